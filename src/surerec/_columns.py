@@ -1,0 +1,17 @@
+"""The one vocabulary of column names, as in RecTools."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["Columns"]
+
+
+class Columns:
+    """Names of the columns that surerec reads and gives."""
+
+    User: Final = "user_id"
+    Item: Final = "item_id"
+    Weight: Final = "weight"
+    Datetime: Final = "datetime"
+    Title: Final = "title"

@@ -1,0 +1,87 @@
+"""Blocks of work on all cores: kernels release the GIL, plain threads run them.
+
+Plain threads, not numba's `prange`: they deal blocks out as threads become free, they may be used
+from many threads of a server at once and after a fork, and a kernel without them compiles faster.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["available_threads", "equal_blocks", "run_blocks"]
+
+_BLOCKS_PER_THREAD = 16
+
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+
+
+def available_threads() -> int:
+    """Give the number of threads to use: ``SUREREC_THREADS``, else the cores given to us."""
+    wish = os.environ.get("SUREREC_THREADS", "")
+    if not wish:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if not wish.isdecimal() or int(wish) < 1:
+        raise InputError(f"SUREREC_THREADS is {wish!r}; set it to a whole number of at least 1.")
+    return int(wish)
+
+
+def equal_blocks(work: NDArray[np.integer], n_blocks: int | None = None) -> list[tuple[int, int]]:
+    """Cut positions into consecutive blocks of about equal work.
+
+    Parameters
+    ----------
+    work : array of int
+        The work at each position.
+    n_blocks : int, optional
+        How many blocks at the most; by default several for each thread, so that one that
+        turns out slow does not keep the others waiting.
+
+    Returns
+    -------
+    list of (start, stop)
+        Consecutive, together covering all positions, none empty.
+
+    Examples
+    --------
+    >>> equal_blocks(np.array([9, 1, 1, 1, 6]), n_blocks=2)
+    [(0, 1), (1, 5)]
+    """
+    n_blocks = n_blocks or _BLOCKS_PER_THREAD * available_threads()
+    # One unit a position, so that positions without work are spread over the blocks as well.
+    done = np.cumsum(work.astype(np.int64) + 1)
+    if not done.size:
+        return []
+    targets = done[-1] * np.arange(1, n_blocks, dtype=np.int64) // n_blocks
+    inner = np.searchsorted(done, targets, side="right")
+    cuts = np.unique(np.concatenate(([0], inner, [done.size])))
+    return list(pairwise(cuts.tolist()))
+
+
+def run_blocks(task: Callable[[Block], Result], blocks: Iterable[Block]) -> Iterator[Result]:
+    """Run `task` on every block, on all cores; give the results in the order of the blocks."""
+    blocks = list(blocks)
+    n_threads = min(available_threads(), len(blocks))
+    if n_threads <= 1:
+        yield from map(task, blocks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            yield from pool.map(task, blocks)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise

@@ -1,0 +1,18 @@
+"""The errors surerec raises on purpose; each is one sentence for the person who can mend it."""
+
+__all__ = ["FetchError", "InputError", "SurerecError"]
+
+
+class SurerecError(Exception):
+    """Base of all errors that surerec raises on purpose.
+
+    The command line prints the sentence and exits with code 2; a traceback would add nothing.
+    """
+
+
+class InputError(SurerecError, ValueError):
+    """What the caller gave cannot be used: a file, a column, a value, a name."""
+
+
+class FetchError(SurerecError, OSError):
+    """A data set could not be brought: no network, a wrong checksum, a full disk."""

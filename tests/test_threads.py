@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surerec._grouping import group_rows
+from surerec._memory import available_memory
+from surerec._threads import equal_blocks, run_blocks
+
+amounts = st.lists(st.integers(0, 1_000)).map(np.array)
+
+
+@given(amounts, st.integers(1, 9))
+def test_blocks_cover_everything_once_and_share_the_work(work, n_blocks):
+    blocks = equal_blocks(work.astype(np.int64), n_blocks)
+    assert [place for start, stop in blocks for place in range(start, stop)] == list(
+        range(len(work))
+    )
+    assert len(blocks) <= n_blocks
+    largest = max((work[a:b].sum() for a, b in blocks), default=0)
+    assert largest <= (work.sum() + len(work)) / n_blocks + work.max(initial=0) + 1
+
+
+@given(st.lists(st.integers(0, 20)))
+def test_grouping_is_a_stable_sort(codes):
+    offsets, order = group_rows(np.array(codes, dtype=np.uint32), 21)
+    assert order.tolist() == sorted(range(len(codes)), key=codes.__getitem__)
+    assert offsets.tolist() == [sum(c < g for c in codes) for g in range(22)]
+
+
+def test_an_error_in_a_block_reaches_the_caller():
+    with pytest.raises(ZeroDivisionError):
+        list(run_blocks(lambda block: 1 // block, [1, 0, 2]))
+
+
+def test_some_memory_is_available():
+    assert available_memory() > 1 << 20
