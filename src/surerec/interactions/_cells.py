@@ -1,0 +1,186 @@
+"""From cells as found to ids, microseconds and ratings; what cannot be used comes out null."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from surerec.errors import InputError
+
+__all__ = ["read_ids", "read_ratings", "read_times"]
+
+# Written year first, as dates are in every set we know; 03/04/2005 could be two days, so a
+# caller has to say which.
+_DATE_FORMATS: Final = (
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%d",
+    "%Y-%m-%d %H:%M:%S%.f%#z",
+    "%Y-%m-%dT%H:%M:%S%.f%#z",
+    "%Y-%m-%dT%H:%M:%S%.fZ",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M",
+    "%Y/%m/%d %H:%M:%S",
+    "%Y/%m/%d",
+)
+_MICROSECONDS: Final = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
+# A median time below the bound is in that unit: 1e11 seconds is the year 5138, and 1e11
+# milliseconds the spring of 1973.
+_UNIT_BOUNDS: Final = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", np.inf))
+_LATEST: Final = 2.0**63 - 1024
+
+
+def _tidy(cells: pl.Series) -> pl.Series:
+    """Strip blanks where there are any, and make empty text null."""
+    if cells.str.contains(r"^\s|\s$").any():
+        cells = cells.str.strip_chars()
+    if (cells == "").any():
+        cells = cells.replace("", None)
+    return cells
+
+
+def read_ids(cells: pl.Series, where: str) -> pl.Series:
+    """Keep ids what they were: integers if all are written as such, else text.
+
+    "0054890" is text: as a number it could not be written again.
+
+    Examples
+    --------
+    >>> read_ids(pl.Series(["7", "12"]), "ratings.csv").to_list()
+    [7, 12]
+    >>> read_ids(pl.Series(["7", "012"]), "ratings.csv").to_list()
+    ['7', '012']
+    """
+    dtype = cells.dtype
+    if dtype in (pl.Categorical, pl.Enum):
+        return _tidy(cells.cast(pl.String))
+    if dtype == pl.String:
+        # The cast comes first because it is the cheapest proof that nothing needs tidying.
+        numbers = cells.cast(pl.Int64, strict=False)
+        if numbers.null_count() > cells.null_count():
+            cells = _tidy(cells)
+            numbers = cells.cast(pl.Int64, strict=False)
+        if numbers.null_count() > cells.null_count():
+            numbers = cells.cast(pl.UInt64, strict=False)
+        lossless = numbers.null_count() == cells.null_count() and _written_plainly(cells)
+        return numbers if lossless else cells
+    if dtype == pl.UInt64 and (cells.max() or 0) >= 2**63:  # type: ignore[operator]
+        return cells
+    if dtype.is_integer():
+        return cells.cast(pl.Int64)
+    if dtype.is_float():
+        # What pandas makes of integers when some are missing.
+        whole = cells.fill_nan(None)
+        if not (whole == whole.round()).all():
+            raise InputError(f"{where}: ids must be integers or text, not fractions.")
+        return whole.cast(pl.Int64)
+    if dtype == pl.Null:
+        return cells.cast(pl.Int64)
+    raise InputError(f"{where}: ids must be integers or text, not {dtype}.")
+
+
+def _written_plainly(cells: pl.Series) -> bool:
+    """Tell whether integers are written as Python would: no leading zeros, no plus sign."""
+    padded = cells.str.starts_with("0") & (cells.str.len_bytes() > 1)
+    signed = cells.str.starts_with("+") | cells.str.starts_with("-0")
+    return not (padded | signed).any()
+
+
+def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
+    """Turn Unix times or dates into microseconds since 1970; null where that is impossible.
+
+    Parameters
+    ----------
+    cells : polars.Series
+        Numbers, text or dates.
+    time_format : str or None
+        The unit of numbers ("s", "ms", "us", "ns"), or the pattern of dates in text as in
+        ``strptime``; None finds either.
+    where : str
+        The file and column, for messages.
+
+    Examples
+    --------
+    >>> read_times(pl.Series(["881250949", "x"]), None, "u.data").to_list()
+    [881250949000000, None]
+    """
+    dtype = cells.dtype
+    if dtype.is_temporal() and dtype not in (pl.Duration, pl.Time):
+        return cells.cast(pl.Datetime("us")).to_physical()
+    if dtype == pl.String:
+        if time_format is not None and time_format not in _MICROSECONDS:
+            return _dates(_tidy(cells), (time_format,), where)
+        whole = cells.cast(pl.Int64, strict=False)
+        if whole.null_count() > cells.null_count():
+            cells = _tidy(cells)
+            numbers = cells.cast(pl.Float64, strict=False)
+            if not _mostly_known(numbers, cells):
+                return _dates(cells, _DATE_FORMATS, where)
+            whole = cells.cast(pl.Int64, strict=False)
+            # Seconds and milliseconds are exact in a float64, nanoseconds need the integers.
+            whole = whole if whole.null_count() == numbers.null_count() else numbers
+        cells = whole
+    elif dtype == pl.Null:
+        return cells.cast(pl.Int64)
+    elif not dtype.is_numeric():
+        raise InputError(f"{where}: times must be Unix times or dates, not {dtype}.")
+    return _unix(cells, time_format, where)
+
+
+def _mostly_known(numbers: pl.Series, cells: pl.Series) -> bool:
+    known = len(cells) - cells.null_count()
+    return 2 * (len(numbers) - numbers.null_count()) >= known
+
+
+def _dates(cells: pl.Series, formats: tuple[str, ...], where: str) -> pl.Series:
+    times = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(cells))
+    for format_ in formats:
+        missing = (times.is_null() & cells.is_not_null()).arg_true()
+        if not len(missing):
+            break
+        aware = "z" in format_
+        rest = cells if len(missing) == len(cells) else cells.gather(missing)
+        try:
+            parsed = rest.str.to_datetime(
+                format_, time_unit="us", time_zone="UTC" if aware else None, strict=False
+            )
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"{where}: {format_!r} is no pattern of a date.") from error
+        found = parsed.to_physical()
+        times = found if rest is cells else times.scatter(missing, found)
+    return times
+
+
+def _unix(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
+    if time_format is not None and time_format not in _MICROSECONDS:
+        raise InputError(
+            f"{where}: the times are numbers, so their format is a unit (s, ms, us or ns), "
+            f"not {time_format!r}."
+        )
+    if cells.dtype.is_float():
+        cells = cells.set(~cells.is_finite(), None)
+    middle = cells.gather_every(len(cells) // 100_000 + 1).abs().median()
+    if not isinstance(middle, (int, float)):
+        return cells.cast(pl.Int64)
+    unit = time_format or next(unit for unit, bound in _UNIT_BOUNDS if middle < bound)
+    scale = _MICROSECONDS[unit]
+    cells = cells.set((cells < 0) | (cells.cast(pl.Float64) * scale >= _LATEST), None)
+    if cells.dtype.is_integer():
+        whole = cells.cast(pl.Int64)
+        return whole * int(scale) if scale >= 1 else whole // 1000
+    return (cells * scale).round().cast(pl.Int64)
+
+
+def read_ratings(cells: pl.Series, where: str) -> pl.Series:
+    """Turn ratings into float64; null where there is no finite number."""
+    if cells.dtype == pl.String:
+        numbers = cells.cast(pl.Float64, strict=False)
+        if numbers.null_count() > cells.null_count():
+            numbers = _tidy(cells).cast(pl.Float64, strict=False)
+        cells = numbers
+    elif not (cells.dtype.is_numeric() or cells.dtype in (pl.Null, pl.Boolean)):
+        raise InputError(f"{where}: ratings must be numbers, not {cells.dtype}.")
+    numbers = cells.cast(pl.Float64)
+    return numbers.set(~numbers.is_finite(), None)

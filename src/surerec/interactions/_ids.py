@@ -1,0 +1,125 @@
+"""People's own ids outside, dense integer codes inside."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = ["IdMap", "encode"]
+
+
+def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
+    """Give the distinct values numbers in order of first appearance.
+
+    Returns
+    -------
+    ids : polars.Series
+        The distinct values; the value with code ``c`` at position ``c``.
+    codes : array of uint32
+        The code of each given value.
+    """
+    ids = values.unique(maintain_order=True)
+    table = pl.DataFrame({"id": ids}).with_columns(
+        code=pl.Series(np.arange(len(ids), dtype=np.uint32))
+    )
+    coded = pl.DataFrame({"id": values}).join(table, on="id", how="left", maintain_order="left")
+    return ids, coded["code"].to_numpy()
+
+
+class IdMap:
+    """Ids (integers or strings) and their codes ``0 … n − 1``.
+
+    Parameters
+    ----------
+    ids : polars.Series
+        Distinct ids; the id with code ``c`` at position ``c``.
+    noun : str, default="id"
+        What an id names, for error messages.
+
+    Examples
+    --------
+    >>> users = IdMap(pl.Series([196, 22, 244]), noun="user")
+    >>> users.code(244), users[2], len(users)
+    (2, 244, 3)
+    >>> users.codes([22, 7])
+    array([ 1, -1])
+    """
+
+    def __init__(self, ids: pl.Series, *, noun: str = "id") -> None:
+        self.ids = ids
+        self.noun = noun
+        self._order: NDArray[np.uint32] | None = None
+        self._sorted: pl.Series | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, code: int) -> Any:
+        return self.ids[int(code)]
+
+    def __contains__(self, value: object) -> bool:
+        return bool(self.codes([value])[0] >= 0)
+
+    def __repr__(self) -> str:
+        return f"IdMap({len(self):,} {self.noun}s, {self.ids.dtype})"
+
+    def code(self, value: Any) -> int:
+        """Give the code of an id.
+
+        Raises
+        ------
+        InputError
+            If the id is unknown; the sentence names near ones.
+        """
+        code = int(self.codes([value])[0])
+        if code < 0:
+            near = ", ".join(repr(i) for i in self.near(value))
+            hint = f"; near ones are {near}" if near else ""
+            raise InputError(f"There is no {self.noun} {value!r}{hint}.")
+        return code
+
+    def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
+        """Give the code of each id, −1 where it is unknown.
+
+        An integer given as text (or the other way round) is the same id, as it is on a command
+        line, where everything is text.
+        """
+        wanted = pl.Series([self._as_stored(value) for value in values], dtype=self.ids.dtype)
+        if self._sorted is None:
+            # Sorted once, searched often: no dictionary of millions of Python objects.
+            self._order = self.ids.arg_sort().to_numpy()
+            self._sorted = self.ids.gather(self._order)
+        assert self._order is not None  # noqa: S101  # set together with _sorted
+        if not len(self) or not len(wanted):
+            return np.full(len(wanted), -1)
+        known = wanted.is_not_null()
+        filled = wanted.fill_null(self.ids[0])
+        place = np.minimum(self._sorted.search_sorted(filled).to_numpy(), len(self) - 1)
+        found = ((self._sorted.gather(place) == filled) & known).to_numpy()
+        return np.where(found, self._order[place].astype(np.int64), -1)
+
+    def near(self, value: Any, n: int = 3) -> list[Any]:
+        """Give up to `n` ids that look like `value`, for a message."""
+        sample = self.ids.head(100_000).cast(pl.String).to_list()
+        close = difflib.get_close_matches(str(value), sample, n=n, cutoff=0.5)
+        return [self.ids[sample.index(text)] for text in close]
+
+    def _as_stored(self, value: Any) -> Any:
+        if self.ids.dtype == pl.String:
+            return value if isinstance(value, str) else str(value)
+        try:
+            number = int(value)
+        except (TypeError, ValueError):
+            return None
+        lowest, highest = (0, 2**64) if self.ids.dtype == pl.UInt64 else (-(2**63), 2**63)
+        return number if str(number) == str(value).strip() and lowest <= number < highest else None

@@ -1,0 +1,217 @@
+"""Users' profiles in time order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec._columns import Columns
+from surerec.errors import InputError
+from surerec.interactions._ids import IdMap
+from surerec.interactions._profiles import popular_first
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Interactions", "RowsRead"]
+
+
+@dataclass(frozen=True)
+class RowsRead:
+    """What became of the rows of a source."""
+
+    rows: int = 0
+    """Rows in the source, blank lines apart."""
+    bad: int = 0
+    """Rows dropped because a cell could not be used."""
+    below_threshold: int = 0
+    """Rows whose rating is not above the threshold."""
+    repeats: int = 0
+    """Rows of an item that the user had taken before."""
+    short_profiles: int = 0
+    """Users left out because they took too few items."""
+
+
+class Interactions:
+    """Who took what, in the order of time.
+
+    Made by :func:`surerec.read_interactions`, :func:`surerec.load_dataset` or
+    :func:`surerec.datasets.synthetic`. Inside, users and items are codes ``0 … n − 1``; items are
+    numbered by popularity, the most consumed first. The user with code ``u`` took
+    ``items_taken[offsets[u]:offsets[u + 1]]``, in that order.
+
+    Attributes
+    ----------
+    users, items : IdMap
+        Ids and codes.
+    offsets : array of int64, n_users + 1
+        Where each profile begins.
+    items_taken : array of uint32
+        Item codes of all profiles, end to end; no item twice in one profile.
+    times : array of int64
+        When, in microseconds since 1970.
+    titles : polars.Series or None
+        The title of each item by code, null where there is none.
+    name, origin : str or None
+        What the data are, and where they came from.
+    rows_read : RowsRead
+        What became of the rows of the source.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import surerec as sr
+    >>> ratings = {"user": ["ann", "ann", "bob"], "item": [7, 9, 9], "time": [5, 3, 1]}
+    >>> taken = sr.read_interactions(pl.DataFrame(ratings))
+    >>> taken
+    Interactions(2 users, 2 items, 3 rows)
+    >>> taken.profile("ann")["item_id"].to_list()
+    [9, 7]
+    """
+
+    def __init__(
+        self,
+        users: IdMap,
+        items: IdMap,
+        offsets: NDArray[np.int64],
+        items_taken: NDArray[np.uint32],
+        times: NDArray[np.int64],
+        *,
+        titles: pl.DataFrame | None = None,
+        name: str | None = None,
+        origin: str | None = None,
+        rows_read: RowsRead | None = None,
+    ) -> None:
+        self.users = users
+        self.items = items
+        self.offsets = offsets
+        self.items_taken = items_taken
+        self.times = times
+        self.titles = _titles_by_code(titles, items)
+        self.name = name
+        self.origin = origin
+        self.rows_read = rows_read or RowsRead(rows=len(items_taken))
+
+    @classmethod
+    def from_profiles(
+        cls,
+        offsets: ArrayLike,
+        items: ArrayLike,
+        times: ArrayLike | None = None,
+        *,
+        user_ids: Any = None,
+        item_ids: Any = None,
+        titles: pl.DataFrame | None = None,
+        name: str | None = None,
+        origin: str | None = None,
+    ) -> Interactions:
+        """Take profiles that are already in time order.
+
+        Parameters
+        ----------
+        offsets : array-like of int, n_users + 1
+            Where each profile begins.
+        items : array-like of int
+            Positions in `item_ids`, profile after profile, none twice in one profile.
+        times : array-like of int, optional
+            Microseconds since 1970; by default the place in the profile, so that nothing ties.
+        user_ids, item_ids : sequence, optional
+            By default the integers from 0.
+        titles : polars.DataFrame, optional
+            With columns ``item_id`` and ``title``.
+        name, origin : str, optional
+            What the data are, and where they came from.
+
+        Examples
+        --------
+        >>> Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+        Interactions(2 users, 2 items, 3 rows)
+        """
+        starts = np.asarray(offsets, dtype=np.int64)
+        taken = np.asarray(items, dtype=np.uint32)
+        if times is None:
+            lengths = np.diff(starts)
+            times = np.arange(len(taken)) - np.repeat(starts[:-1], lengths)
+        n_users = len(starts) - 1
+        n_items = len(item_ids) if item_ids is not None else int(taken.max(initial=0)) + 1
+        taken, kept = popular_first(taken, n_items)
+        all_items = pl.Series(item_ids if item_ids is not None else np.arange(n_items))
+        return cls(
+            IdMap(pl.Series(user_ids if user_ids is not None else np.arange(n_users)), noun="user"),
+            IdMap(all_items.gather(kept), noun="item"),
+            starts,
+            taken,
+            np.asarray(times, dtype=np.int64),
+            titles=titles,
+            name=name,
+            origin=origin,
+        )
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items that somebody took."""
+        return len(self.items)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of interactions: each user's items, each counted once."""
+        return len(self.items_taken)
+
+    def __repr__(self) -> str:
+        named = f"{self.name!r}, " if self.name else ""
+        return (
+            f"Interactions({named}{self.n_users:,} users, {self.n_items:,} items, "
+            f"{self.n_rows:,} rows)"
+        )
+
+    def profile(self, user: Any) -> pl.DataFrame:
+        """Give what a user took, in order: ``item_id``, ``datetime`` and, if known, ``title``."""
+        code = self.users.code(user)
+        where = slice(self.offsets[code], self.offsets[code + 1])
+        codes = self.items_taken[where]
+        frame = pl.DataFrame(
+            {
+                Columns.Item: self.items.ids.gather(codes),
+                Columns.Datetime: pl.Series(self.times[where]).cast(pl.Datetime("us")),
+            }
+        )
+        if self.titles is None:
+            return frame
+        return frame.with_columns(self.titles.gather(codes).alias(Columns.Title))
+
+    def title(self, code: int) -> str:
+        """Give an item's title, or its id where it has none."""
+        title = self.titles[int(code)] if self.titles is not None else None
+        return title if title is not None else str(self.items[code])
+
+    def to_frame(self) -> pl.DataFrame:
+        """Give all rows, user after user in time order: ``user_id``, ``item_id``, ``datetime``."""
+        owners = np.repeat(np.arange(self.n_users), np.diff(self.offsets))
+        return pl.DataFrame(
+            {
+                Columns.User: self.users.ids.gather(owners),
+                Columns.Item: self.items.ids.gather(self.items_taken),
+                Columns.Datetime: pl.Series(self.times).cast(pl.Datetime("us")),
+            }
+        )
+
+
+def _titles_by_code(titles: pl.DataFrame | None, items: IdMap) -> pl.Series | None:
+    if titles is None:
+        return None
+    for column in (Columns.Item, Columns.Title):
+        if column not in titles.columns:
+            raise InputError(f"Titles need the columns item_id and title, not {titles.columns}.")
+    named = titles.select(
+        pl.col(Columns.Item).cast(pl.String), pl.col(Columns.Title).cast(pl.String)
+    ).unique(Columns.Item, keep="first")
+    wanted = pl.DataFrame({Columns.Item: items.ids.cast(pl.String)})
+    return wanted.join(named, on=Columns.Item, how="left", maintain_order="left")[Columns.Title]

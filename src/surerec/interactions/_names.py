@@ -1,0 +1,86 @@
+"""Finding the columns by their usual names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["ROLES", "find_columns", "looks_like_header"]
+
+ROLES: Final = ("user", "item", "time", "rating")
+
+# Compared without case, spaces, "_" and "-", and without RecBole's ":type".
+_USUAL: Final[dict[str, tuple[str, ...]]] = {
+    "user": ("userid", "user", "uid", "userno", "customerid", "reviewerid", "visitorid"),
+    "item": (
+        "itemid", "item", "movieid", "movie", "iid", "productid", "asin", "bookid", "trackid",
+        "artistid", "imdbid", "gameid", "appid", "isbn",
+    ),
+    "time": (
+        "timestamp", "datetime", "tstamp", "time", "date", "ts", "unixtime", "unixreviewtime",
+        "ratedat", "createdat", "unixtimestamp",
+    ),
+    "rating": ("rating", "weight", "score", "stars", "value", "preference", "overall"),
+}  # fmt: skip
+
+
+def _plain(name: str) -> str:
+    name = name.strip().strip('"').split(":")[0]
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def looks_like_header(names: Sequence[str], wanted: Mapping[str, str | None]) -> bool:
+    """Tell whether the fields of a first line are names of columns rather than data."""
+    usual = {alias for aliases in _USUAL.values() for alias in aliases}
+    asked = {_plain(name) for name in wanted.values() if name}
+    return any(_plain(name) in usual | asked for name in names)
+
+
+def find_columns(
+    names: Sequence[str], wanted: Mapping[str, str | None], where: str
+) -> dict[str, str]:
+    """Match roles to columns.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns that are there.
+    wanted : mapping of str to (str or None)
+        For each role of ``ROLES`` the column that the caller named, or None to look for it.
+    where : str
+        The file or frame, for messages.
+
+    Returns
+    -------
+    dict of str to str
+        The column of each role; "rating" only if there is one.
+
+    Examples
+    --------
+    >>> find_columns(["userId", "movieId", "rating", "timestamp"], {}, "ratings.csv")
+    {'user': 'userId', 'item': 'movieId', 'time': 'timestamp', 'rating': 'rating'}
+    """
+    found = {}
+    listed = ", ".join(repr(name.strip()) for name in names) or "none"
+    for role in ROLES:
+        name = wanted.get(role)
+        if name is not None:
+            same = [n for n in names if name in (n, n.strip(), n.strip().split(":")[0])]
+            if not same:
+                raise InputError(f"{where}: there is no column {name!r}; found: {listed}.")
+            found[role] = same[0]
+            continue
+        by_alias = {_plain(n): n for n in reversed(names)}
+        matches = [by_alias[alias] for alias in _USUAL[role] if alias in by_alias]
+        if matches:
+            found[role] = matches[0]
+        elif role != "rating":
+            raise InputError(
+                f"{where}: no {role} column among {listed}; "
+                f"name it with {role}= in Python or --{role} on the command line."
+            )
+    return found

@@ -1,0 +1,247 @@
+"""From a file or frame to interactions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec._threads import run_blocks
+from surerec.errors import InputError
+from surerec.interactions._cells import read_ids, read_ratings, read_times
+from surerec.interactions._ids import IdMap, encode
+from surerec.interactions._interactions import Interactions, RowsRead
+from surerec.interactions._profiles import build_profiles
+from surerec.interactions._tables import RawTable, table_from_frame, table_from_parquet
+from surerec.interactions._text import table_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["read_interactions"]
+
+_PARQUET_MAGIC = b"PAR1"
+
+
+def read_interactions(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    user: str | None = None,
+    item: str | None = None,
+    time: str | None = None,
+    rating: str | None = None,
+    threshold: float | None = 0.0,
+    min_profile_length: int = 1,
+    time_format: str | None = None,
+    skip_bad: bool = False,
+    n_rows: int | None = None,
+    titles: pl.DataFrame | None = None,
+    name: str | None = None,
+    origin: str | None = None,
+) -> Interactions:
+    """Read who took what when.
+
+    Parameters
+    ----------
+    source : path, sequence of paths, or frame
+        A CSV, TSV, ``::``-separated, RecBole ``.inter``, Netflix-Prize or Parquet file, told apart
+        by content (text in UTF-8, UTF-16 or Latin-1, perhaps gzipped); several such files, whose
+        rows follow each other; a folder of Netflix-Prize files; or a pandas, polars or Arrow frame.
+    columns : sequence of str, optional
+        Names of all columns, in order, of a text file that has no header.
+    user, item, time, rating : str, optional
+        The columns, where they do not have one of the usual names (``user_id``, ``userId``,
+        ``movieId``, ``item``, ``timestamp``, ``date``, …). Ratings may be absent.
+    threshold : float or None, default=0.0
+        A row whose rating is above it is a consumption, others are left out; None keeps all.
+    min_profile_length : int, default=1
+        Users with fewer items are left out.
+    time_format : str, optional
+        The unit of numeric times ("s", "ms", "us", "ns") or the ``strptime`` pattern of dates,
+        where it cannot be seen: a number's unit is told by its size, dates are read year first.
+    skip_bad : bool, default=False
+        Drop rows with cells that cannot be used instead of refusing the source.
+    n_rows : int, optional
+        Read only so many rows from the start.
+    titles : polars.DataFrame, optional
+        With columns ``item_id`` and ``title``.
+    name, origin : str, optional
+        What the data are, and where they came from, in words.
+
+    Returns
+    -------
+    Interactions
+        Profiles in time order. Rows of one instant keep the order of the source; of several rows
+        of one user and item the first counts.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file, line and column, and what to do.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> read_interactions(pl.DataFrame({"userId": [1, 1], "movieId": [5, 6], "date": [10, 20]}))
+    Interactions(1 users, 2 items, 2 rows)
+    """
+    if min_profile_length < 1:
+        raise InputError(f"min_profile_length is {min_profile_length}; it must be at least 1.")
+    wanted = {"user": user, "item": item, "time": time, "rating": rating}
+    table = _concatenate(_tables(source, wanted, columns, n_rows), n_rows)
+    cells, kept = _usable(table, time_format, skip_bad=skip_bad)
+    n_below = 0
+    if threshold is not None and "rating" in cells.columns:
+        above = cells["rating"] > threshold
+        n_below = len(above) - int(above.sum())
+        if n_below:
+            cells = cells.filter(above)
+    if not len(cells):
+        raise InputError(f"{table.name}: no row is left to use, of {len(table.frame):,} read.")
+    user_ids, user_codes = encode(cells["user"])
+    item_ids, item_codes = encode(cells["item"])
+    times = cells["time"].to_numpy()
+    del cells
+    profiles = build_profiles(
+        user_codes, item_codes, times, len(user_ids), len(item_ids), min_length=min_profile_length
+    )
+    if not len(profiles.items):
+        raise InputError(f"{table.name}: no user took {min_profile_length} items or more.")
+    n_rows_found = len(table.frame) - len(table.blank)
+    return Interactions(
+        IdMap(user_ids.gather(profiles.users_kept), noun="user"),
+        IdMap(item_ids.gather(profiles.items_kept), noun="item"),
+        profiles.offsets,
+        profiles.items,
+        profiles.times,
+        titles=titles,
+        name=name,
+        origin=origin,
+        rows_read=RowsRead(
+            rows=n_rows_found,
+            bad=n_rows_found - kept,
+            below_threshold=n_below,
+            repeats=profiles.n_repeats,
+            short_profiles=profiles.n_short,
+        ),
+    )
+
+
+def _tables(
+    source: Any,
+    wanted: Mapping[str, str | None],
+    columns: Sequence[str] | None,
+    n_rows: int | None,
+) -> list[RawTable]:
+    if isinstance(source, (str, os.PathLike)):
+        paths = _files(Path(source))
+    elif isinstance(source, Sequence) and source and not hasattr(source, "columns"):
+        paths = [Path(p) for p in source]
+    else:
+        return [table_from_frame(source, wanted)]
+    tables = []
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}.") from error
+        if is_parquet:
+            tables.append(table_from_parquet(path, wanted, n_rows))
+        else:
+            tables.append(table_from_text(path, wanted, columns=columns, n_rows=n_rows))
+    return tables
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        if not path.exists():
+            raise InputError(f"{path}: no such file.")
+        return [path]
+    for pattern in ("mv_*.txt", "combined_data_*.txt", "training_set/mv_*.txt"):
+        if files := sorted(path.glob(pattern)):
+            return files
+    raise InputError(
+        f"{path}: a folder without Netflix-Prize files (mv_*.txt or combined_data_*.txt); "
+        "name the ratings file itself."
+    )
+
+
+def _concatenate(tables: list[RawTable], n_rows: int | None) -> RawTable:
+    if len(tables) == 1 and (n_rows is None or len(tables[0].frame) <= n_rows):
+        return tables[0]
+    starts = np.cumsum([0] + [len(t.frame) for t in tables])
+    shared = set.intersection(*(set(t.frame.columns) for t in tables))
+    frames = [t.frame.select(c for c in t.frame.columns if c in shared) for t in tables]
+    try:
+        frame = pl.concat(frames, how="vertical_relaxed").slice(0, n_rows)
+    except pl.exceptions.PolarsError as error:
+        names = " and ".join(t.name for t in tables)
+        raise InputError(f"{names}: their columns are of different types.") from error
+
+    def place(row: int) -> str:
+        at = int(np.searchsorted(starts, row, side="right")) - 1
+        where = tables[at].place(row - int(starts[at]))
+        return where if len(tables) == 1 else f"{tables[at].name}, {where}"
+
+    def shifted(field: str) -> Any:
+        rows = [getattr(t, field) + start for t, start in zip(tables, starts, strict=False)]
+        joined = np.concatenate(rows)
+        return joined[joined < len(frame)]
+
+    return RawTable(tables[0].name, frame, place, shifted("malformed"), shifted("blank"))
+
+
+def _usable(
+    table: RawTable, time_format: str | None, *, skip_bad: bool
+) -> tuple[pl.DataFrame, int]:
+    """Convert the cells; drop blank rows, and bad ones if that is wished, else complain."""
+    raw, name = table.frame, table.name
+
+    def convert(role: str) -> pl.Series:
+        where = f"{name}, the {role} column"
+        if role == "time":
+            return read_times(raw[role], time_format, where)
+        return (read_ratings if role == "rating" else read_ids)(raw[role], where)
+
+    cells = pl.DataFrame(dict(zip(raw.columns, run_blocks(convert, raw.columns), strict=True)))
+    blank = np.zeros(len(cells), dtype=bool)
+    blank[table.blank] = True
+    malformed = np.zeros(len(cells), dtype=bool)
+    malformed[table.malformed] = True
+    bad = malformed.copy()
+    complaints = []
+    for role in ("malformed", *cells.columns):
+        wrong = malformed if role == "malformed" else cells[role].is_null().to_numpy() & ~blank
+        if role != "malformed":
+            wrong &= ~malformed
+        if not wrong.any():
+            continue
+        bad |= wrong
+        first = int(np.flatnonzero(wrong)[0])
+        cell = None if role == "malformed" else raw[role][first]
+        complaints.append(_complaint(role, int(wrong.sum()), table.place(first), cell))
+    if bad.any() and not skip_bad:
+        raise InputError(
+            f"{name}: {'; '.join(complaints)}; mend them, or drop such rows with skip_bad=True in "
+            "Python or --skip-bad on the command line."
+        )
+    unused = bad | blank
+    if unused.any():
+        cells = cells.filter(~unused)
+    return cells, len(cells)
+
+
+def _complaint(role: str, n_wrong: int, place: str, cell: Any) -> str:
+    rows = f"{n_wrong:,} row{'s' if n_wrong > 1 else ''}"
+    if role == "malformed":
+        return f"{rows} with too many fields (first: {place})"
+    if cell is None or str(cell).strip() == "":
+        return f"{rows} without {'an' if role == 'item' else 'a'} {role} (first: {place})"
+    negative = " or a negative one" if role == "time" else ""
+    return f"{rows} with an unreadable {role}{negative} (first: {place}, {str(cell)[:40]!r})"

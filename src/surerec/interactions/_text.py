@@ -1,0 +1,278 @@
+"""Text files of any usual dialect, read as cells of text by polars."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from surerec._memory import available_memory, in_words
+from surerec.errors import InputError
+from surerec.interactions._names import find_columns, looks_like_header
+from surerec.interactions._tables import RawTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["table_from_text"]
+
+_HEAD: Final = 1 << 16
+_BOMS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_WHOLE_LINE: Final = "\x01"  # a separator that no text has, so that polars gives whole lines
+_POSITIONS: Final = ("user_id", "item_id", "rating", "timestamp")  # of files that have no header
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    separator: str
+    quote: str | None
+    header: bool
+    names: tuple[str, ...]
+    netflix: bool = False
+
+
+def table_from_text(
+    path: Path,
+    wanted: Mapping[str, str | None],
+    *,
+    columns: Sequence[str] | None = None,
+    n_rows: int | None = None,
+) -> RawTable:
+    """Read CSV, TSV, ``::``-separated, RecBole ``.inter`` or Netflix-Prize text.
+
+    Parameters
+    ----------
+    path : Path
+        The file; ``.gz`` is unpacked in memory.
+    wanted : mapping
+        The columns that the caller named, by role.
+    columns : sequence of str, optional
+        Names of the columns of a file without a header.
+    n_rows : int, optional
+        Read only so many rows from the start.
+    """
+    source, head = _open(path)
+    dialect = _sniff(path, head, wanted, columns)
+    roles = find_columns(dialect.names, wanted, str(path))
+    try:
+        return _read(path, source, dialect, roles, n_rows)
+    except pl.exceptions.PolarsError as error:
+        if "utf-8" not in str(error):
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path}: cannot be read as a table ({reason}).") from error
+    # Neither UTF-8 nor marked as something else: the older sets are Latin-1.
+    source = _bytes(source).decode("latin-1").encode()
+    return _read(path, source, dialect, roles, n_rows)
+
+
+def _open(path: Path) -> tuple[Path | bytes, str]:
+    """Give what polars can read (the path itself where it can) and the first part as text."""
+    source: Path | bytes = path
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if head.startswith(b"\x1f\x8b"):
+        source = _unpack(path)
+        head = source[:_HEAD]
+    if not head.strip():
+        raise InputError(f"{path}: the file is empty; it needs rows of user, item and time.")
+    encoding = next((name for bom, name in _BOMS if head.startswith(bom)), None)
+    if encoding is None and b"\0" in head:
+        encoding = "utf-16-le" if head[1:2] == b"\0" else "utf-16-be"
+    if encoding is not None:
+        try:
+            source = _bytes(source).decode(encoding).encode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: neither text nor Parquet ({error.reason}).") from error
+        head = source[:_HEAD]
+    return source, head.decode("utf-8", errors="replace")
+
+
+def _unpack(path: Path) -> bytes:
+    limit = available_memory() // 4
+    try:
+        with gzip.open(path) as file:
+            text = file.read(limit + 1)
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path}: a damaged gzip file ({error}); fetch it again.") from error
+    if len(text) > limit:
+        raise InputError(
+            f"{path}: unpacks to more than {in_words(limit)}, a quarter of the free memory; "
+            "unpack it to disk first."
+        )
+    return text
+
+
+def _bytes(source: Path | bytes) -> bytes:
+    return source if isinstance(source, bytes) else source.read_bytes()
+
+
+def _sniff(
+    path: Path, head: str, wanted: Mapping[str, str | None], columns: Sequence[str] | None
+) -> _Dialect:
+    first = next(line for line in head.splitlines() if line.strip())
+    if re.fullmatch(r"\s*\d+:\s*", first):
+        names = ("user_id", "rating", "date", "item_id")
+        return _Dialect(",", None, header=False, names=names, netflix=True)
+    typed = all(re.fullmatch(r"\s*\w+:(token|float)(_seq)?\s*", f) for f in first.split("\t"))
+    if "::" in first:
+        separator, quote = "::", None
+    else:
+        separator = max("\t,;|", key=first.count)
+        quote = None if typed else '"'
+    fields = next(csv.reader([first], delimiter=separator, quotechar=quote)) if quote else (
+        first.split(separator)
+    )  # fmt: skip
+    dialect = _Dialect(separator, quote, header=False, names=tuple(fields))
+    if columns is not None:
+        if len(columns) != len(fields):
+            raise InputError(
+                f"{path}: {len(columns)} column names were given, but line 1 has {len(fields)} "
+                f"fields: {first.strip()!r}."
+            )
+        return replace(dialect, names=tuple(columns))
+    if looks_like_header(fields, wanted):
+        return replace(dialect, header=True)
+    if separator == "::" and len(fields) == len(_POSITIONS):
+        return replace(dialect, names=_POSITIONS)
+    raise InputError(
+        f"{path}: line 1, {first.strip()[:80]!r}, names no known column; add a header, or name the "
+        f"columns in order with columns= in Python or --columns on the command line, "
+        f"such as user_id,item_id,rating,timestamp."
+    )
+
+
+def _read(
+    path: Path,
+    source: Path | bytes,
+    dialect: _Dialect,
+    roles: Mapping[str, str],
+    n_rows: int | None,
+) -> RawTable:
+    first_line = 2 if dialect.header else 1
+    if dialect.netflix:
+        frame, lines = _read_netflix(source, n_rows)
+        return RawTable(str(path), frame, lambda row: f"line {lines[row] + 1}")
+    malformed = np.empty(0, dtype=np.int64)
+    try:
+        cells = _scan(source, dialect, n_rows, ragged=False).collect()
+    except pl.exceptions.ComputeError as error:
+        if "more fields" not in str(error):
+            raise
+        cells = _scan(source, dialect, n_rows, ragged=True).collect()
+        malformed = _too_long(source, dialect, len(cells))
+    # By position: polars' own names differ between versions, and headers may repeat a name.
+    positions = {role: dialect.names.index(name) for role, name in roles.items()}
+    frame = pl.DataFrame({role: cells.to_series(at) for role, at in positions.items()})
+    return RawTable(
+        str(path),
+        frame,
+        lambda row: f"line {row + first_line}",
+        malformed=malformed,
+        blank=_blank(frame, source, first_line),
+    )
+
+
+def _scan(
+    source: Path | bytes, dialect: _Dialect, n_rows: int | None, *, ragged: bool
+) -> pl.LazyFrame:
+    if len(dialect.separator) == 1:
+        return pl.scan_csv(
+            source,
+            separator=dialect.separator,
+            quote_char=dialect.quote,
+            has_header=dialect.header,
+            infer_schema=False,
+            truncate_ragged_lines=ragged,
+            n_rows=n_rows,
+        )
+    lines = _scan_lines(source, n_rows, skip=int(dialect.header))
+    return lines.select(
+        pl.col("line")
+        .str.strip_chars_end("\r")
+        .str.splitn(dialect.separator, len(dialect.names))
+        .struct.unnest()
+    )
+
+
+def _scan_lines(source: Path | bytes, n_rows: int | None, skip: int = 0) -> pl.LazyFrame:
+    return pl.scan_csv(
+        source,
+        separator=_WHOLE_LINE,
+        quote_char=None,
+        has_header=False,
+        skip_rows=skip,
+        infer_schema=False,
+        new_columns=["line"],
+        n_rows=n_rows,
+    )
+
+
+def _read_netflix(
+    source: Path | bytes, n_rows: int | None
+) -> tuple[pl.DataFrame, NDArray[np.uint32]]:
+    """Read lines ``user,rating,date`` under a line such as ``7:`` that names their film."""
+    is_film = pl.col("line").str.ends_with(":")
+    rows = (
+        _scan_lines(source, None)
+        .with_columns(pl.col("line").str.strip_chars())
+        .with_row_index("number")
+        .with_columns(
+            item=pl.when(is_film).then(pl.col("line").str.strip_chars_end(":")).forward_fill()
+        )
+        .filter(~is_film & (pl.col("line") != ""))
+        .with_columns(
+            pl.col("line").str.splitn(",", 3).struct.rename_fields(["user", "rating", "time"])
+        )
+        .unnest("line")
+    )
+    frame = (rows if n_rows is None else rows.head(n_rows)).collect()
+    return frame.select("user", "item", "time", "rating"), frame["number"].to_numpy()
+
+
+def _lines(source: Path | bytes) -> Iterator[str]:
+    file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    with file, io.TextIOWrapper(file, encoding="utf-8", errors="replace") as text:
+        yield from text
+
+
+def _too_long(source: Path | bytes, dialect: _Dialect, n_rows: int) -> NDArray[np.int64]:
+    """Find the rows with too many fields: slow, and only ever needed to complain."""
+    reader = csv.reader(
+        _lines(source),
+        delimiter=dialect.separator,
+        quotechar=dialect.quote,
+        quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+    )
+    rows = (row for number, row in enumerate(reader) if number >= dialect.header)
+    width = len(dialect.names)
+    long = [number for number, row in enumerate(rows) if len(row) > width and number < n_rows]
+    return np.array(long, dtype=np.int64)
+
+
+def _blank(frame: pl.DataFrame, source: Path | bytes, first_line: int) -> NDArray[np.int64]:
+    """Find the rows that are blank lines, apart from lines whose fields are all empty."""
+    users = frame["user"]
+    empty = (users.is_null() | (users == "")).arg_true().to_numpy()
+    if not empty.size:
+        return empty.astype(np.int64)
+    suspects = set((empty + first_line).tolist())
+    blank = [
+        number - first_line
+        for number, line in enumerate(_lines(source), start=1)
+        if number in suspects and not line.strip()
+    ]
+    return np.array(blank, dtype=np.int64)

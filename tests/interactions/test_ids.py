@@ -1,0 +1,29 @@
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surerec import InputError
+from surerec.interactions import IdMap
+
+numbers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True)
+texts = st.lists(st.text(max_size=5), unique=True)
+
+
+@given(numbers | texts, numbers | texts)
+def test_codes_are_positions_and_unknown_ids_have_none(ids, wanted):
+    dtype = pl.String if ids and isinstance(ids[0], str) else pl.Int64
+    id_map = IdMap(pl.Series(ids, dtype=dtype))
+    as_text = {str(value): code for code, value in enumerate(ids)}
+    assert id_map.codes(ids).tolist() == list(range(len(ids)))
+    expected = [as_text.get(str(value).strip() if dtype != pl.String else str(value), -1)
+                for value in wanted]  # fmt: skip
+    assert id_map.codes(wanted).tolist() == expected
+
+
+def test_an_unknown_id_is_refused_with_near_ones():
+    users = IdMap(pl.Series(["anna", "bert"]), noun="user")
+    with pytest.raises(InputError, match="no user 'ann'; near ones are 'anna'"):
+        users.code("ann")
+    assert "bert" in users
+    assert 7 not in users

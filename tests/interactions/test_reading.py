@@ -1,0 +1,247 @@
+import gzip
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oracle
+import surerec as sr
+
+SECOND = 1_000_000
+# ann took 10 then 20; bob took 20 then 10
+CSV = "userId,movieId,rating,timestamp\nann,20,4,300\nbob,20,3,100\nann,10,5,200\nbob,10,1,150\n"
+
+
+def rows(interactions):
+    """All rows as (user, item, microseconds), user after user."""
+    frame = interactions.to_frame()
+    return list(zip(frame["user_id"], frame["item_id"], interactions.times.tolist(), strict=True))
+
+
+EXPECTED = [
+    ("ann", 10, 200 * SECOND),
+    ("ann", 20, 300 * SECOND),
+    ("bob", 20, 100 * SECOND),
+    ("bob", 10, 150 * SECOND),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("ratings.csv", CSV),
+        ("windows.csv", CSV.replace("\n", "\r\n")),
+        ("no-end.csv", CSV.rstrip("\n")),
+        ("blank-lines.csv", CSV.replace("bob,20", "\nbob,20") + "\n\n"),
+        ("bom.csv", b"\xef\xbb\xbf" + CSV.encode()),
+        ("utf16.csv", CSV.encode("utf-16")),
+        ("utf16-be-unmarked.csv", CSV.encode("utf-16-be")),
+        ("spaces.csv", CSV.replace(",", ", ")),
+        ("quoted.csv", CSV.replace("ann", '"ann"')),
+        ("semicolons.csv", CSV.replace(",", ";")),
+        ("ratings.tsv", CSV.replace(",", "\t")),
+        ("packed.csv.gz", gzip.compress(CSV.encode())),
+        ("ratings.dat", CSV.split("\n", 1)[1].replace(",", "::")),
+        ("blank.dat", CSV.split("\n", 1)[1].replace(",", "::") + "\n\n"),
+        (
+            "x.inter",
+            CSV.split("\n", 1)[1]
+            .replace(",", "\t")
+            .join(["user_id:token\titem_id:token\trating:float\ttimestamp:float\n", ""]),
+        ),
+    ],
+)
+def test_every_dialect_of_text_gives_the_same_rows(write, name, content):
+    assert rows(sr.read_interactions(write(name, content))) == EXPECTED
+
+
+def test_headerless_files_take_the_given_columns(write):
+    path = write("u.data", CSV.split("\n", 1)[1].replace(",", "\t"))
+    names = ["user_id", "item_id", "rating", "timestamp"]
+    assert rows(sr.read_interactions(path, columns=names)) == EXPECTED
+
+
+def test_netflix_text_names_the_film_above_its_ratings(write):
+    path = write("mv.txt", "7:\n30,4,2005-09-06\n41,3,2005-09-05\n\n8:\n30,1,2004-01-01\n")
+    interactions = sr.read_interactions(path)
+    day = [
+        int(datetime(y, m, d, tzinfo=UTC).timestamp()) * SECOND
+        for y, m, d in ((2005, 9, 6), (2005, 9, 5), (2004, 1, 1))
+    ]
+    assert rows(interactions) == [(30, 8, day[2]), (30, 7, day[0]), (41, 7, day[1])]
+
+
+def test_a_netflix_folder_is_read_file_after_file(tmp_path):
+    (tmp_path / "mv_0000002.txt").write_text("2:\n5,3,2005-01-01\n")
+    (tmp_path / "mv_0000001.txt").write_text("1:\n5,3,2005-01-01\n")
+    assert [row[1] for row in rows(sr.read_interactions(tmp_path))] == [1, 2]
+
+
+def test_latin1_ids_are_read_without_being_marked(write):
+    path = write("old.csv", "user,item,time\nJosé,1,5\n".encode("latin-1"))
+    assert rows(sr.read_interactions(path)) == [("José", 1, 5 * SECOND)]
+
+
+def test_quoted_separators_belong_to_the_cell(write):
+    path = write("titles.csv", 'user,item,time\n1,"Good, the Bad, The",5\n')
+    assert rows(sr.read_interactions(path)) == [(1, "Good, the Bad, The", 5 * SECOND)]
+
+
+FRAME = {
+    "user_id": ["ann", "bob", "ann", "bob"],
+    "item": [20, 20, 10, 10],
+    "when": [300, 100, 200, 150],
+}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pl.DataFrame,
+        lambda data: pl.DataFrame(data).lazy(),
+        pd.DataFrame,
+        pa.table,
+        lambda data: pl.DataFrame(data).with_columns(pl.col("user_id").cast(pl.Categorical)),
+        lambda data: pl.DataFrame(data).with_columns(pl.col("item").cast(pl.UInt16)),
+        lambda data: pd.DataFrame(data).assign(item=lambda f: f["item"].astype(float)),
+        lambda data: pd.DataFrame(data).assign(when=lambda f: pd.to_datetime(f["when"], unit="s")),
+        lambda data: pl.DataFrame(data).with_columns(
+            pl.from_epoch("when").dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo")
+        ),
+    ],
+)
+def test_every_frame_gives_the_same_rows(make):
+    assert rows(sr.read_interactions(make(FRAME), time="when")) == EXPECTED
+
+
+def test_parquet_reads_by_content_not_by_name(tmp_path):
+    path = tmp_path / "ratings.bin"
+    pl.DataFrame(FRAME).write_parquet(path)
+    assert rows(sr.read_interactions(path, time="when")) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("cells", "kept"),
+    [
+        (["7", "12"], [7, 12]),
+        (["-7", "0"], [-7, 0]),
+        (["0054890", "7"], ["0054890", "7"]),
+        (["+7", "8"], ["+7", "8"]),
+        (["7", "x"], ["7", "x"]),
+        (["18446744073709551615", "7"], [2**64 - 1, 7]),
+        (["99999999999999999999", "7"], ["99999999999999999999", "7"]),
+    ],
+)
+def test_ids_stay_what_they_were(write, cells, kept):
+    path = write("ids.csv", "user,item,time\n" + "".join(f"{c},1,1\n" for c in cells))
+    assert sr.read_interactions(path).users.ids.to_list() == kept
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "978300760",
+        "978300760.0",
+        "978300760000",
+        "978300760000000",
+        "978300760000000000",
+        "2000-12-31 22:12:40",
+        "2000-12-31T22:12:40",
+        "2000-12-31T22:12:40Z",
+        "2000-12-31T23:12:40+01:00",
+        "2000-12-31 22:12:40.000",
+        "2000/12/31 22:12:40",
+    ],
+)
+def test_time_is_understood_however_it_is_written(write, cell):
+    path = write("t.csv", f"user,item,time\n1,1,{cell}\n")
+    assert sr.read_interactions(path).times.tolist() == [978300760 * SECOND]
+
+
+def test_a_given_time_format_is_followed(write):
+    path = write("t.csv", "user,item,time\n1,1,03/04/2005\n")
+    times = sr.read_interactions(path, time_format="%d/%m/%Y").times
+    assert times.astype("datetime64[us]").astype(str).tolist() == ["2005-04-03T00:00:00.000000"]
+    small = write("s.csv", "user,item,time\n1,1,5\n")
+    assert sr.read_interactions(small, time_format="ms").times.tolist() == [5_000]
+
+
+def test_ratings_must_be_above_the_threshold(write):
+    path = write("r.csv", CSV)
+    assert sr.read_interactions(path, threshold=3).n_rows == 2
+    zeros = write("z.csv", "user,item,rating,time\n1,1,0,1\n1,2,1,2\n")
+    assert sr.read_interactions(zeros).rows_read.below_threshold == 1
+    assert sr.read_interactions(zeros, threshold=None).n_rows == 2
+
+
+def test_short_profiles_and_their_items_are_left_out(write):
+    path = write("r.csv", "user,item,time\n1,5,1\n1,6,2\n2,7,1\n")
+    interactions = sr.read_interactions(path, min_profile_length=2)
+    assert (interactions.n_users, interactions.n_items) == (1, 2)
+    assert interactions.rows_read.short_profiles == 1
+
+
+def test_items_are_numbered_by_popularity_then_by_appearance(write):
+    path = write("r.csv", "user,item,time\n1,a,1\n1,b,2\n2,c,1\n2,b,2\n")
+    assert sr.read_interactions(path).items.ids.to_list() == ["b", "a", "c"]
+
+
+def test_titles_come_along(write):
+    titles = pl.DataFrame({"item_id": [10], "title": ["Alien"]})
+    interactions = sr.read_interactions(write("r.csv", CSV), titles=titles)
+    assert interactions.profile("ann")["title"].to_list() == ["Alien", None]
+    assert [interactions.title(c) for c in interactions.items.codes([10, 20])] == ["Alien", "20"]
+
+
+times = st.integers(0, 6)  # few values: many ties
+some_rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 8), times), min_size=1)
+
+
+@given(some_rows)
+def test_profiles_agree_with_the_oracle(data):
+    frame = pl.DataFrame(data, schema=["user", "item", "time"], orient="row")
+    interactions = sr.read_interactions(frame)
+    expected = oracle.profiles(data)
+    found = {
+        user: list(zip(p["item_id"], p["datetime"].to_physical() // SECOND, strict=True))
+        for user in expected
+        for p in [interactions.profile(user)]
+    }
+    assert found == expected
+    assert interactions.n_users == len(expected)
+    assert interactions.rows_read.repeats == len(data) - interactions.n_rows
+
+
+@given(some_rows, st.sampled_from(["text", "huge"]))
+def test_renaming_ids_changes_nothing(data, kind):
+    frame = pl.DataFrame(data, schema=["user", "item", "time"], orient="row")
+    rename = (
+        (lambda c: pl.format("id {}", 9 - pl.col(c))) if kind == "text"
+        else (lambda c: pl.lit(2**63 - 1) - pl.col(c))
+    )  # fmt: skip
+    renamed = frame.with_columns(rename("user").alias("user"), rename("item").alias("item"))
+    plain, other = sr.read_interactions(frame), sr.read_interactions(renamed)
+    np.testing.assert_array_equal(plain.offsets, other.offsets)
+    np.testing.assert_array_equal(plain.items_taken, other.items_taken)
+    np.testing.assert_array_equal(plain.times, other.times)
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+def test_threads_change_nothing(monkeypatch, threads):
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {name: rng.integers(0, top, 5_000) for name, top in
+         (("user", 300), ("item", 200), ("time", 50))}
+    )  # fmt: skip
+    monkeypatch.setenv("SUREREC_THREADS", "3")
+    reference = sr.read_interactions(frame)
+    monkeypatch.setenv("SUREREC_THREADS", threads)
+    again = sr.read_interactions(frame)
+    np.testing.assert_array_equal(reference.items_taken, again.items_taken)
+    np.testing.assert_array_equal(reference.times, again.times)
+    assert reference.users.ids.equals(again.users.ids)
