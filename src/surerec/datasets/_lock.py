@@ -1,0 +1,46 @@
+"""One process at a time: a lock that the operating system drops when its holder dies."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["exclusive"]
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock file at `path`; wait for it as long as another holds it.
+
+    A file system that knows no locks gives none: what is written under the lock still appears
+    in one step, so at worst the same work is done twice.
+    """
+    with path.open("ab") as file:
+        with suppress(OSError):
+            _acquire(file)
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _acquire(file: IO[bytes]) -> None:
+        while True:
+            try:
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            except PermissionError:
+                time.sleep(0.2)
+            else:
+                return
+
+else:
+    import fcntl
+
+    def _acquire(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,0 +1,321 @@
+"""Made-up interactions of any size, with the effects that recommenders live on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.special import ndtri
+
+from surerec._columns import Columns
+from surerec._threads import equal_blocks, run_blocks
+from surerec.datasets import _kernels as kernels
+from surerec.errors import InputError
+from surerec.interactions import Interactions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["synthetic"]
+
+_DAY: Final = 86_400
+_LARGEST_CODE: Final = 2**31 - 2
+_LARGEST_SEED: Final = 2**64 - 1
+_MOST_DAYS: Final = 1_000_000  # dates stay before the year 10000
+_MOST: Final = {
+    "popularity": 10.0,
+    "length_spread": 10.0,
+    "sequels": 0.5,
+    "taste": 1.0,
+    "drift": 1.0,
+    "ties": 1.0,
+}
+
+# Independent random streams, one for each thing that is drawn.
+_LENGTHS, _LABELS, _SEQUELS, _GENRES, _PROFILES = range(5)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The arguments of `synthetic`, checked."""
+
+    n_users: int
+    n_items: int
+    n_rows: int
+    popularity: float = 1.0
+    length_spread: float = 1.0
+    sequels: float = 0.3
+    taste: float = 0.5
+    n_genres: int = 20
+    drift: float = 0.0
+    ties: float = 0.0
+    longest: int | None = None
+    days: int = 730
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_whole("n_users", self.n_users, 1, _LARGEST_CODE)
+        _check_whole("n_items", self.n_items, 1, _LARGEST_CODE)
+        users, items = int(self.n_users), int(self.n_items)
+        why = f": each of {users} users takes at least one of {items} items, and none twice"
+        _check_whole("n_rows", self.n_rows, users, users * items, why)
+        if self.longest is not None:
+            low, high = -(-self.n_rows // users), min(items, self.n_rows - users + 1)
+            why = f" for {self.n_rows} rows of {users} users and {items} items"
+            _check_whole("longest", self.longest, low, high, why)
+        _check_whole("n_genres", self.n_genres, 1, _LARGEST_CODE)
+        _check_whole("days", self.days, 1, _MOST_DAYS)
+        _check_whole("seed", self.seed, 0, _LARGEST_SEED)
+        for name, most in _MOST.items():
+            _check_real(name, getattr(self, name), most)
+
+
+class _Profiles(NamedTuple):
+    """What the generator made, in labels 0 … n_items - 1."""
+
+    offsets: NDArray[np.int64]
+    items: NDArray[np.uint32]
+    times: NDArray[np.int64]
+    catalogue: kernels.Catalogue
+
+
+def synthetic(
+    n_users: int = 1000,
+    n_items: int = 500,
+    n_rows: int = 50_000,
+    *,
+    popularity: float = 1.0,
+    length_spread: float = 1.0,
+    sequels: float = 0.3,
+    taste: float = 0.5,
+    n_genres: int = 20,
+    drift: float = 0.0,
+    ties: float = 0.0,
+    longest: int | None = None,
+    days: int = 730,
+    seed: int = 0,
+) -> Interactions:
+    """Make up interactions that have the effects of real ones.
+
+    Items have Zipf popularity, users profiles of log-normal length and a few favourite genres.
+    Some items are sequels: who takes an original tends to take its sequel later, and seldom the
+    other way round. But for sequels and `drift`, the order of a profile is random: with neither,
+    a user's past and future are exchangeable. No user takes an item twice. Everything follows from
+    the arguments and the seed, whatever the number of threads.
+
+    Parameters
+    ----------
+    n_users, n_items, n_rows : int
+        Number of users, items on offer, and interactions. Items that nobody takes do not appear.
+    popularity : float, default=1.0
+        Zipf exponent: the item of rank r is drawn with a chance proportional to
+        ``r ** -popularity``. 0 makes all items alike; at most 10.
+    length_spread : float, default=1.0
+        Standard deviation of the logarithm of the profile lengths, before they are cut to between
+        1 and `n_items`. 0 makes all profiles alike, to within 1; at most 10.
+    sequels : float, default=0.3
+        Share of the items that are sequels of others, at most 0.5.
+    taste : float, default=0.5
+        Share of the draws that come from a user's favourite genres.
+    n_genres : int, default=20
+        Number of genres; an original and its sequel have the same one.
+    drift : float, default=0.0
+        Share of the draws that follow the fashion of the current quarter: other items are popular,
+        and users have other favourite genres. 0 makes the past like the future.
+    ties : float, default=0.0
+        Share of the events that happen in the same second as the user's event before. With 0,
+        each user's times are strictly increasing.
+    longest : int, optional
+        Length of one enormous profile, the first user's; no other is longer.
+    days : int, default=730
+        Length of the calendar, which begins with 2020. Users start anywhere in it.
+    seed : int, default=0
+        Of everything that is random.
+
+    Returns
+    -------
+    Interactions
+        With users 1 … `n_users`, items from 1 … `n_items`, times in whole seconds, and titles:
+        "Story 17", and "Story 17, part 2" for its sequel.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> ratings = synthetic(n_users=100, n_items=50, n_rows=1000, seed=7)
+    >>> ratings.n_users, ratings.n_rows
+    (100, 1000)
+    """
+    settings = _Settings(
+        n_users=n_users,
+        n_items=n_items,
+        n_rows=n_rows,
+        popularity=popularity,
+        length_spread=length_spread,
+        sequels=sequels,
+        taste=taste,
+        n_genres=n_genres,
+        drift=drift,
+        ties=ties,
+        longest=longest,
+        days=days,
+        seed=seed,
+    )
+    made = _profiles(settings)
+    return Interactions.from_profiles(
+        made.offsets,
+        made.items,
+        made.times,
+        user_ids=np.arange(1, n_users + 1),
+        item_ids=np.arange(1, n_items + 1),
+        titles=_titles(made.catalogue),
+        name="synthetic",
+        origin=f"generated with seed {seed}",
+    )
+
+
+def _profiles(settings: _Settings) -> _Profiles:
+    lengths = _lengths(settings)
+    why = ", so that the longest profile finds a second for each event"
+    _check_whole("days", settings.days, -(-int(lengths.max()) // _DAY), _MOST_DAYS, why)
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    items = np.empty(settings.n_rows, np.uint32)
+    times = np.empty(settings.n_rows, np.int64)
+    catalogue = _catalogue(settings)
+    habits = kernels.Habits(
+        float(settings.taste),
+        float(settings.drift),
+        float(settings.ties),
+        int(settings.days) * _DAY,
+    )
+    seed = np.uint64(settings.seed)
+
+    def draw(block: tuple[int, int]) -> None:
+        work = _workspace(settings.n_items)
+        kernels.fill_profiles(
+            *block, seed, _PROFILES, catalogue, habits, work, offsets, items, times
+        )
+
+    for _ in run_blocks(draw, equal_blocks(lengths)):
+        pass
+    return _Profiles(offsets, items, times, catalogue)
+
+
+def _workspace(n_items: int) -> kernels.Workspace:
+    return kernels.Workspace(
+        state=np.zeros(16, np.uint64),
+        taken=np.zeros(n_items, np.int32),
+        pending=np.zeros(n_items // 2 + 1, np.int64),
+        favourites=np.zeros((2, kernels.FAVOURITES), np.int64),
+        weights=np.empty(n_items),
+        keys=np.empty(n_items),
+    )
+
+
+def _uniforms(size: int, seed: int, stream: int) -> NDArray[np.float64]:
+    out = np.empty(size)
+    kernels.uniforms(np.uint64(seed), stream, out)
+    return out
+
+
+def _lengths(settings: _Settings) -> NDArray[np.int64]:
+    """Give log-normal lengths between 1 and `n_items` that sum to `n_rows`."""
+    n_users, n_rows, longest = settings.n_users, settings.n_rows, settings.longest
+    log_weights = settings.length_spread * ndtri(_uniforms(n_users, settings.seed, _LENGTHS))
+    if longest is None:
+        return _share_out(n_rows, log_weights, settings.n_items)
+    lengths = np.full(n_users, longest, np.int64)
+    # The first user has it, so that its thread starts early.
+    lengths[1:] = _share_out(n_rows - longest, log_weights[1:], longest)
+    return lengths
+
+
+def _share_out(total: int, log_weights: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+    """Share `total` out in proportion to weights, as whole numbers between 1 and `most`.
+
+    Examples
+    --------
+    >>> _share_out(10, np.log([1.0, 2.0, 4.0]), most=5)
+    array([2, 3, 5])
+    """
+    if not log_weights.size:
+        return np.empty(0, np.int64)
+
+    def shares(log_scale: float) -> NDArray[np.float64]:
+        return np.exp(np.clip(log_scale + log_weights, 0.0, math.log(most)))
+
+    low, high = -log_weights.max(), math.log(most) - log_weights.min()
+    for _ in range(64):
+        middle = (low + high) / 2
+        low, high = (middle, high) if shares(middle).sum() <= total else (low, middle)
+    exact = shares(low)
+    whole = np.clip(exact.astype(np.int64), 1, most)
+    while (left := total - int(whole.sum())) > 0:
+        room = np.flatnonzero(whole < most)
+        largest = np.argsort(whole[room] - exact[room], kind="stable")
+        whole[room[largest[:left]]] += 1
+    return whole
+
+
+def _catalogue(settings: _Settings) -> kernels.Catalogue:
+    """Make the items: their popularity, sequels, genres and labels."""
+    n_items, seed = settings.n_items, settings.seed
+    ranks = np.arange(n_items)
+    weight = np.exp(-settings.popularity * np.log1p(ranks))
+
+    pairs = np.argsort(_uniforms(n_items // 2, seed, _SEQUELS), kind="stable")
+    pairs = pairs[: round(settings.sequels * n_items)]
+    kind = np.full(n_items, kernels.SINGLE, np.int8)
+    kind[2 * pairs] = kernels.ORIGINAL
+    kind[2 * pairs + 1] = kernels.SEQUEL
+
+    genre = (_uniforms(n_items // 2 + 1, seed, _GENRES) * settings.n_genres).astype(np.int64)
+    used, genre = np.unique(genre[ranks // 2], return_inverse=True)
+    sizes = np.concatenate(([n_items], np.bincount(genre)))
+    start = np.concatenate(([0], np.cumsum(sizes)))
+    member = np.concatenate((ranks, np.argsort(genre, kind="stable"))).astype(np.uint32)
+    mass = np.concatenate(([weight.sum()], np.bincount(genre, weight, used.size)))
+    chance, alias = np.empty(member.size), np.empty(member.size, np.uint32)
+    kernels.alias_tables(weight[member], start, mass, chance, alias)
+    return kernels.Catalogue(
+        weight=weight,
+        kind=kind,
+        label=np.argsort(_uniforms(n_items, seed, _LABELS), kind="stable").astype(np.uint32),
+        start=start,
+        member=member,
+        chance=chance,
+        alias=alias,
+        mass=mass,
+        genre=genre + 1,
+    )
+
+
+def _titles(catalogue: kernels.Catalogue) -> pl.DataFrame:
+    """Name each item after itself, and each sequel after its original."""
+    ids = catalogue.label.astype(np.int64) + 1
+    sequel = catalogue.kind == kernels.SEQUEL
+    named_after = np.where(sequel, np.roll(ids, 1), ids)
+    frame = pl.DataFrame({Columns.Item: ids, "story": named_after, "sequel": sequel})
+    part = pl.when("sequel").then(pl.lit(", part 2")).otherwise(pl.lit(""))
+    title = pl.format("Story {}{}", "story", part).alias(Columns.Title)
+    return frame.sort(Columns.Item).select(Columns.Item, title)
+
+
+def _check_whole(name: str, value: object, low: int, high: int, why: str = "") -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; it must be a whole number.")
+    if not low <= value <= high:
+        raise InputError(f"{name} is {value}; it must be from {low} to {high}{why}.")
+
+
+def _check_real(name: str, value: object, high: float) -> None:
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; it must be a number.")
+    if not 0 <= value <= high:  # nor is NaN
+        raise InputError(f"{name} is {value}; it must be from 0 to {high:g}.")

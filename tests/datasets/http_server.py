@@ -1,0 +1,79 @@
+"""A real HTTP server on 127.0.0.1 that misbehaves on demand."""
+
+from __future__ import annotations
+
+import re
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Server:
+    """Serves `content` at every path; each request takes the next of `acts`, then `serve`."""
+
+    def __init__(self):
+        self.content = bytes(range(256)) * 1200  # 307,200 bytes
+        self.files = {}
+        self.etag = '"v1"'
+        self.acts = []
+        self.requests = []
+        self.over = threading.Event()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                server.requests.append(dict(self.headers))
+                act = server.acts.pop(0) if server.acts else serve
+                with suppress(ConnectionError):
+                    act(self, server)
+
+            def log_message(self, *_):
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def url(self, name="data.bin"):
+        return f"http://127.0.0.1:{self._http.server_address[1]}/{name}"
+
+    def ranges(self):
+        return [headers.get("Range") for headers in self.requests]
+
+    def close(self):
+        self.over.set()
+        self._http.shutdown()
+        self._http.server_close()
+
+
+def answer(handler, body, status=200, **headers):
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name.replace("_", "-"), str(value))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def serve(handler, server, *, cut=None):
+    """Serve as a good server does, ranges and all; close the connection after `cut` bytes."""
+    content = server.files.get(handler.path.lstrip("/"), server.content)
+    asked = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
+    tags = {"ETag": server.etag} if server.etag else {}
+    if asked and handler.headers.get("If-Range") == server.etag:
+        start = int(asked[1])
+        if start >= len(content):
+            return answer(handler, b"", 416, Content_Length=0)
+        where = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        body, tags, status = content[start:], tags | {"Content_Range": where}, 206
+    else:
+        body, status = content, 200
+    return answer(handler, body[:cut], status, Content_Length=len(body), **tags)
+
+
+def cut_after(n):
+    return lambda handler, server: serve(handler, server, cut=n)
+
+
+def status(code):
+    return lambda handler, _: answer(handler, b"", code, Content_Length=0)

