@@ -1,0 +1,106 @@
+"""How precedence is counted: pure functions on arrays that release the GIL.
+
+Row-wise (Gustavson): for one item, walk the spans of profiles that follow (or precede) it, adding
+into that item's row alone. Loop indices are unsigned, because numba tests signed ones for
+wrap-around at every read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["count_rows", "find_spans"]
+
+_AHEAD = 12  # spans; the memory behind a span arrives while the ones before it are counted
+
+
+@intrinsic
+def _prefetch(_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]`` before it is needed; a hint, never a fault."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type, index_type = signature.args
+        view = context.make_array(array_type)(context, builder, arguments[0])
+        position = context.cast(builder, arguments[1], index_type, types.intp)
+        pointer = cgutils.get_item_pointer(
+            context, builder, array_type, view, [position], wraparound=False, boundscheck=False
+        )
+        i32 = ir.IntType(32)
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        read, soon, data = (ir.Constant(i32, value) for value in (0, 3, 1))
+        builder.call(function, [builder.bitcast(pointer, byte), read, soon, data])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+@njit(nogil=True, cache=True)
+def count_rows(
+    first: int,
+    last: int,
+    span_offsets: NDArray[np.int64],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    items: NDArray[np.uint32],
+    rows: NDArray[np.uint32],
+) -> None:
+    """Count the rows of items `first` … `last` − 1 into ``rows``, which holds zeros.
+
+    The spans of item ``i`` are ``items[starts[k]:stops[k]]`` for ``k`` from ``span_offsets[i]``
+    to ``span_offsets[i + 1] - 1``.
+    """
+    end_of_spans = np.uint64(len(starts))
+    for item in range(first, last):
+        row = rows[item - first]
+        begin = np.uint64(span_offsets[item])
+        end = np.uint64(span_offsets[item + 1])
+        for k in range(begin, end):
+            ahead = k + np.uint64(_AHEAD)
+            if ahead < end_of_spans:
+                _prefetch(items, starts[ahead])  # type: ignore[call-arg]  # numba adds the context
+            for place in range(np.uint64(starts[k]), np.uint64(stops[k])):
+                row[items[place]] += np.uint32(1)
+
+
+@njit(nogil=True, cache=True)
+def find_spans(
+    first: int,
+    last: int,
+    offsets: NDArray[np.int64],
+    times: NDArray[np.int64],
+    strict: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+    following: bool,  # noqa: FBT001
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+) -> None:
+    """For each place in the profiles of users `first` … `last` − 1, find what follows or precedes.
+
+    With `strict`, what shares the instant does neither.
+    """
+    for user in range(first, last):
+        begin, end = offsets[user], offsets[user + 1]
+        if following:
+            after = end
+            for place in range(end - 1, begin - 1, -1):
+                if not strict or (place + 1 < end and times[place + 1] != times[place]):
+                    after = place + 1
+                starts[place] = after
+                stops[place] = end
+        else:
+            before = begin
+            for place in range(begin, end):
+                if not strict or (place > begin and times[place - 1] != times[place]):
+                    before = place
+                starts[place] = begin
+                stops[place] = before

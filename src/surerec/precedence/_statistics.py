@@ -1,0 +1,205 @@
+"""What is known of who took what before what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from surerec._memory import available_memory, in_words
+from surerec._progress import progress
+from surerec.errors import InputError
+from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
+from surerec.precedence._spans import Ties, spans
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from surerec.interactions import Interactions
+    from surerec.precedence._rows import RowStore
+
+__all__ = ["PrecedenceStatistics", "Strategy", "count_precedence"]
+
+Strategy = Literal["auto", "dense", "on-demand"]
+
+
+class PrecedenceStatistics:
+    """Support, number of users, and rows of precedence counts, by item code.
+
+    ``Sup(i)`` is the number of users who took item i, and ``PC(i, h)`` the number of users who took
+    i before h (paper, section 3.2). Made by :func:`count_precedence`, or from given counts.
+
+    Attributes
+    ----------
+    n_users : int
+        Number of users.
+    support : array of uint32
+        ``Sup`` by item code.
+    rows : RowStore
+        Where the rows of counts come from.
+    ties : {"order", "strict"}
+        Whether items of one instant precede each other in the order of the source, or not at all.
+    interactions : Interactions or None
+        The profiles behind the counts; None if the counts were given.
+
+    Examples
+    --------
+    Two people took item 0 first and item 1 later, a third the other way round:
+
+    >>> from surerec import Interactions
+    >>> statistics = count_precedence(Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0]))
+    >>> statistics.followers(0), statistics.predecessors(0)
+    (array([0, 2], dtype=uint32), array([0, 1], dtype=uint32))
+    >>> statistics.without_user(0).followers(0)
+    array([0, 1], dtype=uint32)
+    """
+
+    def __init__(
+        self,
+        n_users: int,
+        support: NDArray[np.uint32],
+        rows: RowStore,
+        *,
+        ties: Ties = "order",
+        interactions: Interactions | None = None,
+    ) -> None:
+        self.n_users = n_users
+        self.support = support
+        self.rows = rows
+        self.ties = ties
+        self.interactions = interactions
+
+    @classmethod
+    def from_counts(
+        cls, counts: ArrayLike, support: ArrayLike, n_users: int
+    ) -> PrecedenceStatistics:
+        """Take counts that are already known, such as the paper's examples.
+
+        Parameters
+        ----------
+        counts : array-like of int, (n_items, n_items)
+            ``counts[i][h]`` is ``PC(i, h)``.
+        support : array-like of int, n_items
+            ``Sup`` of each item.
+        n_users : int
+            Number of users.
+
+        Examples
+        --------
+        >>> PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
+        PrecedenceStatistics(3 users, 2 items)
+        """
+        matrix = np.asarray(counts)
+        taken = np.asarray(support)
+        n_items = len(taken)
+        if matrix.shape != (n_items, n_items):
+            raise InputError(
+                f"The counts of {n_items} items are {n_items} × {n_items}, not {matrix.shape}."
+            )
+        # Before the cast: −1 would become 4,294,967,295.
+        if min(matrix.min(initial=0), taken.min(initial=0)) < 0 or matrix.diagonal().any():
+            raise InputError("Counts are never negative, and no item precedes itself.")
+        both = matrix + matrix.T
+        if taken.max(initial=0) > n_users or (both > np.minimum.outer(taken, taken)).any():
+            raise InputError("No more users can have taken two items than took either of them.")
+        rows = DenseRows(np.ascontiguousarray(matrix, dtype=np.uint32))
+        return cls(n_users, taken.astype(np.uint32), rows)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.support)
+
+    def __repr__(self) -> str:
+        return f"PrecedenceStatistics({self.n_users:,} users, {self.n_items:,} items)"
+
+    def followers(self, item: int) -> NDArray[np.uint32]:
+        """Give ``PC(item, ·)``: how many users took each item after this one."""
+        return self.rows.followers(item)
+
+    def predecessors(self, item: int) -> NDArray[np.uint32]:
+        """Give ``PC(·, item)``: how many users took each item before this one."""
+        return self.rows.predecessors(item)
+
+    def without_user(self, user: int) -> PrecedenceStatistics:
+        """Leave one user's own contribution out, exactly as if counted without them.
+
+        Nothing is counted again: the user's part is subtracted from each row that is asked for.
+        """
+        if self.interactions is None:
+            raise InputError("These counts were given without profiles: no user can be left out.")
+        where = slice(self.interactions.offsets[user], self.interactions.offsets[user + 1])
+        items = self.interactions.items_taken[where]
+        support = self.support.copy()
+        support[items] -= np.uint32(1)
+        rows = LeftOutRows(self.rows, items, self.interactions.times[where], self.ties)
+        return PrecedenceStatistics(self.n_users - 1, support, rows, ties=self.ties)
+
+
+def count_precedence(
+    interactions: Interactions, *, ties: Ties = "order", strategy: Strategy = "auto"
+) -> PrecedenceStatistics:
+    """Count who took what before what.
+
+    Parameters
+    ----------
+    interactions : Interactions
+        The profiles.
+    ties : {"order", "strict"}, default="order"
+        Items of one instant precede each other in the order of the source, or not at all.
+    strategy : {"auto", "dense", "on-demand"}, default="auto"
+        Hold all rows in memory ("dense"), or count each when it is asked for ("on-demand"). "auto"
+        holds them if they take at most half of the free memory. The counts are the same.
+
+    Raises
+    ------
+    InputError
+        If the dense rows would not fit in memory; the sentence says what they would need.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=20, n_rows=400, seed=1)
+    >>> sr.count_precedence(films)
+    PrecedenceStatistics(50 users, 20 items)
+    """
+    for name, value, allowed in (
+        ("ties", ties, get_args(Ties)),
+        ("strategy", strategy, get_args(Strategy)),
+    ):
+        if value not in allowed:
+            raise InputError(f"{name} is {value!r}; choose one of {', '.join(allowed)}.")
+    needed, free = DenseRows.bytes_needed(interactions.n_items), available_memory()
+    if strategy == "auto":
+        strategy = "dense" if needed <= free // 2 else "on-demand"
+    if strategy == "dense" and needed > free:
+        raise InputError(
+            f"Dense counts of {interactions.n_items:,} items need {in_words(needed)}, and "
+            f"{in_words(free)} is free: use strategy='on-demand', or fewer items."
+        )
+    rows = _dense(interactions, ties) if strategy == "dense" else _on_demand(interactions, ties)
+    support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    return PrecedenceStatistics(
+        interactions.n_users,
+        support.astype(np.uint32),
+        rows,
+        ties=ties,
+        interactions=interactions,
+    )
+
+
+def _on_demand(interactions: Interactions, ties: Ties) -> OnDemandRows:
+    return OnDemandRows(
+        spans(interactions, "followers", ties), spans(interactions, "predecessors", ties)
+    )
+
+
+def _dense(interactions: Interactions, ties: Ties) -> DenseRows:
+    following = spans(interactions, "followers", ties)
+    n_pairs = int(following.work().sum())
+    with progress("Counting who took what before what", total=2 * n_pairs) as advance:
+        followers = following.count_all(advance)
+        del following
+        # Counted, not transposed: turning a large matrix over costs more than counting it.
+        predecessors = spans(interactions, "predecessors", ties).count_all(advance)
+    return DenseRows(followers, predecessors)

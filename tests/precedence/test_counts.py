@@ -1,0 +1,143 @@
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oracle
+import surerec as sr
+
+some_rows = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=60
+)
+ties_rules = st.sampled_from(["order", "strict"])
+strategies = st.sampled_from(["dense", "on-demand"])
+
+
+def read(rows):
+    return sr.read_interactions(pl.DataFrame(rows, schema=["user", "item", "time"], orient="row"))
+
+
+def matrices(statistics):
+    """Both directions as matrices, laid so that both should be PC."""
+    items = range(statistics.n_items)
+    following = np.array([statistics.followers(i) for i in items])
+    preceding = np.array([statistics.predecessors(i) for i in items])
+    return following, preceding.T
+
+
+def by_id(interactions, counts):
+    """PC of the oracle, with ids, as a matrix by code."""
+    matrix = np.zeros((interactions.n_items, interactions.n_items), dtype=int)
+    for (first, second), count in counts.items():
+        matrix[interactions.items.code(first), interactions.items.code(second)] = count
+    return matrix
+
+
+@given(some_rows, ties_rules, strategies)
+def test_counts_agree_with_the_oracle(rows, ties, strategy):
+    interactions = read(rows)
+    statistics = sr.count_precedence(interactions, ties=ties, strategy=strategy)
+    users = oracle.profiles(rows)
+    expected = by_id(interactions, oracle.precedence(users, ties))
+    for direction in matrices(statistics):
+        np.testing.assert_array_equal(direction, expected)
+    assert statistics.n_users == len(users)
+    support = oracle.support(users)
+    assert [support[i] for i in interactions.items.ids] == statistics.support.tolist()
+
+
+@given(some_rows, ties_rules, strategies, st.data())
+def test_leaving_a_user_out_is_counting_without_them(rows, ties, strategy, data):
+    interactions = read(rows)
+    user = data.draw(st.sampled_from(interactions.users.ids.to_list()))
+    rest = [row for row in rows if row[0] != user]
+    left = sr.count_precedence(interactions, ties=ties, strategy=strategy).without_user(
+        interactions.users.code(user)
+    )
+    expected = by_id(interactions, oracle.precedence(oracle.profiles(rest), ties))
+    for direction in matrices(left):
+        np.testing.assert_array_equal(direction, expected)
+    support = oracle.support(oracle.profiles(rest))
+    assert [support[i] for i in interactions.items.ids] == left.support.tolist()
+    assert left.n_users == len({row[0] for row in rest})
+
+
+def test_leaving_a_user_out_does_not_touch_the_others_counts():
+    interactions = read([(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 1)])
+    statistics = sr.count_precedence(interactions)
+    statistics.without_user(0).followers(0)
+    assert statistics.followers(0).tolist() == [0, 2]
+    assert statistics.support.tolist() == [2, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        statistics.followers(0)[0] = 9
+
+
+@pytest.mark.parametrize("ties", ["order", "strict"])
+def test_counts_agree_with_a_duckdb_self_join(ties):
+    interactions = sr.datasets.synthetic(300, 80, 6_000, ties=0.4, seed=5)
+    rows = interactions.to_frame().with_row_index("place")  # noqa: F841  # duckdb finds it by name
+    before = "a.place < b.place" if ties == "order" else "a.datetime < b.datetime"
+    joined = duckdb.sql(
+        f"""SELECT a.item_id, b.item_id, count(*) FROM rows a JOIN rows b
+            ON a.user_id = b.user_id AND {before} GROUP BY ALL"""  # noqa: S608
+    ).fetchall()
+    expected = by_id(interactions, {(a, b): n for a, b, n in joined})
+    for direction in matrices(sr.count_precedence(interactions, ties=ties)):
+        np.testing.assert_array_equal(direction, expected)
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "7"])
+def test_threads_change_nothing(monkeypatch, threads):
+    interactions = sr.datasets.synthetic(400, 150, 8_000, seed=2)
+    reference = matrices(sr.count_precedence(interactions))
+    monkeypatch.setenv("SUREREC_THREADS", threads)
+    again = matrices(sr.count_precedence(interactions))
+    for old, new in zip(reference, again, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_renaming_ids_changes_nothing():
+    rows = [(u, i, t) for t, (u, i) in enumerate((k % 7, k * k % 11) for k in range(80))]
+    renamed = [(f"user {9 - u}", f"item {99 - i}", t) for u, i, t in rows]
+    for old, new in zip(
+        matrices(sr.count_precedence(read(rows))),
+        matrices(sr.count_precedence(read(renamed))),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_one_item_profiles_precede_nothing():
+    statistics = sr.count_precedence(read([(1, 5, 1), (2, 6, 1)]))
+    assert not np.concatenate(matrices(statistics)).any()
+    assert statistics.support.tolist() == [1, 1]
+
+
+def test_the_automatic_strategy_counts_on_demand_where_dense_rows_do_not_fit(monkeypatch):
+    interactions = read([(1, i, i) for i in range(50)])
+    monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 30_000)
+    statistics = sr.count_precedence(interactions)
+    assert type(statistics.rows).__name__ == "OnDemandRows"
+    monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 10_000)
+    with pytest.raises(sr.InputError, match=r"50 items need 20\.0 kB, and 10\.0 kB is free"):
+        sr.count_precedence(interactions, strategy="dense")
+
+
+def test_unknown_settings_are_refused():
+    interactions = read([(1, 1, 1)])
+    with pytest.raises(sr.InputError, match="ties is 'loose'; choose one of order, strict"):
+        sr.count_precedence(interactions, ties="loose")
+    with pytest.raises(sr.InputError, match="strategy is 'sparse'"):
+        sr.count_precedence(interactions, strategy="sparse")
+
+
+def test_the_strongest_pair_is_the_one_whose_order_is_most_certain():
+    rows = [(user, item, time) for user in range(9) for time, item in enumerate("ab")]
+    rows += [(9, "b", 0), (9, "a", 1), (10, "a", 0), (10, "c", 1)]
+    interactions = read(rows)
+    best = sr.strongest_pairs(sr.count_precedence(interactions), 1)[0]
+    names = interactions.items.ids
+    assert (names[best.first], names[best.second]) == ("a", "b")
+    assert (best.support, best.forward, best.backward) == (11, 9, 1)
