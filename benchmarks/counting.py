@@ -1,31 +1,26 @@
 """Counting one direction of precedence, against scipy's ``A.T @ A`` on the same encoded input.
 
 Run with ``make bench`` or ``python benchmarks/counting.py``. Everything in one process, best of
-three. ``A.T @ A`` counts every pair twice (it is symmetric) and knows no order: it is the usual way
+five. ``A.T @ A`` counts every pair twice (it is symmetric) and knows no order: it is the usual way
 to count co-occurrence, and the nearest thing to a peer that is always at hand.
 """
 
 from __future__ import annotations
 
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from rich.console import Console
 from rich.table import Table
 
 import surerec as sr
+from measuring import best, show
 from surerec._threads import available_threads
 from surerec.precedence._spans import spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
-
-_REPEATS = 3
 
 
 @njit(nogil=True, cache=True)
@@ -33,17 +28,6 @@ def add_ones(ids: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
     """Add one for each id, in sequence: what no counting can beat on one core."""
     for place in range(np.uint64(len(ids))):
         counts[ids[place]] += np.uint32(1)
-
-
-def best(task: Callable[[], Any]) -> tuple[float, Any]:
-    """Give the shortest of a few times, in seconds, and the result."""
-    task()  # compiles, and warms the caches, for either side alike
-    times = []
-    for _ in range(_REPEATS):
-        begin = perf_counter()
-        result = task()
-        times.append(perf_counter() - begin)
-    return min(times), result
 
 
 def ceiling(data: sr.Interactions, n_pairs: int) -> float:
@@ -84,8 +68,7 @@ def main() -> None:
     )  # fmt: skip
     measure("MovieLens 1M", sr.load_dataset("ml-1m"), table)
     measure("2M synthetic rows", sr.datasets.synthetic(14_000, 5_000, 2_000_000, seed=1), table)
-    console = Console()
-    (console if console.is_terminal else Console(width=120)).print(table)
+    show(table)
     print("The ceiling is acc[id] += 1 over the same ids, in sequence, on every core at once.")
 
 

@@ -44,9 +44,9 @@ def catalogue(console: Console, datasets: Iterable[Dataset]) -> None:
         )
     console.print(table)
     console.print(
-        "\nFetch one with [bold]surerec datasets fetch NAME[/bold]; sources are tried in turn. Read a copy "
-        "that you have with load_dataset(NAME, path=…).\nIn the paper: users / items / records of its "
-        "Table 1. Each set's licence is its publisher's; please keep it.",
+        "\nFetch one with [bold]surerec datasets fetch NAME[/bold]; sources are tried in turn.\n"
+        "Read a copy that you have with load_dataset(NAME, path=…).\n"
+        "In the paper: users / items / records of its Table 1. Licences are the publishers'.",
         highlight=False,
     )
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from surerec import InputError
 from surerec.interactions import IdMap
+from surerec.interactions._ids import encode
 
 numbers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True)
 texts = st.lists(st.text(max_size=5), unique=True)
@@ -27,3 +28,11 @@ def test_an_unknown_id_is_refused_with_near_ones():
         users.code("ann")
     assert "bert" in users
     assert 7 not in users
+
+
+@given(st.lists(st.integers(-50, 50)) | numbers | texts)
+def test_ids_are_numbered_in_order_of_first_appearance(values):
+    dtype = pl.String if values and isinstance(values[0], str) else pl.Int64
+    ids, codes = encode(pl.Series(values, dtype=dtype))
+    assert ids.to_list() == list(dict.fromkeys(values))
+    assert [ids[int(code)] for code in codes] == values

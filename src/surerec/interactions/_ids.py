@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from surerec.errors import InputError
+from surerec.interactions._kernels import number_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["IdMap", "encode"]
+
+_UNSEEN = np.uint32(2**32 - 1)
 
 
 def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
@@ -28,12 +31,24 @@ def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
     codes : array of uint32
         The code of each given value.
     """
-    ids = values.unique(maintain_order=True)
-    table = pl.DataFrame({"id": ids}).with_columns(
-        code=pl.Series(np.arange(len(ids), dtype=np.uint32))
+    if values.dtype == pl.Int64 and len(values):
+        numbers = values.to_numpy()
+        lowest, highest = int(numbers.min()), int(numbers.max())
+        # A table of the whole range beats hashing, as long as it is not much larger than the data.
+        if highest - lowest < 4 * len(numbers) + 1_000:
+            first_seen = np.full(highest - lowest + 1, _UNSEEN)
+            codes = np.empty(len(numbers), dtype=np.uint32)
+            n_ids = number_in_order(numbers, lowest, first_seen, codes)
+            known = np.flatnonzero(first_seen != _UNSEEN)
+            ids = np.empty(n_ids, dtype=np.int64)
+            ids[first_seen[known]] = known + lowest
+            return pl.Series(ids), codes
+    distinct = values.unique(maintain_order=True)
+    table = pl.DataFrame({"id": distinct}).with_columns(
+        code=pl.Series(np.arange(len(distinct), dtype=np.uint32))
     )
     coded = pl.DataFrame({"id": values}).join(table, on="id", how="left", maintain_order="left")
-    return ids, coded["code"].to_numpy()
+    return distinct, coded["code"].to_numpy()
 
 
 class IdMap:

@@ -10,7 +10,28 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["compact_profiles", "order_profiles"]
+__all__ = ["compact_profiles", "number_in_order", "order_profiles"]
+
+
+@njit(nogil=True, cache=True)
+def number_in_order(
+    values: NDArray[np.int64],
+    lowest: int,
+    first_seen: NDArray[np.uint32],
+    codes: NDArray[np.uint32],
+) -> int:
+    """Write the code of each value, numbered in order of first appearance; give their number.
+
+    `first_seen` has a place for each value from `lowest` on, filled with the largest uint32.
+    """
+    n_seen = np.uint32(0)
+    for row in range(len(values)):
+        place = values[row] - lowest
+        if first_seen[place] == np.uint32(0xFFFFFFFF):
+            first_seen[place] = n_seen
+            n_seen += np.uint32(1)
+        codes[row] = first_seen[place]
+    return int(n_seen)
 
 
 @njit(nogil=True, cache=True)
