@@ -15,3 +15,7 @@ class Columns:
     Weight: Final = "weight"
     Datetime: Final = "datetime"
     Title: Final = "title"
+    Rank: Final = "rank"
+    Score: Final = "score"
+    PValue: Final = "p_value"
+    EntryConfidence: Final = "entry_confidence"

@@ -1,6 +1,6 @@
 """The errors surerec raises on purpose; each is one sentence for the person who can mend it."""
 
-__all__ = ["FetchError", "InputError", "SurerecError"]
+__all__ = ["FetchError", "InputError", "NotFittedError", "SurerecError"]
 
 
 class SurerecError(Exception):
@@ -12,6 +12,10 @@ class SurerecError(Exception):
 
 class InputError(SurerecError, ValueError):
     """What the caller gave cannot be used: a file, a column, a value, a name."""
+
+
+class NotFittedError(SurerecError, ValueError, AttributeError):
+    """A recommender was asked before it was fitted; of the same bases as scikit-learn's."""
 
 
 class FetchError(SurerecError, OSError):

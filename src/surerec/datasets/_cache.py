@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from surerec.datasets._part import digest
+from surerec._files import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,9 +8,10 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from surerec._files import digest
 from surerec._progress import progress
 from surerec.datasets._http import Interrupted, SourceError, receive, validator, visit
-from surerec.datasets._part import Part, digest, disk_errors
+from surerec.datasets._part import Part, disk_errors
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse

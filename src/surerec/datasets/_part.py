@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from surerec._files import DISK_FULL
 from surerec.datasets._http import SourceError
 from surerec.errors import FetchError
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Part", "digest", "disk_errors"]
-
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+__all__ = ["Part", "disk_errors"]
 
 
 class Part:
@@ -66,14 +64,6 @@ class Part:
         return self.target
 
 
-def digest(path: Path, algorithm: str) -> str:
-    """Give a file's checksum in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(
-            file, lambda: hashlib.new(algorithm, usedforsecurity=False)
-        ).hexdigest()
-
-
 @contextmanager
 def disk_errors(what: str, folder: Path, needed: int | None = None) -> Iterator[None]:
     """Turn the disk's errors into a sentence that says what is needed, and where."""
@@ -89,7 +79,7 @@ def disk_errors(what: str, folder: Path, needed: int | None = None) -> Iterator[
 
 def _disk_error(what: str, folder: Path, needed: int | None, error: OSError) -> SourceError:
     elsewhere = "or set SUREREC_CACHE to a folder elsewhere"
-    if error.errno in _FULL:
+    if error.errno in DISK_FULL:
         amount = f"{needed / 1e6:,.1f} MB are needed" if needed else "the disk is full"
         return SourceError(
             "disk full",

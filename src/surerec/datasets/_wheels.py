@@ -6,8 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from surerec._files import digest
 from surerec.datasets._http import SourceError
-from surerec.datasets._part import digest
 
 if TYPE_CHECKING:
     from pathlib import Path

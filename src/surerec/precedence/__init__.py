@@ -1,14 +1,18 @@
 """Precedence mining: who took what before what."""
 
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
-from surerec.precedence._rows import RowStore
+from surerec.precedence._rows import Block, RowStore
+from surerec.precedence._spans import Direction, Ties
 from surerec.precedence._statistics import PrecedenceStatistics, Strategy, count_precedence
 
 __all__ = [
+    "Block",
+    "Direction",
     "PrecedencePair",
     "PrecedenceStatistics",
     "RowStore",
     "Strategy",
+    "Ties",
     "count_precedence",
     "strongest_pairs",
 ]

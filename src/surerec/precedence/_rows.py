@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+
+from surerec._memory import available_memory, in_words
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.precedence._spans import Spans, Ties
+    from surerec.precedence._spans import Direction, Spans
 
-__all__ = ["DenseRows", "LeftOutRows", "OnDemandRows", "RowStore"]
+__all__ = ["Block", "DenseRows", "LeftOutRows", "OnDemandRows", "RowStore"]
+
+_AFTER_ALL = np.iinfo(np.int64).max
 
 
 class RowStore(Protocol):
@@ -27,6 +32,33 @@ class RowStore(Protocol):
 
     def predecessors(self, item: int) -> NDArray[np.uint32]:
         """Give ``PC(·, item)``: how many users took each item before this one."""
+
+    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+        """Give the rows of several items at once, with no copy where the store holds them."""
+
+
+class Block(NamedTuple):
+    """Rows of counts for a kernel: row ``k`` is ``matrix[picks[k]]``."""
+
+    matrix: NDArray[np.uint32]
+    picks: NDArray[np.int64]
+
+
+def stacked(rows: RowStore, direction: Direction, items: NDArray[np.integer]) -> Block:
+    """Ask a store for rows one by one and stack them, within the free memory."""
+    give = rows.followers if direction == "followers" else rows.predecessors
+    first = give(int(items[0]))
+    needed, free = len(items) * first.nbytes, available_memory()
+    if needed > free:
+        raise InputError(
+            f"The rows of a profile of {len(items):,} items need {in_words(needed)}, and "
+            f"{in_words(free)} is free: give a shorter history."
+        )
+    matrix = np.empty((len(items), len(first)), dtype=np.uint32)
+    matrix[0] = first
+    for place in range(1, len(items)):
+        matrix[place] = give(int(items[place]))
+    return Block(matrix, np.arange(len(items)))
 
 
 class DenseRows:
@@ -57,6 +89,11 @@ class DenseRows:
         row: NDArray[np.uint32] = self._predecessors[item]
         return row
 
+    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+        """Give the whole matrix, and which of its rows are meant."""
+        matrix = self._followers if direction == "followers" else self._predecessors
+        return Block(matrix, np.asarray(items, dtype=np.int64))
+
 
 @dataclass(frozen=True)
 class OnDemandRows:
@@ -73,6 +110,10 @@ class OnDemandRows:
         """Give ``PC(·, item)``."""
         return self.preceding.count_row(item)
 
+    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+        """Count the rows of several items."""
+        return stacked(self, direction, items)
+
 
 @dataclass(frozen=True)
 class LeftOutRows:
@@ -80,41 +121,33 @@ class LeftOutRows:
 
     rows: RowStore
     items: NDArray[np.uint32]
-    """That user's profile, in time order."""
-    times: NDArray[np.int64]
-    ties: Ties
+    """What that user took, by code."""
+    instants: NDArray[np.int64]
+    """When: an item precedes another if its instant is smaller."""
 
     def followers(self, item: int) -> NDArray[np.uint32]:
         """Give ``PC(item, ·)`` over the other users."""
         row = self.rows.followers(item)
-        place = self._place(item)
-        if place is None:
-            return row
-        if self.ties == "strict":
-            later = self.items[self.times > self.times[place]]
-        else:
-            later = self.items[place + 1 :]
-        return _minus_one(row, later)
+        return _minus_one(row, self.items[self.instants > self._instant(item, never=_AFTER_ALL)])
 
     def predecessors(self, item: int) -> NDArray[np.uint32]:
         """Give ``PC(·, item)`` over the other users."""
         row = self.rows.predecessors(item)
-        place = self._place(item)
-        if place is None:
-            return row
-        if self.ties == "strict":
-            earlier = self.items[self.times < self.times[place]]
-        else:
-            earlier = self.items[:place]
-        return _minus_one(row, earlier)
+        return _minus_one(row, self.items[self.instants < self._instant(item, never=-1)])
 
-    def _place(self, item: int) -> int | None:
-        places = np.flatnonzero(self.items == item)
-        return int(places[0]) if places.size else None
+    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+        """Give the rows of several items over the other users."""
+        return stacked(self, direction, items)
+
+    def _instant(self, item: int, never: int) -> int:
+        own = self.instants[self.items == item]
+        return int(own[0]) if own.size else never
 
 
 def _minus_one(row: NDArray[np.uint32], items: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Take one person out of a row: a profile holds no item twice, so each is subtracted once."""
+    if not items.size:
+        return row
     rest = row.copy()
     rest[items] -= np.uint32(1)
     return rest

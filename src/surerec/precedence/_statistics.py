@@ -126,14 +126,30 @@ class PrecedenceStatistics:
 
         Nothing is counted again: the user's part is subtracted from each row that is asked for.
         """
+        items, instants = self.profile_of(user)
+        support = self.support.copy()
+        support[items] -= np.uint32(1)
+        rows = LeftOutRows(self.rows, items, instants)
+        return PrecedenceStatistics(self.n_users - 1, support, rows, ties=self.ties)
+
+    def profile_of(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Give what a user contributed: items by code, and when each was taken.
+
+        The instants are numbers such that one item precedes another if its instant is smaller,
+        under the tie rule of these counts. Nobody (None) contributed nothing.
+        """
+        if user is None:
+            return np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
         if self.interactions is None:
             raise InputError("These counts were given without profiles: no user can be left out.")
         where = slice(self.interactions.offsets[user], self.interactions.offsets[user + 1])
         items = self.interactions.items_taken[where]
-        support = self.support.copy()
-        support[items] -= np.uint32(1)
-        rows = LeftOutRows(self.rows, items, self.interactions.times[where], self.ties)
-        return PrecedenceStatistics(self.n_users - 1, support, rows, ties=self.ties)
+        times = self.interactions.times[where]
+        instants = np.unique(times, return_inverse=True)[1] if self.ties == "strict" else (
+            np.arange(len(items))
+        )  # fmt: skip
+        by_code = np.argsort(items)
+        return items[by_code], instants[by_code].astype(np.int64)
 
 
 def count_precedence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import contextmanager, suppress
@@ -18,13 +19,29 @@ __all__ = ["exclusive"]
 def exclusive(path: Path) -> Iterator[None]:
     """Hold the lock file at `path`; wait for it as long as another holds it.
 
-    A file system that knows no locks gives none: what is written under the lock still appears
-    in one step, so at worst the same work is done twice.
+    The file is there only as long as somebody holds it or waits for it. A file system that knows
+    no locks gives none: what is written under the lock still appears in one step, so at worst the
+    same work is done twice.
     """
-    with path.open("ab") as file:
-        with suppress(OSError):
-            _acquire(file)
-        yield
+    while True:
+        with path.open("ab") as file:
+            with suppress(OSError):
+                _acquire(file)
+            if not _is_at(file, path):
+                continue  # its last holder took it away while we waited
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows keeps a file that is open
+                    path.unlink()
+            return
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False
 
 
 if sys.platform == "win32":

@@ -1,0 +1,27 @@
+"""Models on disk: a folder of Arrow and NumPy files with a manifest; never pickle.
+
+**A model folder holds people's histories**: who took what, and when, with the ids that the data
+came with. Guard it as you guard the data, and delete it when you must delete them; counts that
+were given without profiles are stored without any.
+
+A folder holds one set of statistics, and any number of named recommenders on them::
+
+    model/
+      manifest.json                    what is here: counts, settings, recommenders, checksums
+      users-1c7a….arrow                ids with their type
+      items-90b2….arrow                ids, and titles if they are known
+      offsets-….npy  items_taken-….npy  times-….npy  support-….npy
+      followers-….npy  predecessors-….npy             dense rows, or
+      following_starts-….npy  preceding_starts-….npy … the spans to count rows from
+
+The manifest is the only commit point. Data files carry the beginning of their checksum in their
+name: a save writes what is not there yet beside what is, replaces the manifest in one step, and
+then removes what no manifest names. Whenever a save is interrupted, the folder holds the old
+model or the new one, and the next save tidies up.
+"""
+
+from surerec.storage._loading import StoredModel, load_model, read_card
+from surerec.storage._saving import save_model
+from surerec.storage._spec import JSON, RecommenderSpec
+
+__all__ = ["JSON", "RecommenderSpec", "StoredModel", "load_model", "read_card", "save_model"]

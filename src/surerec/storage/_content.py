@@ -1,0 +1,95 @@
+"""The bytes of one file: made from an array or a table, and opened as a memory map."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["Content", "array_content", "open_array", "open_table", "table_content"]
+
+_PIECE = 16 << 20  # bytes between two moves of the progress bar
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file will hold, in memory already; nothing is copied."""
+
+    role: str
+    parts: tuple[memoryview, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return sum(part.nbytes for part in self.parts)
+
+    def pieces(self) -> Iterator[memoryview]:
+        """Give the bytes, piece by piece."""
+        for part in self.parts:
+            for start in range(0, part.nbytes, _PIECE):
+                yield part[start : start + _PIECE]
+
+    def sha256(self, advance: Callable[[float], None]) -> str:
+        """Give the checksum; `advance` hears of the bytes."""
+        checksum = hashlib.sha256()
+        for piece in self.pieces():
+            checksum.update(piece)
+            advance(piece.nbytes)
+        return checksum.hexdigest()
+
+
+def array_content(role: str, array: NDArray[Any]) -> Content:
+    """Give an array as the bytes of a ``.npy`` file."""
+    flat = np.ascontiguousarray(array)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(flat))
+    return Content(role, (memoryview(header.getvalue()), flat.reshape(-1).view(np.uint8).data))
+
+
+def table_content(role: str, columns: dict[str, pl.Series]) -> Content:
+    """Give columns as the bytes of an Arrow IPC file.
+
+    Written by pyarrow in one batch with plain types, so that equal columns give equal bytes
+    however polars holds them.
+    """
+    plain = pl.CompatLevel.oldest()
+    table = pa.table(
+        {name: column.to_arrow(compat_level=plain) for name, column in columns.items()}
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return Content(role, (memoryview(sink.getvalue()),))
+
+
+def open_array(path: Path) -> NDArray[Any]:
+    """Map an array from its file, read-only, as the plain kind that kernels know; no pickle."""
+    try:
+        return np.asarray(np.lib.format.open_memmap(path, mode="r"))
+    except OverflowError as error:  # a shape beyond all memory
+        raise ValueError(path) from error
+
+
+def open_table(path: Path, *, verify: bool) -> pl.DataFrame:
+    """Map a table from its file; with `verify`, see that its text lies inside it."""
+    try:
+        with pa.memory_map(str(path)) as source:
+            table = pa.ipc.open_file(source).read_all()
+        if verify:
+            table.validate(full=True)
+    except pa.ArrowException as error:
+        raise ValueError(path) from error
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)  # noqa: S101  # what a table becomes
+    return frame

@@ -1,0 +1,185 @@
+"""Loading: every file mapped, every byte checked unless the caller is in a hurry."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surerec._files import digest
+from surerec._progress import progress
+from surerec._threads import run_blocks
+from surerec.errors import InputError
+from surerec.storage._content import open_array, open_table
+from surerec.storage._folder import MANIFEST, damaged, plain_size, read_manifest, reading_errors
+from surerec.storage._layout import check_array, check_table
+from surerec.storage._manifest import role_of
+from surerec.storage._statistics import check_indices, statistics_from
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.storage._manifest import Manifest
+    from surerec.storage._spec import RecommenderSpec
+
+__all__ = ["StoredModel", "load_model", "read_card"]
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """What a model folder holds."""
+
+    statistics: PrecedenceStatistics
+    """The statistics, on memory-mapped files."""
+    recommenders: dict[str, RecommenderSpec]
+    """The recommenders by name."""
+    card: dict[str, Any]
+    """What the folder says of itself; see :func:`read_card`."""
+
+
+def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> StoredModel:
+    """Open a model folder; its arrays are mapped, read-only, and read from disk when used.
+
+    Parameters
+    ----------
+    folder : path
+        Where a model was saved.
+    verify : bool, default=True
+        Compare every byte with the checksums, and see that no index leads outside. Without it
+        only the files' presence, sizes, types and shapes are checked, and a model of any size
+        opens at once: for folders that you have verified before and trust.
+
+    Raises
+    ------
+    InputError
+        If there is no model, or a damaged one, or one that a newer surerec wrote.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import surerec as sr
+    >>> statistics = sr.count_precedence(sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0]))
+    >>> from surerec.storage import RecommenderSpec, save_model
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(folder, statistics, {"main": RecommenderSpec("InductiveConformal")})
+    ...     model = load_model(folder)
+    ...     model.statistics.followers(0), sorted(model.recommenders)
+    (array([0, 1], dtype=uint32), ['main'])
+    """
+    place = Path(folder)
+    manifest = read_manifest(place)
+    while True:
+        try:
+            with reading_errors(place):
+                return _open(place, manifest, verify=verify)
+        except FileNotFoundError as error:
+            # A save may have replaced the model since its manifest was read.
+            latest = read_manifest(place)
+            if latest == manifest:
+                name = Path(error.filename or MANIFEST).name
+                raise damaged(place, f"{name} is missing") from None
+            manifest = latest
+
+
+def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Say what a model folder holds, without opening its arrays.
+
+    Parameters
+    ----------
+    folder : path
+        Where a model was saved.
+
+    Returns
+    -------
+    dict
+        ``format``, ``format_version``, ``surerec_version``, ``created`` and ``updated`` (UTC),
+        ``data`` (``name``, ``origin`` and ``rows_read``; None for given counts), ``counts``
+        (``users``, ``items``, ``rows``), ``settings``, ``recommenders`` (``kind`` and ``params``
+        by name) and ``files`` (``bytes`` and ``sha256`` by name).
+
+    Raises
+    ------
+    InputError
+        If there is no model, or its manifest is damaged, or a newer surerec wrote it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import surerec as sr
+    >>> from surerec.storage import save_model
+    >>> statistics = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(folder, statistics, {})
+    ...     read_card(folder)["counts"]
+    {'users': 3, 'items': 2, 'rows': None}
+    """
+    return read_manifest(Path(folder)).card()
+
+
+def _open(folder: Path, manifest: Manifest, *, verify: bool) -> StoredModel:
+    for name, record in manifest.files.items():
+        size = plain_size(folder, name)
+        if size != record.bytes:
+            what = "truncated to" if size < record.bytes else "grown to"
+            raise damaged(folder, f"{name} was {what} {size:,} of {record.bytes:,} bytes")
+    if verify:
+        _verify(folder, manifest)
+    with _refusing(folder, "its files do not fit together"):
+        statistics = statistics_from(_MappedFiles(folder, manifest, verify=verify), manifest)
+        if verify:
+            check_indices(statistics)
+    return StoredModel(statistics, dict(manifest.recommenders), manifest.card())
+
+
+def _verify(folder: Path, manifest: Manifest) -> None:
+    records = manifest.files
+    total = sum(record.bytes for record in records.values())
+    # The largest first, so that no thread begins one when the others are done.
+    names = sorted(records, key=lambda name: -records[name].bytes)
+    with progress("Checking the model", total=total, in_bytes=True) as advance:
+        checksums = run_blocks(lambda name: digest(folder / name, "sha256"), names)
+        for name, checksum in zip(names, checksums, strict=True):
+            if checksum != records[name].sha256:
+                raise damaged(folder, f"{name} is not as it was saved")
+            advance(records[name].bytes)
+
+
+class _MappedFiles:
+    """The files of a manifest, opened when asked for and checked against its counts."""
+
+    def __init__(self, folder: Path, manifest: Manifest, *, verify: bool) -> None:
+        self._folder = folder
+        self._counts = manifest.counts
+        self._names = {role_of(name): name for name in manifest.files}
+        self._verify = verify
+
+    def array(self, role: str) -> NDArray[Any]:
+        name = self._names[role]
+        with _refusing(self._folder, f"{name} is not as it was saved"):
+            array = open_array(self._folder / name)
+            check_array(role, array, self._counts)
+        return array
+
+    def table(self, role: str) -> pl.DataFrame:
+        name = self._names[role]
+        with _refusing(self._folder, f"{name} is not as it was saved"):
+            table = open_table(self._folder / name, verify=self._verify)
+            check_table(role, table, self._counts)
+        return table
+
+
+@contextmanager
+def _refusing(folder: Path, what: str) -> Iterator[None]:
+    """Say that a model is damaged where its content makes no sense."""
+    try:
+        yield
+    except InputError:
+        raise  # a sentence already
+    except ValueError:
+        raise damaged(folder, what) from None

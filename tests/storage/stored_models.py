@@ -1,0 +1,94 @@
+"""Small models to store, and what makes two of them the same."""
+
+from functools import cache
+
+import numpy as np
+
+import surerec as sr
+from surerec.storage import RecommenderSpec, load_model
+
+MAIN = RecommenderSpec("inductive", {"measure": "CM12", "alpha": 0.1, "limits": [1, None]})
+OTHER = RecommenderSpec("mining", {"top": 3})
+
+
+def statistics_of(*profiles, ties="order", strategy="dense", **about):
+    """Count profiles of integers."""
+    offsets = np.cumsum([0] + [len(profile) for profile in profiles])
+    taken = [item for profile in profiles for item in profile]
+    n_items = max(taken, default=-1) + 1
+    interactions = sr.Interactions.from_profiles(
+        offsets, taken, item_ids=[f"item {i}" for i in range(n_items)], **about
+    )
+    return sr.count_precedence(interactions, ties=ties, strategy=strategy)
+
+
+@cache
+def old_statistics():
+    return statistics_of([0, 1, 2], [2, 0], [1], name="old")
+
+
+@cache
+def new_statistics():
+    return statistics_of([0, 1, 2, 3], [3, 0], [2, 1], name="new")
+
+
+def assert_same(loaded, saved):
+    """Ask both everything that statistics can be asked."""
+    assert (loaded.n_users, loaded.n_items, loaded.ties) == (
+        saved.n_users,
+        saved.n_items,
+        saved.ties,
+    )
+    np.testing.assert_array_equal(loaded.support, saved.support)
+    assert_same_rows(loaded, saved)
+    if saved.interactions is None:
+        assert loaded.interactions is None
+        return
+    assert_same_interactions(loaded.interactions, saved.interactions)
+    for user in range(saved.n_users):
+        left, expected = loaded.without_user(user), saved.without_user(user)
+        np.testing.assert_array_equal(left.support, expected.support)
+        assert_same_rows(left, expected)
+
+
+def assert_same_rows(loaded, saved):
+    for item in range(saved.n_items):
+        np.testing.assert_array_equal(loaded.followers(item), saved.followers(item))
+        np.testing.assert_array_equal(loaded.predecessors(item), saved.predecessors(item))
+
+
+def assert_same_interactions(loaded, saved):
+    assert (loaded.name, loaded.origin, loaded.rows_read) == (
+        saved.name,
+        saved.origin,
+        saved.rows_read,
+    )
+    for mine, theirs in ((loaded.users, saved.users), (loaded.items, saved.items)):
+        assert mine.ids.dtype == theirs.ids.dtype
+        assert mine.ids.to_list() == theirs.ids.to_list()
+        assert mine.noun == theirs.noun
+        assert [mine.code(i) for i in theirs.ids] == list(range(len(theirs)))
+    for name in ("offsets", "items_taken", "times"):
+        mine, theirs = getattr(loaded, name), getattr(saved, name)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+    assert (loaded.titles is None) == (saved.titles is None)
+    for item in range(saved.n_items):
+        assert loaded.title(item) == saved.title(item)
+    for user in saved.users.ids:
+        assert loaded.profile(user).equals(saved.profile(user))
+
+
+def holds(folder, statistics):
+    """Tell whether a folder holds a whole model of these statistics."""
+    model = load_model(folder)
+    same = model.card["data"]["name"] == statistics.interactions.name
+    if same:
+        assert_same_rows(model.statistics, statistics)
+    return same
+
+
+def assert_tidy(folder):
+    """Nothing is in the folder but the manifest and the files that it names."""
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"manifest.json", *load_model(folder).card["files"]}

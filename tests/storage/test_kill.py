@@ -1,0 +1,60 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stored_models import MAIN, OTHER, assert_tidy, holds, new_statistics, old_statistics
+
+from surerec.errors import InputError
+from surerec.storage import load_model, save_model
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+
+
+def kill_at_every_step(work, *old):
+    saver = Path(__file__).with_name("killed_saver.py")
+    work.mkdir()
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "ignore", saver, work, *old],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    n_steps = int(done.stdout)
+    assert n_steps > 30  # eight files: open, write twice, sync, rename
+    return [work / f"{step:03d}" / "model" for step in range(n_steps)]
+
+
+def test_a_first_save_killed_at_any_step_is_a_whole_model_or_none(tmp_path):
+    whole = []
+    for folder in kill_at_every_step(tmp_path / "work"):
+        whole.append((folder / "manifest.json").exists())
+        if whole[-1]:
+            assert holds(folder, new_statistics())
+        else:
+            with pytest.raises(InputError, match=r"no folder|no complete model|has no manifest"):
+                load_model(folder)
+        save_model(folder, new_statistics(), {"again": OTHER})
+        assert holds(folder, new_statistics())
+        assert_tidy(folder)
+    assert sorted(whole) == whole  # none until the manifest is there, whole ever after
+    assert set(whole) == {False, True}
+
+
+def test_an_overwrite_killed_at_any_step_leaves_the_old_model_or_the_new(tmp_path):
+    old = tmp_path / "old"
+    save_model(old, old_statistics(), {"a": OTHER, "b": OTHER})
+    replaced = []
+    for folder in kill_at_every_step(tmp_path / "work", old):
+        replaced.append(holds(folder, new_statistics()))
+        assert replaced[-1] or holds(folder, old_statistics())
+        expected = {"main": MAIN} if replaced[-1] else {"a": OTHER, "b": OTHER}
+        assert load_model(folder).recommenders == expected
+        save_model(folder, new_statistics(), {"again": OTHER}, overwrite=True)
+        assert holds(folder, new_statistics())
+        assert_tidy(folder)
+    assert sorted(replaced) == replaced
+    assert set(replaced) == {False, True}

@@ -1,0 +1,173 @@
+import itertools
+import mmap
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stored_models import MAIN, OTHER, assert_same, new_statistics, old_statistics, statistics_of
+
+import surerec as sr
+from surerec.precedence._rows import DenseRows, OnDemandRows
+from surerec.storage import RecommenderSpec, load_model, read_card, save_model
+
+numbers = st.integers(-(2**63), 2**63 - 1)
+large_numbers = st.integers(2**63, 2**64 - 1)  # stored as UInt64
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+
+
+@st.composite
+def some_interactions(draw):
+    users, items = (
+        pl.Series(draw(st.lists(kind, min_size=1, max_size=7, unique=True)))
+        for kind in (draw(st.sampled_from([numbers, large_numbers, words])) for _ in range(2))
+    )
+    profile = st.lists(st.integers(0, len(items) - 1), unique=True)
+    profiles = draw(st.lists(profile, min_size=len(users), max_size=len(users)))
+    taken = [item for each in profiles for item in each]
+    times = draw(st.lists(st.integers(-3, 3), min_size=len(taken), max_size=len(taken)))
+    offsets = np.cumsum([0] + [len(each) for each in profiles])
+    titled = draw(st.none() | st.lists(st.none() | words, min_size=len(items), max_size=len(items)))
+    titles = None
+    if titled is not None:
+        titles = pl.DataFrame({"item_id": items, "title": pl.Series(titled, dtype=pl.String)})
+    for begin, end in itertools.pairwise(offsets):
+        times[begin:end] = sorted(times[begin:end])
+    return sr.Interactions.from_profiles(
+        offsets,
+        taken,
+        times,
+        user_ids=users,
+        item_ids=items,
+        titles=titles,
+        name=draw(st.none() | words),
+        origin=draw(st.none() | words),
+    )
+
+
+@settings(max_examples=40)
+@given(
+    some_interactions(),
+    st.sampled_from(["order", "strict"]),
+    st.sampled_from(["dense", "on-demand"]),
+)
+def test_what_is_loaded_answers_as_what_was_saved(interactions, ties, strategy):
+    statistics = sr.count_precedence(interactions, ties=ties, strategy=strategy)
+    with TemporaryDirectory() as folder:
+        save_model(folder, statistics, {"main": MAIN})
+        model = load_model(folder)
+        assert_same(model.statistics, statistics)
+        assert model.recommenders == {"main": MAIN}
+        assert type(model.statistics.rows) is type(statistics.rows)
+        # The same statistics, wherever they lie, are the same files.
+        before = read_card(folder)["files"]
+        save_model(folder, model.statistics, {"other": OTHER})
+        assert read_card(folder)["files"] == before
+
+
+@pytest.mark.parametrize("counts", [[[0, 2], [1, 0]], np.zeros((0, 0), dtype=int)])
+def test_given_counts(tmp_path, counts):
+    statistics = sr.PrecedenceStatistics.from_counts(counts, [3] * len(counts), n_users=3)
+    save_model(tmp_path / "model", statistics, {"main": MAIN})
+    assert_same(load_model(tmp_path / "model").statistics, statistics)
+    assert read_card(tmp_path / "model")["data"] is None
+
+
+def test_what_became_of_the_rows_is_kept(tmp_path, write):
+    source = write("ratings.csv", "user,item,rating,time\n1,2,5,1\n1,2,5,2\n1,3,x,3\n2,3,5,4\n")
+    interactions = sr.read_interactions(source, skip_bad=True)
+    assert (interactions.rows_read.repeats, interactions.rows_read.bad) == (1, 1)
+    statistics = sr.count_precedence(interactions)
+    save_model(tmp_path / "model", statistics, {})
+    assert_same(load_model(tmp_path / "model").statistics, statistics)
+
+
+def test_the_card_says_what_is_there(tmp_path):
+    statistics = statistics_of([0, 1], [1], name="films", origin="a\udcff file", ties="strict")
+    save_model(tmp_path / "model", statistics, {"main": MAIN, "other": OTHER})
+    card = read_card(tmp_path / "model")
+    assert card["format"] == "surerec-model"
+    assert card["format_version"] == 1
+    assert card["surerec_version"] == sr.__version__
+    assert (card["data"]["name"], card["data"]["origin"]) == ("films", "a\udcff file")
+    assert card["counts"] == {"users": 2, "items": 2, "rows": 3}
+    assert card["settings"] == {"ties": "strict", "rows": "dense"}
+    assert card["recommenders"]["main"] == {"kind": MAIN.kind, "params": MAIN.params}
+    assert load_model(tmp_path / "model").card == card
+    sizes = {name: (tmp_path / "model" / name).stat().st_size for name in card["files"]}
+    assert sizes == {name: record["bytes"] for name, record in card["files"].items()}
+
+
+def is_mapped(array):
+    while array is not None:
+        if isinstance(array, mmap.mmap):
+            return True
+        array = getattr(array, "base", None) if not isinstance(array, memoryview) else array.obj
+    return False
+
+
+@pytest.mark.parametrize("strategy", ["dense", "on-demand"])
+def test_arrays_are_mapped_and_read_only(tmp_path, strategy):
+    save_model(tmp_path / "model", statistics_of([0, 1], [1], strategy=strategy), {})
+    statistics = load_model(tmp_path / "model").statistics
+    taken = statistics.interactions
+    arrays = [statistics.support, taken.offsets, taken.items_taken, taken.times]
+    match statistics.rows:
+        case DenseRows():
+            arrays += [statistics.followers(0), statistics.predecessors(0)]
+        case OnDemandRows() as rows:
+            for spans in (rows.following, rows.preceding):
+                arrays += [spans.offsets, spans.starts, spans.stops, spans.items]
+    for array in arrays:
+        assert type(array) is np.ndarray  # kernels know no subclass
+        assert not array.flags.writeable
+        assert is_mapped(array)
+
+
+def resident_kilobytes(name):
+    """How much of a mapped file this process has touched."""
+    lines = iter(Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines())
+    touched = 0
+    for line in lines:
+        if name in line:
+            touched += next(int(each.split()[1]) for each in lines if each.startswith("Rss:"))
+    return touched
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="asks Linux what was read")
+def test_without_verifying_no_large_array_is_read(tmp_path):
+    films = sr.datasets.synthetic(n_users=400, n_items=1500, n_rows=9000, seed=1)
+    statistics = sr.count_precedence(films, strategy="dense")
+    save_model(tmp_path / "model", statistics, {})
+    model = load_model(tmp_path / "model", verify=False)
+    name = next(name for name in model.card["files"] if name.startswith("followers"))
+    size = model.card["files"][name]["bytes"] / 1024
+    assert resident_kilobytes(name) < size / 10  # the page with the header, and read-ahead
+    matrix = model.statistics.rows.block("followers", np.arange(0)).matrix
+    assert matrix.sum() == sum(statistics.followers(i).sum() for i in range(statistics.n_items))
+    assert resident_kilobytes(name) > 0.9 * size
+
+
+def test_kernels_count_on_mapped_profiles(tmp_path):
+    save_model(tmp_path / "model", old_statistics(), {})
+    loaded = load_model(tmp_path / "model").statistics
+    for strategy in ("dense", "on-demand"):
+        counted = sr.count_precedence(loaded.interactions, strategy=strategy)
+        assert_same(counted, old_statistics())
+
+
+def test_a_loaded_model_survives_its_folder_being_replaced(tmp_path):
+    save_model(tmp_path / "model", old_statistics(), {})
+    loaded = load_model(tmp_path / "model").statistics
+    save_model(tmp_path / "model", new_statistics(), {}, overwrite=True)
+    assert_same(loaded, old_statistics())
+
+
+def test_parameters_are_kept_apart_from_the_callers(tmp_path):
+    params = {"limits": [1]}
+    save_model(tmp_path / "model", old_statistics(), {"x": RecommenderSpec("kind", params)})
+    params["limits"].append(2)
+    assert load_model(tmp_path / "model").recommenders["x"].params == {"limits": [1]}

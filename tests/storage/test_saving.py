@@ -1,0 +1,310 @@
+import errno
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from stored_models import (
+    MAIN,
+    OTHER,
+    assert_same,
+    assert_tidy,
+    holds,
+    new_statistics,
+    old_statistics,
+    statistics_of,
+)
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.storage import RecommenderSpec, load_model, read_card, save_model
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def model(tmp_path):
+    save_model(tmp_path / "model", old_statistics(), {"main": MAIN})
+    return tmp_path / "model"
+
+
+def test_recommenders_come_to_statistics_that_are_not_written_again(model):
+    files = {path: path.stat() for path in model.iterdir() if path.name != "manifest.json"}
+    created = read_card(model)["created"]
+    save_model(model, old_statistics(), {"other": MAIN})
+    save_model(model, old_statistics(), {"other": OTHER}, overwrite=True)
+    assert load_model(model).recommenders == {"main": MAIN, "other": OTHER}
+    assert read_card(model)["created"] == created
+    for path, before in files.items():
+        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert_tidy(model)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        new_statistics(),
+        statistics_of([0, 1, 2], [2, 0], [1], ties="strict"),
+        statistics_of([0, 1, 2], [2, 0], [1], strategy="on-demand"),
+        sr.PrecedenceStatistics.from_counts([[0]], [1], n_users=1),
+    ],
+)
+def test_other_statistics_are_refused_unless_asked_for(model, other):
+    before = contents(model)
+    with pytest.raises(InputError, match=r"model holds a model of other statistics \(old: 3 users"):
+        save_model(model, other, {"main": OTHER})
+    assert contents(model) == before
+    save_model(model, other, {"new": OTHER}, overwrite=True)
+    assert load_model(model).recommenders == {"new": OTHER}
+    assert_same(load_model(model).statistics, other)
+    assert_tidy(model)
+
+
+def test_the_same_data_under_another_name_are_the_same(model):
+    renamed = statistics_of([0, 1, 2], [2, 0], [1], name="renamed")
+    save_model(model, renamed, {"other": OTHER})
+    assert read_card(model)["data"]["name"] == "renamed"
+    assert set(load_model(model).recommenders) == {"main", "other"}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("name", ["thesis.txt", "manifest.json", "followers.npy"])
+def test_a_folder_of_something_else_is_left_alone(tmp_path, name, overwrite):
+    (tmp_path / name).write_text('{"name": "a web page"}')
+    with pytest.raises(InputError, match=r"holds (other files than a|no) surerec model"):
+        save_model(tmp_path, old_statistics(), {}, overwrite=overwrite)
+    assert contents(tmp_path) == {name: b'{"name": "a web page"}'}
+
+
+def test_a_file_where_the_folder_should_be(write):
+    path = write("model", "x")
+    with pytest.raises(InputError, match="model is a file"):
+        save_model(path, old_statistics(), {}, overwrite=True)
+    with pytest.raises(InputError, match=r"cannot be written into .*not a directory"):
+        save_model(path / "inside", old_statistics(), {})
+    assert path.read_text() == "x"
+
+
+def test_a_link_to_nowhere(tmp_path):
+    (tmp_path / "model").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match="cannot be written into"):
+        save_model(tmp_path / "model", old_statistics(), {})
+
+
+def test_an_empty_folder_and_one_far_away_are_fine(tmp_path):
+    save_model(str(tmp_path), old_statistics(), {})
+    assert_tidy(tmp_path)
+    save_model(tmp_path / "a" / "b" / "c", old_statistics(), {})
+    assert_tidy(tmp_path / "a" / "b" / "c")
+
+
+def test_what_else_lies_in_a_model_folder_stays(model):
+    (model / "README.txt").write_text("mine")
+    save_model(model, new_statistics(), {}, overwrite=True)
+    assert (model / "README.txt").read_text() == "mine"
+    assert holds(model, new_statistics())
+
+
+def test_left_overs_of_an_interrupted_save_go(model):
+    left = [
+        "times-0123456789abcdef.npy",
+        "manifest.json.0123abcd.part",
+        "users-0123456789abcdef.arrow",
+    ]
+    for name in left:
+        (model / name).touch()
+    save_model(model, old_statistics(), {})
+    assert_tidy(model)
+
+
+def test_saving_again_repairs_damaged_files(model):
+    for path in model.glob("*.npy"):
+        path.write_bytes(b"\0" * path.stat().st_size)
+    next(model.glob("*.arrow")).unlink()
+    save_model(model, old_statistics(), {})
+    assert holds(model, old_statistics())
+    assert set(load_model(model).recommenders) == {"main"}
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".", "a b", "ä", "a\n", "\\x", "a" * 101, 7])
+def test_names_that_no_recommender_can_have(tmp_path, name):
+    with pytest.raises(InputError, match="cannot name a recommender"):
+        save_model(tmp_path / "model", old_statistics(), {name: MAIN})
+    assert not (tmp_path / "model").exists()
+
+
+def test_names_with_every_kind_of_character(tmp_path):
+    save_model(tmp_path, old_statistics(), {"CM-12_v1.0": MAIN, "...x": MAIN})
+    assert set(load_model(tmp_path).recommenders) == {"CM-12_v1.0", "...x"}
+
+
+@pytest.mark.parametrize(
+    "params", [{"a": float("nan")}, {"a": {1, 2}}, {1: 2}, {"a": (1, 2)}, {"a": np.int64(3)}, 7]
+)
+def test_parameters_that_json_cannot_say(tmp_path, params):
+    with pytest.raises(InputError, match="parameters of the recommender 'x' cannot be stored"):
+        save_model(tmp_path / "model", old_statistics(), {"x": RecommenderSpec("kind", params)})
+
+
+def test_a_recommender_that_is_no_spec(tmp_path):
+    with pytest.raises(InputError, match="'x' is not a RecommenderSpec"):
+        save_model(tmp_path / "model", old_statistics(), {"x": {"kind": "x"}})
+
+
+def test_statistics_without_a_user_cannot_be_stored(tmp_path):
+    with pytest.raises(InputError, match="without one of their users"):
+        save_model(tmp_path / "model", old_statistics().without_user(0), {})
+
+
+def test_statistics_of_the_wrong_make_cannot_be_stored(tmp_path):
+    statistics = statistics_of([0, 1, 2], [2, 0], [1])
+    statistics.interactions.times = statistics.interactions.times.astype(float)
+    with pytest.raises(InputError, match=r"cannot be stored: times is float64 \(6,\), not int64"):
+        save_model(tmp_path / "model", statistics, {})
+    interactions = sr.Interactions.from_profiles([0, 1], [0], item_ids=pl.Series([1.5]))
+    with pytest.raises(InputError, match="items' ids are of type Float64"):
+        save_model(tmp_path / "model", sr.count_precedence(interactions), {})
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 128 KB, where this user may mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no right to mount a small file system here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
+
+
+@pytest.mark.parametrize("seen_beforehand", [True, False])
+def test_a_full_disk(small_disk, monkeypatch, seen_beforehand):
+    if not seen_beforehand:
+        monkeypatch.setattr("surerec.storage._saving.require_room", lambda *_: None)
+    large = sr.count_precedence(sr.datasets.synthetic(n_users=50, n_items=200, n_rows=900, seed=1))
+    full = r"does not fit into .*model \(.*\), and nothing was changed"
+    with pytest.raises(InputError, match=full):
+        save_model(small_disk / "model", large, {})
+    assert list(small_disk.iterdir()) == []
+    save_model(small_disk / "model", old_statistics(), {})
+    with pytest.raises(InputError, match=full):
+        save_model(small_disk / "model", large, {}, overwrite=True)
+    assert holds(small_disk / "model", old_statistics())
+    assert_tidy(small_disk / "model")
+
+
+def test_a_limit_on_file_sizes_is_like_a_full_disk(model):
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150, hard))
+    try:
+        with pytest.raises(InputError, match="does not fit"):
+            save_model(model, new_statistics(), {}, overwrite=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert holds(model, old_statistics())
+    assert_tidy(model)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, os.strerror(errno.EIO)), KeyboardInterrupt()])
+def test_a_save_that_fails_at_any_sync_leaves_one_whole_model(tmp_path, monkeypatch, error):
+    really_sync = os.fsync
+    seen = set()
+    for last in itertools.count():
+        folder = tmp_path / str(last)
+        save_model(folder, old_statistics(), {})
+        left = iter(range(last))
+
+        def sync(descriptor, left=left):
+            if next(left, None) is None:
+                raise error
+            really_sync(descriptor)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", sync)
+            try:
+                save_model(folder, new_statistics(), {}, overwrite=True)
+            except (InputError, KeyboardInterrupt):
+                seen.add(holds(folder, new_statistics()) or not holds(folder, old_statistics()))
+            else:
+                break
+        assert not list(folder.glob("*.part"))
+    assert last > 8
+    assert seen == {True, False}  # the folder's own syncs come after the new manifest
+    assert_tidy(folder)
+
+
+def test_a_first_save_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def fail(_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError, match=r"cannot be written into .*input/output error"):
+        save_model(tmp_path / "model", old_statistics(), {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def python(code, *arguments):
+    """Run code beside us, with the test helpers at hand."""
+    helpers = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, helpers))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_two_processes_saving_at_once_lose_nothing(tmp_path):
+    code = """
+        import sys
+        from stored_models import MAIN, old_statistics
+        from surerec.storage import save_model
+
+        old_statistics()
+        print("ready", flush=True)
+        input()
+        for i in range(20):
+            save_model(sys.argv[1], old_statistics(), {f"{sys.argv[2]}-{i}": MAIN})
+    """
+    with python(code, tmp_path / "model", "a") as a, python(code, tmp_path / "model", "b") as b:
+        for saver in (a, b):
+            assert saver.stdout.readline() == "ready\n"
+        for saver in (a, b):
+            saver.stdin.write("go\n")
+            saver.stdin.flush()
+    assert (a.returncode, b.returncode) == (0, 0)
+    names = {f"{name}-{i}" for name in "ab" for i in range(20)}
+    assert set(load_model(tmp_path / "model").recommenders) == names
+    assert_tidy(tmp_path / "model")
+
+
+def test_readers_always_see_a_whole_model_while_others_replace_it(tmp_path):
+    save_model(tmp_path / "model", old_statistics(), {})
+    code = """
+        import sys
+        from stored_models import new_statistics, old_statistics
+        from surerec.storage import save_model
+
+        for _ in range(12):
+            for statistics in (new_statistics(), old_statistics()):
+                save_model(sys.argv[1], statistics, {}, overwrite=True)
+    """
+    names = []
+    with python(code, tmp_path / "model") as saver:
+        while saver.poll() is None:
+            names.append(load_model(tmp_path / "model").card["data"]["name"])
+    assert saver.returncode == 0
+    assert set(names) == {"old", "new"}
+    assert_tidy(tmp_path / "model")
