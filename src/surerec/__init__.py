@@ -3,19 +3,34 @@
 from surerec import datasets
 from surerec._version import __version__
 from surerec.datasets import load_dataset
-from surerec.errors import FetchError, InputError, SurerecError
+from surerec.errors import FetchError, InputError, NotFittedError, SurerecError
 from surerec.interactions import Interactions, read_interactions
+from surerec.measures import MEASURES
 from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
+from surerec.recommenders import (
+    InductiveConformal,
+    PrecedenceMining,
+    RecommendationSet,
+    TransductiveConformal,
+    load,
+)
 
 __all__ = [
+    "MEASURES",
     "FetchError",
+    "InductiveConformal",
     "InputError",
     "Interactions",
+    "NotFittedError",
+    "PrecedenceMining",
     "PrecedenceStatistics",
+    "RecommendationSet",
     "SurerecError",
+    "TransductiveConformal",
     "__version__",
     "count_precedence",
     "datasets",
+    "load",
     "load_dataset",
     "read_interactions",
     "strongest_pairs",

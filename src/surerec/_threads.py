@@ -7,7 +7,8 @@ from many threads of a server at once and after a fork, and a kernel without the
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["available_threads", "equal_blocks", "run_blocks"]
 
 _BLOCKS_PER_THREAD = 16
+_AHEAD_PER_THREAD = 4
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
@@ -73,15 +75,24 @@ def equal_blocks(work: NDArray[np.integer], n_blocks: int | None = None) -> list
 
 
 def run_blocks(task: Callable[[Block], Result], blocks: Iterable[Block]) -> Iterator[Result]:
-    """Run `task` on every block, on all cores; give the results in the order of the blocks."""
-    blocks = list(blocks)
-    n_threads = min(available_threads(), len(blocks))
-    if n_threads <= 1:
+    """Run `task` on every block, on all cores; give the results in the order of the blocks.
+
+    Only a few blocks are worked on ahead of the one that is asked for, so that results do not pile
+    up behind a slow reader.
+    """
+    n_threads = available_threads()
+    if n_threads == 1:
         yield from map(task, blocks)
         return
     with ThreadPoolExecutor(n_threads) as pool:
+        ahead: deque[Future[Result]] = deque()
         try:
-            yield from pool.map(task, blocks)
+            for block in blocks:
+                ahead.append(pool.submit(task, block))
+                if len(ahead) > _AHEAD_PER_THREAD * n_threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -1,0 +1,18 @@
+"""p-values and the sets they make; knows scores, and nothing of recommenders."""
+
+from surerec.conformal._p_values import p_value_counts, smoothed_p_values
+from surerec.conformal._sets import (
+    entry_confidence,
+    highest_confidence,
+    in_set,
+    significance_of,
+)
+
+__all__ = [
+    "entry_confidence",
+    "highest_confidence",
+    "in_set",
+    "p_value_counts",
+    "significance_of",
+    "smoothed_p_values",
+]

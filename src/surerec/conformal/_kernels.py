@@ -1,0 +1,60 @@
+"""Sorted search for p-values: pure functions on arrays that release the GIL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["count_at_most", "smooth"]
+
+
+@njit(nogil=True, cache=True)
+def _first_above(ordered: NDArray[np.float64], value: float) -> int:
+    low, high = np.uint64(0), np.uint64(len(ordered))
+    while low < high:
+        middle = (low + high) >> np.uint64(1)
+        if ordered[middle] <= value:
+            low = middle + np.uint64(1)
+        else:
+            high = middle
+    return int(low)
+
+
+@njit(nogil=True, cache=True)
+def _first_not_below(ordered: NDArray[np.float64], value: float) -> int:
+    low, high = np.uint64(0), np.uint64(len(ordered))
+    while low < high:
+        middle = (low + high) >> np.uint64(1)
+        if ordered[middle] < value:
+            low = middle + np.uint64(1)
+        else:
+            high = middle
+    return int(low)
+
+
+@njit(nogil=True, cache=True)
+def count_at_most(
+    ordered: NDArray[np.float64], values: NDArray[np.float64], counts: NDArray[np.int64]
+) -> None:
+    """For each value, count the members of `ordered` that are not above it, and itself."""
+    for k in range(len(values)):
+        counts[k] = _first_above(ordered, values[k]) + 1
+
+
+@njit(nogil=True, cache=True)
+def smooth(
+    ordered: NDArray[np.float64],
+    values: NDArray[np.float64],
+    uniforms: NDArray[np.float64],
+    p_values: NDArray[np.float64],
+) -> None:
+    """Count the members below each value, and a random share of its ties, itself among them."""
+    for k in range(len(values)):
+        below = _first_not_below(ordered, values[k])
+        ties = _first_above(ordered, values[k]) - below + 1
+        p_values[k] = (below + uniforms[k] * ties) / (len(ordered) + 1)

@@ -1,0 +1,72 @@
+"""p-values from calibration scores and candidate scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.conformal._kernels import count_at_most, smooth
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["p_value_counts", "smoothed_p_values"]
+
+
+def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    numbers = np.ascontiguousarray(values, dtype=np.float64)
+    if np.isnan(numbers).any():
+        raise InputError(f"Of the {name} scores {int(np.isnan(numbers).sum())} are not numbers.")
+    return numbers
+
+
+def p_value_counts(calibration: ArrayLike, candidates: ArrayLike) -> NDArray[np.int64]:
+    """Count how many of the calibration scores and the candidate's own are not above it.
+
+    The p-value is ``count / (l + 1)`` for l calibration scores (paper, Eq. p2). Counts are kept,
+    because integers compare exactly where fractions do not.
+
+    Parameters
+    ----------
+    calibration, candidates : array-like of float
+        Conformity scores, higher for what conforms more; a nonconformity with its sign turned.
+
+    Examples
+    --------
+    >>> p_value_counts([0.23, 0.3], [0.3, 0.1])
+    array([3, 1])
+    """
+    values = _numbers("candidate", candidates)
+    counts = np.empty(len(values), dtype=np.int64)
+    count_at_most(np.sort(_numbers("calibration", calibration)), values, counts)
+    return counts
+
+
+def smoothed_p_values(
+    calibration: ArrayLike, candidates: ArrayLike, uniforms: ArrayLike
+) -> NDArray[np.float64]:
+    """Break ties at random, so that p-values are exactly uniform where scores are exchangeable.
+
+    ``(#{α < α_new} + u · (#{α = α_new} + 1)) / (l + 1)``: the candidate ties with itself.
+
+    Parameters
+    ----------
+    calibration, candidates : array-like of float
+        Conformity scores.
+    uniforms : array-like of float
+        For each candidate a random number in (0, 1].
+
+    Examples
+    --------
+    >>> smoothed_p_values([1.0, 2.0, 2.0], [2.0], [0.5])
+    array([0.625])
+    """
+    values = _numbers("candidate", candidates)
+    chances = np.ascontiguousarray(uniforms, dtype=np.float64)
+    if chances.shape != values.shape:
+        raise InputError(f"{len(values)} candidates need as many uniforms, not {chances.size}.")
+    p_values = np.empty(len(values))
+    smooth(np.sort(_numbers("calibration", calibration)), values, chances, p_values)
+    return p_values

@@ -1,0 +1,91 @@
+"""Which items a stated confidence lets in."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["entry_confidence", "highest_confidence", "in_set", "significance_of"]
+
+_TOLERANCE = 1e-9  # 1 − 0.9 is a little less than 0.1 in floats
+
+
+def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bool_]:
+    """Tell which items have a p-value above the significance level ε.
+
+    Parameters
+    ----------
+    counts : array-like of int
+        The p-values as counts: ``p = counts / levels``.
+    levels : int
+        The number of levels, l + 1.
+    significance : float
+        ε; the confidence is 1 − ε.
+
+    Examples
+    --------
+    A p-value of 0.1 is out at confidence 0.9, though ``1 - 0.9 < 0.1`` in floats:
+
+    >>> in_set([1, 2], 10, 1 - 0.9)
+    array([False,  True])
+    """
+    highest_left_out = math.floor(significance * levels + _TOLERANCE)
+    return np.asarray(counts, dtype=np.int64) > highest_left_out
+
+
+def entry_confidence(counts: ArrayLike, levels: int) -> NDArray[np.float64]:
+    """Give the confidence above which each item is in the set: 1 − p.
+
+    An item is in the set at every confidence above this one, and not at it, so one answer serves
+    every confidence that may be asked for later. One division keeps it exact to the last digit: a
+    confidence written as 0.7 compares rightly with 1 − 3/10.
+
+    Examples
+    --------
+    >>> entry_confidence([3, 10], 10)
+    array([0.7, 0. ])
+    """
+    return (levels - np.asarray(counts)) / levels
+
+
+def highest_confidence(n_calibration: int) -> float:
+    """Give the highest confidence at which l calibration items can still leave anything out.
+
+    The smallest p-value is ``1/(l + 1)``; above a confidence of ``l/(l + 1)`` everything is in.
+
+    Examples
+    --------
+    >>> highest_confidence(9), highest_confidence(0)
+    (0.9, 0.0)
+    """
+    return n_calibration / (n_calibration + 1)
+
+
+def significance_of(confidence: float | None, significance: float | None) -> float:
+    """Give ε from either of the two ways to say it.
+
+    Examples
+    --------
+    >>> significance_of(None, 0.1)
+    0.1
+    """
+    if (confidence is None) == (significance is None):
+        which = "not both" if confidence is not None else "one of the two"
+        raise InputError(f"Give confidence or significance (1 − confidence), {which}.")
+    name = "confidence" if significance is None else "significance"
+    value = confidence if significance is None else significance
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise InputError(f"{name} is {value!r}; it must be a number between 0 and 1.")
+    number = float(value)
+    if not 0 < number < 1:
+        percent = number / 100
+        hint = f"; did you mean {percent:g}?" if 1 < number < 100 else "."  # noqa: PLR2004
+        raise InputError(f"{name} is {number:g}; it must be between 0 and 1{hint}")
+    return number if name == "significance" else 1 - number

@@ -1,0 +1,6 @@
+"""How well an item fits a profile: the paper's 17 measures, as a table."""
+
+from surerec.measures._scorer import MeasureScorer, Scorer
+from surerec.measures._table import MEASURES, Measure, find_measure
+
+__all__ = ["MEASURES", "Measure", "MeasureScorer", "Scorer", "find_measure"]

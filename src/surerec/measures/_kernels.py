@@ -1,0 +1,225 @@
+"""Aggregates over the rows of a profile: pure functions on arrays that release the GIL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from surerec._kernels import sort_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "ABSENT",
+    "COUNT",
+    "HUGE",
+    "RATIO",
+    "SHARE",
+    "aggregate",
+    "gather_columns",
+    "top_products",
+]
+
+COUNT, SHARE, RATIO, ABSENT = 0, 1, 2, 3
+
+_TILE = 256  # columns: their accumulators stay in the first-level cache
+HUGE = 1e150  # products are scaled down beyond it, far from overflow whatever the next factor
+
+
+@njit(nogil=True, cache=True)
+def _select(values: NDArray[np.float64], n: int, rank: int) -> float:
+    """Bring the value of that rank to its place, smaller ones before it (Hoare's quickselect)."""
+    low, high = 0, n - 1
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            break
+    return float(values[rank])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _fill(
+    statistic: int,
+    row: NDArray[np.uint32],
+    back: NDArray[np.uint32],
+    taken: float,
+    values: NDArray[np.float64],
+) -> None:
+    """Write the statistic of each column, from one row of counts and an item's support."""
+    width = len(row)
+    if statistic == COUNT:
+        for j in range(width):
+            values[j] = row[j]
+    elif statistic == ABSENT:
+        for j in range(width):
+            values[j] = taken - row[j]
+    elif taken == 0.0:
+        values[:] = 0.0
+    elif statistic == SHARE:
+        for j in range(width):
+            values[j] = row[j] / taken
+    else:
+        for j in range(width):
+            # Nobody still free to take it later: then nobody did, and the ratio is 0.
+            values[j] = row[j] / np.maximum(taken - back[j], 1.0)
+
+
+@njit(nogil=True, cache=True)
+def _middles(
+    values: NDArray[np.float64],
+    zeros_lowest: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+    middle: NDArray[np.float64],
+) -> None:
+    """Give for each column the sum of its two middle values: twice the median, exactly."""
+    n_rows, width = len(values), len(middle)
+    if zeros_lowest:
+        # Where few values are not zero, so is the middle: rare items need no sorting.
+        most = 0
+        for j in range(width):
+            nonzero = 0
+            for k in range(n_rows):
+                nonzero += values[k, j] != 0.0
+            most = max(most, nonzero)
+        if most <= (n_rows - 1) // 2:
+            middle[:] = 0.0
+            return
+    sort_columns(values, width)
+    for j in range(width):
+        middle[j] = values[(n_rows - 1) // 2, j] + values[n_rows // 2, j]
+
+
+@njit(nogil=True, cache=True)
+def aggregate(
+    statistic: int,
+    median: bool,  # noqa: FBT001
+    counts: NDArray[np.uint32],
+    picks: NDArray[np.int64],
+    reverse: NDArray[np.uint32],
+    reverse_picks: NDArray[np.int64],
+    support: NDArray[np.int64],
+    lows: NDArray[np.float64],
+    middles: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    highs: NDArray[np.float64],
+) -> None:
+    """Aggregate one statistic of every item (column) over the items of a profile (rows).
+
+    Row ``k`` of the counts is ``counts[picks[k]]``, of the other direction
+    ``reverse[reverse_picks[k]]`` (read for RATIO alone), and ``support[k]`` belongs to it. Writes
+    the minimum, the sum of the two middle values (if `median`), the sum in the order of the rows
+    and the maximum. Counts are exact: integers in float64.
+    """
+    n_rows, n_columns = len(picks), counts.shape[1]
+    kept = np.empty((n_rows if median else 1, _TILE))
+    for left in range(0, n_columns, _TILE):
+        right = np.minimum(left + _TILE, n_columns)
+        low, total, high = lows[left:right], totals[left:right], highs[left:right]
+        low[:] = np.inf
+        total[:] = 0.0
+        high[:] = -np.inf
+        for k in range(n_rows):
+            values = kept[k if median else 0]
+            row = counts[picks[k], left:right]
+            back = reverse[reverse_picks[k], left:right]
+            _fill(statistic, row, back, float(support[k]), values)
+            for j in range(right - left):
+                low[j] = np.minimum(low[j], values[j])
+                total[j] += values[j]
+                high[j] = np.maximum(high[j], values[j])
+        if median:
+            _middles(kept, statistic != ABSENT, middles[left:right])
+
+
+@njit(nogil=True, cache=True)
+def top_products(
+    counts: NDArray[np.uint32],
+    picks: NDArray[np.int64],
+    top: int,
+    products: NDArray[np.float64],
+    scaled: NDArray[np.float64],
+) -> None:
+    """Give for every column the product of its `top` largest counts, or of all of them.
+
+    The product is ``products · HUGE ** scaled``: integers stay exact as long as their product does,
+    so equal products tie, and however many factors there are, nothing overflows.
+    """
+    n_rows, n_columns = len(picks), counts.shape[1]
+    if top >= n_rows:
+        _whole_products(counts, picks, products, scaled)
+        return
+    column = np.empty(n_rows)
+    for j in range(n_columns):
+        for k in range(n_rows):
+            column[k] = -float(counts[picks[k], j])
+        _select(column, n_rows, top - 1)
+        products[j] = 1.0
+        scaled[j] = 0.0
+        for value in np.sort(column[:top]):
+            products[j] *= -value
+            if products[j] > HUGE:
+                products[j] /= HUGE
+                scaled[j] += 1.0
+
+
+@njit(nogil=True, cache=True)
+def _whole_products(
+    counts: NDArray[np.uint32],
+    picks: NDArray[np.int64],
+    products: NDArray[np.float64],
+    scaled: NDArray[np.float64],
+) -> None:
+    n_columns = counts.shape[1]
+    for left in range(0, n_columns, _TILE):
+        right = np.minimum(left + _TILE, n_columns)
+        product, scale = products[left:right], scaled[left:right]
+        product[:] = 1.0
+        scale[:] = 0.0
+        for pick in picks:
+            row = counts[pick, left:right]
+            for j in range(right - left):
+                value = product[j] * row[j]
+                large = value > HUGE
+                product[j] = value / HUGE if large else value
+                scale[j] += large
+
+
+@njit(nogil=True, cache=True)
+def gather_columns(
+    counts: NDArray[np.uint32],
+    picks: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    row_instants: NDArray[np.int64],
+    column_instants: NDArray[np.int64],
+    following: bool,  # noqa: FBT001
+    out: NDArray[np.uint32],
+) -> None:
+    """Copy some columns without one user's contribution.
+
+    That user took the item of column ``j`` at ``column_instants[j]`` and the item of row ``k`` at
+    ``row_instants[k]``; an instant of −1 says that they did not.
+    """
+    for k in range(len(picks)):
+        row = counts[picks[k]]
+        at = row_instants[k]
+        for j in range(len(columns)):
+            earlier, later = at, column_instants[j]
+            if not following:
+                earlier, later = later, earlier
+            out[k, j] = row[columns[j]] - np.uint32(0 <= earlier < later)

@@ -1,0 +1,128 @@
+"""Why an item is recommended, in counts and words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec._columns import Columns
+from surerec.measures._aggregates import ProfileRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.interactions import IdMap
+    from surerec.precedence import Direction, PrecedenceStatistics
+    from surerec.recommenders._query import Query
+    from surerec.recommenders._sets import Assessment
+
+__all__ = ["Explanation", "explain"]
+
+_IN_WORDS = 5
+_Z = 1.959963984540054  # the normal quantile of 97.5 %
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """Which earlier items speak for an item.
+
+    Attributes
+    ----------
+    item : id
+        The item explained.
+    title : str
+        Its title, or its id.
+    score, p_value, entry_confidence : float
+        What the recommender thinks of it; NaN where it has no p-values.
+    n_calibration : int
+        Number of calibration items.
+    """
+
+    item: Any
+    title: str
+    score: float
+    p_value: float
+    entry_confidence: float
+    n_calibration: int
+    frame: pl.DataFrame
+
+    def to_frame(self) -> pl.DataFrame:
+        """Give each training item with its counts, the one that says most first.
+
+        That is the highest share that is sure: by the lower end of its 95 % Wilson interval.
+
+        ``item_id``, ``title``, ``support`` (other users who took it), ``later`` (of them, took the
+        explained item later), ``earlier`` (took it before), ``share`` (later / support).
+        """
+        return self.frame
+
+    def sentences(self, n: int = _IN_WORDS) -> list[str]:
+        """Say the strongest of them in words."""
+        return [
+            f"{row['later']:,} of {row['support']:,} users who took {row[Columns.Title]} "
+            f"later took {self.title}, {row['earlier']:,} had taken it before"
+            for row in self.frame.head(n).iter_rows(named=True)
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{self.title}: " + "; ".join(self.sentences(3)) + "."]
+        if not np.isnan(self.p_value):
+            lines.append(
+                f"p-value {self.p_value:.3g}: in the set at every confidence above "
+                f"{self.entry_confidence:.3g}."
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Explanation({self.item!r}, p_value={self.p_value:.4g})"
+
+
+def explain(
+    statistics: PrecedenceStatistics,
+    items: IdMap,
+    query: Query,
+    training: NDArray[np.int64],
+    code: int,
+    assessment: Assessment,
+) -> Explanation:
+    """Gather the counts between the training items and one item, without the user's own."""
+    directions: tuple[Direction, ...] = ("followers", "predecessors")
+    rows = ProfileRows(statistics, training, query.user)
+    later, earlier = (
+        rows.columns(direction, np.array([code])).matrix[:, 0] for direction in directions
+    )
+    interactions = statistics.interactions
+
+    def title(number: int) -> str:
+        return str(items[number]) if interactions is None else interactions.title(number)
+
+    frame = pl.DataFrame(
+        {
+            Columns.Item: items.ids.gather(training),
+            Columns.Title: [title(int(number)) for number in training],
+            "support": rows.support,
+            "later": later.astype(np.int64),
+            "earlier": earlier.astype(np.int64),
+            "share": later / np.maximum(rows.support, 1),
+        }
+    )
+    return Explanation(
+        item=items[code],
+        title=title(code),
+        score=float(assessment.shown[0]),
+        p_value=float(assessment.p_values[0]),
+        entry_confidence=float(assessment.entry_confidences[0]),
+        n_calibration=assessment.n_calibration,
+        frame=frame[np.argsort(-_surely(frame), kind="stable")],
+    )
+
+
+def _surely(frame: pl.DataFrame) -> NDArray[np.float64]:
+    """Give the lower end of each share's 95 % Wilson interval: 1 of 1 says less than 40 of 90."""
+    n, share, z = frame["support"].to_numpy(), frame["share"].to_numpy(), _Z
+    n = np.maximum(n, 1)
+    spread = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return np.asarray((share + z * z / (2 * n) - spread) / (1 + z * z / n))

@@ -1,0 +1,97 @@
+"""Fitted recommenders on disk and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from surerec.errors import InputError
+from surerec.recommenders._names import KINDS
+from surerec.storage import RecommenderSpec, load_model, save_model
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from surerec.recommenders._base import Recommender
+
+__all__ = ["load", "load_all", "save_all"]
+
+
+def save_all(
+    folder: str | os.PathLike[str],
+    recommenders: Mapping[str, Recommender],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Save fitted recommenders that share one set of statistics, by name.
+
+    Parameters
+    ----------
+    folder : path-like
+        A new folder, or a model folder with the same statistics, to which they are added.
+    recommenders : mapping of str to Recommender
+        At least one; all fitted on the same statistics.
+    overwrite : bool, default=False
+        Replace what a model folder with other statistics holds.
+    """
+    if not recommenders:
+        raise InputError("There is no recommender to save.")
+    models = list(recommenders.values())
+    for model in models:
+        model._require_fit()  # noqa: SLF001  # the same room
+    if any(model.statistics_ is not models[0].statistics_ for model in models):
+        raise InputError("Recommenders of one folder must be fitted on the same statistics.")
+    specs = {
+        name: RecommenderSpec(type(model).__name__, model.get_params())
+        for name, model in recommenders.items()
+    }
+    save_model(folder, models[0].statistics_, specs, overwrite=overwrite)
+
+
+def load_all(folder: str | os.PathLike[str], *, verify: bool = True) -> dict[str, Recommender]:
+    """Load every recommender of a model folder, by name; they share the statistics."""
+    stored = load_model(folder, verify=verify)
+    models = {}
+    for name, spec in stored.recommenders.items():
+        if spec.kind not in KINDS:
+            raise InputError(
+                f"{folder}: the recommender {name!r} is of the unknown kind {spec.kind!r}; "
+                "a newer surerec may know it."
+            )
+        try:
+            model = KINDS[spec.kind](**spec.params)
+        except TypeError as error:
+            raise InputError(f"{folder}: the settings of {name!r} do not fit ({error}).") from error
+        models[name] = model.fit(stored.statistics)
+    return models
+
+
+def load(
+    folder: str | os.PathLike[str], recommender: str | None = None, *, verify: bool = True
+) -> Recommender:
+    """Load a fitted recommender from a model folder, memory-mapped.
+
+    Parameters
+    ----------
+    folder : path-like
+        What ``save`` wrote.
+    recommender : str, optional
+        Its name in the folder; by default the first one saved.
+    verify : bool, default=True
+        Compare every file with its checksum; without, only sizes are looked at, and loading takes
+        no longer for a large model than for a small one.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> folder = getfixture("tmp_path") / "films"
+    >>> sr.InductiveConformal("CM3").fit(films).save(folder)
+    >>> sr.load(folder)
+    InductiveConformal(measure='CM3')
+    """
+    models = load_all(folder, verify=verify)
+    name = next(iter(models)) if recommender is None else recommender
+    if name not in models:
+        raise InputError(f"{folder}: no recommender {name!r}; it has {', '.join(models)}.")
+    return models[name]

@@ -1,0 +1,36 @@
+"""A known profile, split in time order."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["check_share", "split"]
+
+
+def split(
+    history: NDArray[np.int64], train_share: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give the proper training items, ⌈share · n⌉ and at least one, and the calibration items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> split(np.arange(5), 0.5)
+    (array([0, 1, 2]), array([3, 4]))
+    """
+    # Rounded first: 0.1 · 30 is a little more than 3 in floats.
+    n_training = max(1, math.ceil(round(train_share * len(history), 9)))
+    return history[:n_training], history[n_training:]
+
+
+def check_share(train_share: float) -> None:
+    """Refuse a share outside (0, 1)."""
+    if not isinstance(train_share, (int, float)) or not 0 < train_share < 1:
+        raise InputError(f"train_share is {train_share!r}; it must be between 0 and 1.")

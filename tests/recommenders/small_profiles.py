@@ -1,0 +1,63 @@
+"""Small random profiles, with ties, repeats, unseen items and zero supports."""
+
+import polars as pl
+from hypothesis import strategies as st
+
+import oracle_method as paper
+import surerec as sr
+
+NOBODY_SAW = [100, 101]
+
+a_row = st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(0, 5))
+some_rows = st.one_of(  # few, so that most counts are 0; and many, so that most are not
+    st.lists(a_row, min_size=1, max_size=25), st.lists(a_row, min_size=35, max_size=80)
+)
+
+
+def read(rows):
+    return sr.read_interactions(pl.DataFrame(rows, schema=["user", "item", "time"], orient="row"))
+
+
+def as_dict(frame, column="p_value"):
+    return dict(zip(frame["item_id"].to_list(), frame[column].to_list(), strict=True))
+
+
+class Person:
+    """Somebody to recommend to: a user, a history, or a history beside a user to leave out."""
+
+    def __init__(self, data):
+        self.rows = data.draw(some_rows, label="rows")
+        self.ties = data.draw(st.sampled_from(["order", "strict"]), label="ties")
+        self.interactions = read(self.rows)
+        self.catalogue = self.interactions.items.ids.to_list()
+        users = st.sampled_from(self.interactions.users.ids.to_list())
+        seen = st.sampled_from(self.catalogue)
+        histories = st.lists(seen | st.sampled_from(NOBODY_SAW), max_size=5) | st.lists(
+            seen, min_size=4, max_size=12
+        )
+        kind = data.draw(st.sampled_from(["user", "history", "both"]), label="kind")
+        self.asked = {}
+        if kind != "history":
+            self.asked["user"] = data.draw(users, label="user")
+        if kind == "user":
+            taken = self.interactions.profile(self.asked["user"])["item_id"].to_list()
+        else:
+            taken = [*data.draw(histories, label="history"), data.draw(seen, label="seen")]
+            self.asked["history"] = taken
+        self.history = paper.known(taken, self.catalogue)
+        self.counts = paper.count(self.rows, self.asked.get("user"), self.ties)
+        self.candidates = [item for item in self.catalogue if item not in self.history]
+
+    def statistics(self, strategy="auto"):
+        return sr.count_precedence(self.interactions, ties=self.ties, strategy=strategy)
+
+    def p_values(self, model):
+        frame = model.fit(self.statistics()).p_values(**self.asked)
+        assert frame.columns[:3] == ["item_id", "p_value", "entry_confidence"]
+        for p_value, entry in frame.select("p_value", "entry_confidence").iter_rows():
+            assert 0 < p_value <= 1
+            assert abs(entry - (1 - p_value)) < 1e-15
+        return as_dict(frame)
+
+    def expected(self, p_value):
+        return {item: float(p_value(item)) for item in self.candidates}

@@ -1,0 +1,174 @@
+"""What people get wrong, and the sentence that tells them."""
+
+import pytest
+from small_profiles import read
+
+import surerec as sr
+from surerec.errors import NotFittedError
+
+NAMES = ["abba", "baba", "caba"]
+ROWS = [(user, item, t) for user in ("ann", "bob", "cid") for t, item in enumerate(NAMES)]
+NUMBERS = [(user, item, item) for user in range(4) for item in range(5)]
+
+EVERY = [sr.PrecedenceMining(), sr.TransductiveConformal(), sr.InductiveConformal()]
+CONFORMAL = EVERY[1:]
+every_model = pytest.mark.parametrize("model", EVERY, ids=repr)
+every_conformal = pytest.mark.parametrize("model", CONFORMAL, ids=repr)
+
+
+@every_conformal
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"confidence": 90}, r"did you mean 0\.9\?"),
+        ({"confidence": 95}, r"did you mean 0\.95\?"),
+        ({"confidence": 99.5}, r"did you mean 0\.995\?"),
+        ({"significance": 10}, r"did you mean 0\.1\?"),
+        ({"significance": 5}, r"did you mean 0\.05\?"),
+        ({"confidence": 0}, "between 0 and 1"),
+        ({"confidence": 1}, "between 0 and 1"),
+        ({"confidence": 1.0}, "between 0 and 1"),
+        ({"confidence": -0.5}, "between 0 and 1"),
+        ({"confidence": 200}, "between 0 and 1"),
+        ({"confidence": float("nan")}, "between 0 and 1"),
+        ({"confidence": float("inf")}, "between 0 and 1"),
+        ({"significance": 0}, "between 0 and 1"),
+        ({"significance": 1}, "between 0 and 1"),
+        ({"confidence": "high"}, "confidence"),
+        ({"confidence": True}, "confidence"),
+        ({"confidence": 0.9, "significance": 0.1}, "confidence.*significance"),
+        ({}, "confidence"),
+        ({"confidence": 0.9, "k": 0}, "k"),
+        ({"confidence": 0.9, "k": -3}, "k"),
+        ({"confidence": 0.9, "k": 2.5}, "k"),
+    ],
+)
+def test_how_sure_and_how_many(model, asked, says):
+    model.fit(read(ROWS))
+    with pytest.raises(sr.InputError, match=says):
+        model.recommend(user="ann", history=["abba", "baba"], **asked)
+    with pytest.raises(sr.InputError, match=says):
+        model.recommend_many(users=["ann"], **asked)
+
+
+@every_conformal
+@pytest.mark.parametrize("value", [1, 1.0, 0, -90, 100, 200, float("inf")])
+def test_nothing_absurd_is_suggested(model, value):
+    with pytest.raises(sr.InputError) as error:
+        model.fit(read(ROWS)).recommend(user="ann", confidence=value)
+    assert "did you mean" not in str(error.value)
+
+
+def promise(model):
+    return {} if isinstance(model, sr.PrecedenceMining) else {"confidence": 0.9}
+
+
+@every_model
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"user": "anne"}, "no user 'anne'.*'ann'"),
+        ({"user": "anne", "history": ["abba"]}, "no user 'anne'.*'ann'"),
+        ({"history": []}, "empty"),
+        ({"history": ["abbba"]}, "'abbba'.*near.*'abba'|'abba'.*near.*'abbba'"),
+        ({"history": ["zzz", "yyy"]}, "zzz.*yyy"),
+        ({"history": "abba"}, "list"),
+        ({}, "user.*history"),
+    ],
+)
+def test_who_is_asked_for(model, asked, says):
+    model.fit(read(ROWS))
+    with pytest.raises(sr.InputError, match=says):
+        model.recommend(**asked, **promise(model))
+    if not isinstance(model, sr.PrecedenceMining):
+        with pytest.raises(sr.InputError, match=says):
+            model.p_values(**asked)
+
+
+@every_model
+def test_an_unknown_item_is_refused_with_near_ones(model):
+    model.fit(read(ROWS))
+    with pytest.raises(sr.InputError, match=r"no item 'abbba'.*'abba'"):
+        model.explain(user="ann", item="abbba")
+    if not isinstance(model, sr.PrecedenceMining):
+        with pytest.raises(sr.InputError, match=r"no item 'abbba'.*'abba'"):
+            model.p_values(user="ann", items=["abbba"])
+
+
+@every_model
+def test_items_nobody_has_seen_are_left_out_and_named(model):
+    model.fit(read(NUMBERS))
+    mixed = model.recommend(history=[77, 0, 99, 1, 77], **promise(model))
+    assert list(mixed.ignored) == [77, 99]
+    assert list(mixed.used) == [0, 1]
+    plain = model.recommend(history=[0, 1], **promise(model))
+    assert mixed.to_frame().equals(plain.to_frame())
+    assert list(plain.ignored) == []
+
+
+@every_model
+def test_ids_given_as_text_are_the_same_ids(model):
+    model.fit(read(NUMBERS))
+    as_text = model.recommend(user="2", history=["0", "1"], **promise(model))
+    as_numbers = model.recommend(user=2, history=[0, 1], **promise(model))
+    assert as_text.to_frame().equals(as_numbers.to_frame())
+
+
+@every_model
+def test_given_counts_have_no_users(model):
+    counts = [[0, 2, 1], [0, 0, 1], [0, 0, 0]]
+    model.fit(sr.PrecedenceStatistics.from_counts(counts, [3, 3, 2], n_users=4))
+    for asked in ({"user": 0}, {"user": 0, "history": [0, 1]}):
+        with pytest.raises(sr.InputError, match="no users"):
+            model.recommend(**asked, **promise(model))
+    with pytest.raises(sr.InputError, match="no users"):
+        model.recommend_many(**promise(model))
+
+
+@every_model
+def test_a_model_that_is_not_fitted_says_so(model):
+    fresh = type(model)(**model.get_params())
+    calls = [
+        lambda: fresh.recommend(history=[1], **promise(model)),
+        lambda: fresh.recommend_many(**promise(model)),
+        lambda: fresh.explain(history=[1], item=2),
+    ]
+    if not isinstance(model, sr.PrecedenceMining):
+        calls.append(lambda: fresh.p_values(history=[1]))
+    for call in calls:
+        with pytest.raises(NotFittedError, match="fit"):
+            call()
+    assert issubclass(NotFittedError, sr.SurerecError)
+    assert issubclass(NotFittedError, ValueError)  # as scikit-learn's is
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (sr.InductiveConformal(measure="CM99"), "CM1.*CM12.*NCM17"),
+        (sr.InductiveConformal(measure="cosine"), "CM1.*CM12.*NCM17"),
+        (sr.InductiveConformal(train_share=0), "train_share"),
+        (sr.InductiveConformal(train_share=1.5), "train_share"),
+        (sr.InductiveConformal(train_share=-1), "train_share"),
+        (sr.InductiveConformal(top=0), "top"),
+        (sr.InductiveConformal(top=1.5), "top"),
+        (sr.InductiveConformal(seed=-1), "seed"),
+        (sr.InductiveConformal(seed="lucky"), "seed"),
+        (sr.TransductiveConformal(aggregate="mean"), "aggregate.*max.*median"),
+        (sr.TransductiveConformal(zeros="none"), "zeros.*exact.*product"),
+        (sr.TransductiveConformal(search="fast"), "search.*sorted.*plain"),
+        (sr.TransductiveConformal(train_share=2), "train_share"),
+        (sr.PrecedenceMining(top=0), "top"),
+        (sr.PrecedenceMining(top=-1), "top"),
+    ],
+)
+def test_impossible_settings_are_refused_when_fitting(model, says):
+    with pytest.raises(sr.InputError, match=f"(?s){says}"):
+        model.fit(read(NUMBERS))
+
+
+@every_model
+@pytest.mark.parametrize("data", [None, 7, "ml-100k", [[0, 1], [1, 0]]])
+def test_only_interactions_and_statistics_can_be_fitted(model, data):
+    with pytest.raises(sr.InputError, match="Interactions"):
+        model.fit(data)

@@ -1,0 +1,81 @@
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from small_profiles import Person, as_dict, read
+
+import oracle_method as paper
+import surerec as sr
+
+EVERY = [
+    sr.PrecedenceMining(),
+    sr.TransductiveConformal(),
+    sr.InductiveConformal(measure="CM3"),
+    sr.InductiveConformal(measure="NCM16"),
+    sr.InductiveConformal(measure="CM2", smoothed=True),
+]
+
+
+def lowest_likely(later, support):
+    """The lower end of Wilson's 95 % interval, as scipy has it."""
+    if not support:
+        return 0.0
+    return binomtest(later, support).proportion_ci(method="wilson").low
+
+
+@given(st.sampled_from(EVERY), st.data())
+def test_the_counts_are_those_of_the_other_users(model, data):
+    person = Person(data)
+    assume(person.candidates)
+    item = data.draw(st.sampled_from(person.candidates), label="item")
+    why = model.fit(person.statistics()).explain(**person.asked, item=item)
+    assert why.item == item
+    rows = {row["item_id"]: row for row in why.to_frame().iter_rows(named=True)}
+    whole = isinstance(model, sr.PrecedenceMining)
+    compared = person.history if whole else paper.split(person.history)[0]
+    assert sorted(rows) == sorted(compared)
+    for earlier, row in rows.items():
+        assert row["support"] == person.counts.sup[earlier]
+        assert row["later"] == person.counts.pc[earlier, item]
+        assert row["earlier"] == person.counts.pc[item, earlier]
+        share = paper.exact(person.counts.pc[earlier, item], person.counts.sup[earlier])
+        assert row["share"] == pytest.approx(float(share), rel=1e-15)
+    sure = [lowest_likely(row["later"], row["support"]) for row in rows.values()]
+    assert all(first >= second - 1e-9 for first, second in pairwise(sure))
+
+
+@given(st.sampled_from(EVERY), st.data())
+def test_the_p_value_explained_is_the_one_given(model, data):
+    person = Person(data)
+    assume(person.candidates)
+    item = data.draw(st.sampled_from(person.candidates), label="item")
+    why = model.fit(person.statistics()).explain(**person.asked, item=item)
+    if isinstance(model, sr.PrecedenceMining):
+        assert math.isnan(why.p_value)
+        assert "p-value" not in str(why)
+    else:
+        frame = model.p_values(**person.asked)
+        assert why.p_value == as_dict(frame)[item]
+        assert why.entry_confidence == as_dict(frame, "entry_confidence")[item]
+
+
+def test_in_words():
+    # Of ann, bob and cid, who took tea, bob and cid took cake later; dan had taken it before.
+    profiles = {"ann": ["tea"], "bob": ["tea", "cake"], "cid": ["tea", "cake"]}
+    profiles |= {"dan": ["cake", "tea"], "eve": ["tea", "cake"]}
+    rows = [(user, item, t) for user, items in profiles.items() for t, item in enumerate(items)]
+    model = sr.InductiveConformal(measure="CM5").fit(read(rows))
+    said = str(model.explain(history=["tea"], item="cake"))
+    assert "3 of 5 users who took tea later took cake, 1 had taken it before" in said
+    # Without eve, who asks.
+    said = str(model.explain(user="eve", history=["tea"], item="cake"))
+    assert "2 of 4 users who took tea later took cake" in said
+
+
+def test_what_is_known_needs_no_explanation():
+    rows = [(user, item, item) for user in range(4) for item in range(5)]
+    with pytest.raises(sr.InputError, match="known profile"):
+        sr.InductiveConformal().fit(read(rows)).explain(history=[1, 2], item=2)

@@ -1,0 +1,119 @@
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from small_profiles import read, some_rows
+
+import oracle_method as paper
+import surerec as sr
+
+EVERY = [
+    *(sr.InductiveConformal(measure=name) for name in paper.NAMES),
+    sr.InductiveConformal(measure="CM8", literal=True),
+    sr.InductiveConformal(measure="CM1", top=3),
+    sr.InductiveConformal(measure="CM2", smoothed=True, seed=5),
+    sr.TransductiveConformal(aggregate="max"),
+    sr.TransductiveConformal(aggregate="median"),
+    sr.TransductiveConformal(zeros="product"),
+    sr.PrecedenceMining(),
+    sr.PrecedenceMining(top=1),
+]
+every_model = pytest.mark.parametrize("model", EVERY, ids=repr)
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(70, 60, 1_500, seed=12)
+
+
+def promise(model):
+    return {} if isinstance(model, sr.PrecedenceMining) else {"confidence": 0.8}
+
+
+def one_by_one(model, users, **asked):
+    frames = [
+        model.recommend(user=user, **asked)
+        .to_frame()
+        .select(pl.lit(user, dtype=users.dtype).alias("user_id"), pl.exclude("title"))
+        for user in users
+    ]
+    return pl.concat(frames)
+
+
+@every_model
+def test_many_users_are_users_one_by_one(films, model):
+    model.fit(films)
+    for asked in (promise(model), promise(model) | {"k": 4}):
+        many = model.recommend_many(**asked)
+        assert many.columns[:3] == ["user_id", "item_id", "rank"]
+        assert_frame_equal(many, one_by_one(model, films.users.ids, **asked), check_exact=True)
+
+
+@given(st.sampled_from(EVERY), some_rows, st.sampled_from(["dense", "on-demand"]))
+@settings(max_examples=40)
+def test_many_users_with_small_profiles_are_users_one_by_one(model, rows, strategy):
+    interactions = read(rows)
+    model.fit(sr.count_precedence(interactions, strategy=strategy))
+    many = model.recommend_many(**promise(model))
+    assert_frame_equal(
+        many, one_by_one(model, interactions.users.ids, **promise(model)), check_exact=True
+    )
+
+
+def test_some_users_come_in_the_order_asked(films):
+    model = sr.InductiveConformal(measure="CM3").fit(films)
+    users = films.users.ids.gather([9, 2, 30])
+    some = model.recommend_many(users=users.to_list(), significance=0.3)
+    assert some["user_id"].unique(maintain_order=True).to_list() == users.to_list()
+    assert_frame_equal(some, one_by_one(model, users, significance=0.3), check_exact=True)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """More users than any thread takes at once."""
+    return sr.datasets.synthetic(600, 40, 6_000, seed=13)
+
+
+@pytest.mark.parametrize(
+    ("model", "strategy"),
+    [
+        (sr.InductiveConformal(measure="CM3"), "dense"),
+        (sr.InductiveConformal(measure="CM12", smoothed=True), "dense"),
+        (sr.InductiveConformal(measure="CM12"), "on-demand"),
+        (sr.TransductiveConformal(aggregate="median"), "dense"),
+        (sr.PrecedenceMining(), "on-demand"),
+    ],
+    ids=repr,
+)
+def test_threads_change_nothing(crowd, model, strategy, monkeypatch):
+    answers = []
+    for threads in ("1", "2", "7"):
+        monkeypatch.setenv("SUREREC_THREADS", threads)
+        model.fit(sr.count_precedence(crowd, strategy=strategy))
+        answers.append(model.recommend_many(**promise(model)))
+    assert answers[0]["user_id"].unique(maintain_order=True).to_list() == [
+        user for user in crowd.users.ids if user in set(answers[0]["user_id"])
+    ]
+    assert_frame_equal(answers[0], answers[1], check_exact=True)
+    assert_frame_equal(answers[0], answers[2], check_exact=True)
+
+
+def test_batches_are_the_whole(crowd):
+    model = sr.InductiveConformal(measure="CM4").fit(crowd)
+    batches = list(model.iter_recommendations(confidence=0.7, k=3))
+    assert len(batches) > 1
+    assert_frame_equal(
+        pl.concat(batches), model.recommend_many(confidence=0.7, k=3), check_exact=True
+    )
+
+
+def test_nobody_to_recommend_to_is_said(films):
+    with pytest.raises(sr.InputError, match="list of users is empty"):
+        sr.InductiveConformal().fit(films).recommend_many(users=[], confidence=0.9)
+
+
+def test_an_unknown_user_among_many_is_named(films):
+    model = sr.InductiveConformal().fit(films)
+    with pytest.raises(sr.InputError, match="no user 12345"):
+        model.recommend_many(users=[films.users.ids[0], 12345], confidence=0.9)
