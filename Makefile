@@ -31,6 +31,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/counting.py
 	$(BIN)/python benchmarks/loading.py
+	$(BIN)/python benchmarks/recommending.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

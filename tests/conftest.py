@@ -1,9 +1,30 @@
+import sys
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import settings
+
+from surerec.cli import main
 
 # Compiling a kernel in the first example is no reason to fail it.
 settings.register_profile("surerec", deadline=None, max_examples=60)
 settings.load_profile("surerec")
+
+
+@pytest.fixture
+def cli(capsys, monkeypatch):
+    """Run ``surerec`` as its entry point does, and give exit code, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["surerec", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return SimpleNamespace(code=stop.value.code or 0, out=captured.out, err=captured.err)
+
+    return run
 
 
 @pytest.fixture

@@ -16,9 +16,20 @@ if TYPE_CHECKING:
     from surerec.datasets import Counts, Dataset
     from surerec.datasets._cache import Fetched
     from surerec.interactions import Interactions
+    from surerec.measures import Measure
     from surerec.precedence import PrecedencePair
+    from surerec.recommenders import Explanation, RecommendationSet
 
-__all__ = ["catalogue", "fetched", "interactions", "pairs", "plain"]
+__all__ = [
+    "catalogue",
+    "explanation",
+    "fetched",
+    "interactions",
+    "measures",
+    "pairs",
+    "plain",
+    "recommendations",
+]
 
 plain = escape
 
@@ -104,6 +115,66 @@ def pairs(console: Console, found: Interactions, strongest: Sequence[PrecedenceP
         )
     if not strongest:
         console.print("  nobody took two items at different times", highlight=False)
+
+
+def measures(console: Console, all_measures: Iterable[Measure]) -> None:
+    """Print the measures with their formulas."""
+    table = Table("Name", "Readable", "How well item h fits the training items T", box=None,
+                  header_style="bold", pad_edge=False)  # fmt: skip
+    for measure in all_measures:
+        table.add_row(f"[bold]{measure.name}[/bold]", measure.readable, plain(measure.formula))
+    console.print(table)
+    console.print(
+        "\nPC(i, h): users who took i before h. Sup(i): users who took i. n_u: all users. Whom the "
+        "question is about never counts.\nA CM is higher for what fits better, an NCM for worse.",
+        highlight=False,
+    )
+
+
+def recommendations(console: Console, picks: RecommendationSet, n_shown: int) -> None:
+    """Print a recommendation set, its best items first."""
+    frame = picks.to_frame()
+    at = "" if picks.confidence is None else f" at confidence {picks.confidence:g}"
+    console.print(
+        f"[bold]{picks.full_size:,} of {picks.n_candidates:,} items[/bold]{at}, "
+        f"from {len(picks.used):,} items taken",
+        highlight=False,
+    )
+    with_p = picks.confidence is not None
+    shown = frame.head(n_shown).to_dicts()
+    # Some sets have no other ids than the titles: once is enough.
+    titled = any(row.get("title") not in (None, row["item_id"]) for row in shown)
+    headings = ["", "Item", *(["p-value", "in above"] if with_p else []), "Score"]
+    table = Table(*headings, *(["Title"] if titled else []), box=None, header_style="bold",
+                  pad_edge=False)  # fmt: skip
+    for row in shown:
+        cells = [str(row["rank"]), plain(str(row["item_id"]))]
+        if with_p:
+            cells += [f"{row['p_value']:.3f}", f"{row['entry_confidence']:.3f}"]
+        cells.append(f"{row['score']:.4g}")
+        table.add_row(*cells, *([plain(row["title"] or "")] if titled else []))
+    if len(frame):
+        console.print(table)
+    else:
+        console.print("Nothing conforms well enough at this confidence.")
+    if len(frame) > n_shown:
+        console.print(f"… and {len(frame) - n_shown:,} more (--show, or --format)", style="dim")
+    console.print(f"[bold]Promise:[/bold] {plain(picks.guarantee)}", highlight=False)
+
+
+def explanation(console: Console, why: Explanation, n_shown: int) -> None:
+    """Print why an item is recommended."""
+    console.print(f"[bold]{plain(why.title)}[/bold]", highlight=False)
+    for sentence in why.sentences(n_shown):
+        console.print(f"  {plain(sentence)}", highlight=False)
+    if len(why.to_frame()) > n_shown:
+        console.print(f"  … and {len(why.to_frame()) - n_shown:,} more", style="dim")
+    if why.p_value == why.p_value:  # not NaN
+        console.print(
+            f"p-value {why.p_value:.3f} from {why.n_calibration} calibration items: in the set at "
+            f"every confidence above {why.entry_confidence:.3f}",
+            highlight=False,
+        )
 
 
 def tie_share(found: Interactions) -> float:

@@ -1,0 +1,62 @@
+"""The command line: one thin command per job."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from surerec._version import __version__
+from surerec.cli import _data, _model, _reproduce
+from surerec.errors import SurerecError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="surerec",
+    help="Recommendation sets with a confidence that you can trust.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command("demo")(_model.demo)
+app.command("fit")(_model.fit)
+app.command("recommend")(_model.recommend)
+app.command("recommend-all")(_model.recommend_all)
+app.command("explain")(_model.explain)
+app.command("measures")(_model.measures)
+app.command("reproduce")(_reproduce.reproduce_paper)
+app.command("describe")(_data.describe)
+app.add_typer(_data.datasets_app, name="datasets")
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001  # typer's callback
+    if wanted:
+        typer.echo(f"surerec {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; a user's error is one sentence and exit code 2."""
+    messages = Console(stderr=True, soft_wrap=True, highlight=False)
+    try:
+        app()
+    except SurerecError as error:
+        messages.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        messages.print("Interrupted; nothing half-done is left behind.")
+        sys.exit(130)

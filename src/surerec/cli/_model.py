@@ -1,0 +1,273 @@
+"""Commands about models: fit, recommend, explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._demo import run_demo
+from surerec.cli._output import (
+    messages,
+    stdout,
+    to_json,
+    write_aside,
+    write_frame,
+    write_frames,
+)
+from surerec.errors import InputError
+from surerec.measures import MEASURES
+from surerec.precedence import count_precedence
+from surerec.recommenders import load, make_recommender, save_all
+
+if TYPE_CHECKING:
+    from surerec.recommenders import Recommender
+
+__all__ = ["demo", "explain", "fit", "measures", "recommend", "recommend_all"]
+
+_Output = Annotated[
+    Path | None, typer.Option(help="Write to this file instead, complete or not at all.")
+]
+
+
+def demo() -> None:
+    """Show real people's recommendation sets, on real data."""
+    run_demo(stdout())
+
+
+def fit(
+    data: opt.Data,
+    model: Annotated[Path, typer.Argument(help="The model folder to write.")],
+    *,
+    recommender: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Which to put in the folder: icrs1 … icrs17, crs-max, crs-med, "
+            "precedence-mining, precedence-mining-top1. May be repeated; icrs12 if not given."
+        ),
+    ] = None,
+    columns: opt.Columns = None,
+    user: opt.UserColumn = None,
+    item: opt.ItemColumn = None,
+    time: opt.TimeColumn = None,
+    rating: opt.RatingColumn = None,
+    threshold: opt.Threshold = None,
+    min_profile_length: opt.MinProfileLength = 1,
+    time_format: opt.TimeFormat = None,
+    skip_bad: opt.SkipBad = False,
+    ties: opt.Ties = "order",
+    strategy: Annotated[
+        Literal["auto", "dense", "on-demand"],
+        typer.Option(help="Hold all counts in memory, or count rows when they are asked for."),
+    ] = "auto",
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace the model that the folder holds.")
+    ] = False,
+) -> None:
+    """Count who took what before what, and save a model folder.
+
+    The folder holds people's histories: keep it as you keep those.
+
+    [bold]Examples:[/bold]
+
+    surerec fit ml-1m films
+
+    surerec fit ratings.csv shop --recommender icrs12 --recommender crs-max
+    """
+    made = {name.lower(): make_recommender(name) for name in recommender or ["icrs12"]}
+    interactions = opt.read(
+        data,
+        columns=columns,
+        user=user,
+        item=item,
+        time=time,
+        rating=rating,
+        threshold=threshold,
+        min_profile_length=min_profile_length,
+        time_format=time_format,
+        skip_bad=skip_bad,
+    )
+    begin = perf_counter()
+    statistics = count_precedence(interactions, ties=ties, strategy=strategy)
+    seconds = perf_counter() - begin
+    save_all(model, {n: r.fit(statistics) for n, r in made.items()}, overwrite=overwrite)
+    _show.interactions(messages(), interactions)
+    messages().print(
+        f"Counted in {seconds:.2f} s and saved {', '.join(made)} in {_show.plain(str(model))}."
+    )
+
+
+def recommend(
+    model: opt.Model,
+    *,
+    user: opt.User = None,
+    history: opt.History = None,
+    confidence: opt.Confidence = None,
+    significance: opt.Significance = None,
+    k: opt.TopK = None,
+    exclude: opt.Exclude = None,
+    recommender: opt.RecommenderName = None,
+    show: Annotated[int, typer.Option(min=1, help="How many rows of the table to show.")] = 10,
+    format: opt.Format = "table",  # noqa: A002  # the option's name
+    output: _Output = None,
+) -> None:
+    """Recommend a set of items to one person, with p-values and what is promised.
+
+    [bold]Examples:[/bold]
+
+    surerec recommend films --user 196 --confidence 0.9
+
+    surerec recommend films --history 50,172,133 --confidence 0.7 --format json
+    """
+    fitted = load(model, recommender)
+    if confidence is None and significance is None and fitted.gives_confidence:
+        confidence = 0.9
+    picks = fitted.recommend(
+        user,
+        history=_items(fitted, history),
+        confidence=confidence,
+        significance=significance,
+        k=k,
+        exclude=_items(fitted, exclude) or (),
+    )
+    if picks.ignored:
+        named = ", ".join(str(item) for item in picks.ignored)
+        messages().print(_show.plain(f"Nobody in the data took {named}: ignored."))
+    if format in ("csv", "parquet"):
+        write_frame(picks.to_frame(), format, output)
+    elif format == "json":
+        _text(to_json(_as_dict(fitted, picks, user)) + "\n", output)
+    else:
+        _show.recommendations(stdout(), picks, show)
+
+
+def recommend_all(
+    model: opt.Model,
+    *,
+    output: Annotated[Path, typer.Option(help="The file to write: .parquet or .csv.")],
+    users: Annotated[
+        Path | None, typer.Option(help="A file with one user id a line; all users if not given.")
+    ] = None,
+    confidence: opt.Confidence = None,
+    significance: opt.Significance = None,
+    k: opt.TopK = None,
+    recommender: opt.RecommenderName = None,
+) -> None:
+    """Recommend to many users, on all cores, written as results come.
+
+    [bold]Example:[/bold] surerec recommend-all films --confidence 0.9 --k 20 --output picks.parquet
+    """
+    kind = output.suffix.lstrip(".").lower()
+    if kind not in ("csv", "parquet"):
+        raise InputError(f"{output}: the name must end in .parquet or .csv.")
+    wanted = None if users is None else _user_list(users)
+    fitted = load(model, recommender)
+    if confidence is None and significance is None and fitted.gives_confidence:
+        confidence = 0.9
+    begin = perf_counter()
+    frames = fitted.iter_recommendations(
+        wanted, confidence=confidence, significance=significance, k=k
+    )
+    n_rows = write_frames(frames, kind, output)
+    messages().print(
+        f"Wrote {n_rows:,} recommendations to {_show.plain(str(output))} "
+        f"in {perf_counter() - begin:.1f} s."
+    )
+
+
+def explain(
+    model: opt.Model,
+    *,
+    item: Annotated[str, typer.Option(help="The item to explain.")],
+    user: opt.User = None,
+    history: opt.History = None,
+    recommender: opt.RecommenderName = None,
+    show: Annotated[int, typer.Option(min=1, help="How many earlier items to show.")] = 8,
+    format: opt.Format = "table",  # noqa: A002
+    output: _Output = None,
+) -> None:
+    """Say which earlier items speak for an item, with the counts in words.
+
+    [bold]Example:[/bold] surerec explain films --user 196 --item 302
+    """
+    fitted = load(model, recommender)
+    why = fitted.explain(user, history=_items(fitted, history), item=item)
+    if format in ("csv", "parquet"):
+        write_frame(why.to_frame(), format, output)
+    elif format == "json":
+        answer = {
+            "item_id": why.item,
+            "title": why.title,
+            "score": why.score,
+            "p_value": why.p_value,
+            "entry_confidence": why.entry_confidence,
+            "because": why.to_frame().to_dicts(),
+        }
+        _text(to_json(answer) + "\n", output)
+    else:
+        _show.explanation(stdout(), why, show)
+
+
+def measures(
+    *,
+    format: Annotated[  # noqa: A002
+        Literal["table", "json"], typer.Option(help="A table for people, json for programs.")
+    ] = "table",
+) -> None:
+    """List the paper's 17 (non)conformity measures with their formulas."""
+    if format == "table":
+        _show.measures(stdout(), MEASURES.values())
+        return
+    rows = [
+        {"name": m.name, "readable": m.readable, "formula": m.formula} for m in MEASURES.values()
+    ]
+    typer.echo(to_json({"measures": rows}))
+
+
+def _items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
+    """Take each text as an id if it is one, else as ids with commas between them."""
+    if given is None:
+        return None
+    found: list[str] = []
+    for text in given:
+        whole = text in fitted.items_ or "," not in text
+        found += [text] if whole else [part.strip() for part in text.split(",") if part.strip()]
+    return found
+
+
+def _user_list(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a list of users ({error}).") from error
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
+    return {
+        "user_id": user,
+        "recommender": fitted.default_name(),
+        "settings": fitted.get_params(),
+        "confidence": picks.confidence,
+        "guarantee": picks.guarantee,
+        "size": len(picks),
+        "full_size": picks.full_size,
+        "n_candidates": picks.n_candidates,
+        "highest_confidence": picks.highest_confidence,
+        "everything_qualifies": picks.everything_qualifies,
+        "used": picks.used,
+        "ignored": picks.ignored,
+        "items": picks.to_frame().to_dicts(),
+    }
+
+
+def _text(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with write_aside(output) as file:
+        file.write(text.encode())

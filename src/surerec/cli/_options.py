@@ -1,0 +1,112 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from surerec.datasets import CATALOGUE, load_dataset
+from surerec.errors import InputError
+from surerec.interactions import Interactions, read_interactions
+from surerec.recommenders import recommender_names
+
+__all__ = [
+    "Columns",
+    "Confidence",
+    "Data",
+    "Exclude",
+    "Format",
+    "History",
+    "ItemColumn",
+    "MinProfileLength",
+    "Model",
+    "RatingColumn",
+    "RecommenderName",
+    "Significance",
+    "SkipBad",
+    "Threshold",
+    "Ties",
+    "TimeColumn",
+    "TimeFormat",
+    "TopK",
+    "User",
+    "UserColumn",
+    "read",
+]
+
+
+def _datasets() -> list[str]:
+    return list(CATALOGUE)
+
+
+def _recommenders() -> list[str]:
+    return recommender_names()
+
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A ratings file, or a name that `surerec datasets` lists.", autocompletion=_datasets
+    ),
+]
+Columns = Annotated[
+    str | None, typer.Option(help="Names of all columns, with commas, of a file without a header.")
+]
+UserColumn = Annotated[str | None, typer.Option("--user", help="The column of users.")]
+ItemColumn = Annotated[str | None, typer.Option("--item", help="The column of items.")]
+TimeColumn = Annotated[str | None, typer.Option("--time", help="The column of times.")]
+RatingColumn = Annotated[str | None, typer.Option("--rating", help="The column of ratings.")]
+Threshold = Annotated[
+    float | None, typer.Option(help="Only ratings above it count; 0 if not given.")
+]
+MinProfileLength = Annotated[int, typer.Option(help="Leave out users with fewer items.")]
+TimeFormat = Annotated[
+    str | None, typer.Option(help="Unit of numbers (s, ms, us, ns), or a pattern like %d.%m.%Y.")
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Drop and count rows that cannot be used.")
+]
+Ties = Annotated[
+    Literal["order", "strict"],
+    typer.Option(help="Do items of one instant precede each other in the file's order?"),
+]
+
+Model = Annotated[Path, typer.Argument(help="A model folder that `surerec fit` made.")]
+User = Annotated[str | None, typer.Option(help="A user of the data.")]
+History = Annotated[
+    list[str] | None,
+    typer.Option(help="Items in the order taken: ids with commas, or the option again for each."),
+]
+Confidence = Annotated[float | None, typer.Option(help="1 − ε, such as 0.9.")]
+Significance = Annotated[float | None, typer.Option(help="ε, instead of the confidence.")]
+TopK = Annotated[
+    int | None, typer.Option("--k", help="Cut the set to the k best, which voids the guarantee.")
+]
+Exclude = Annotated[list[str] | None, typer.Option(help="An item to leave out; may be repeated.")]
+RecommenderName = Annotated[
+    str | None,
+    typer.Option(
+        "--recommender",
+        help="Which of the folder's recommenders; its first if not given.",
+        autocompletion=_recommenders,
+    ),
+]
+Format = Annotated[
+    Literal["table", "json", "csv", "parquet"],
+    typer.Option(help="A table for people; json, csv or parquet for programs."),
+]
+
+
+def read(data: str, *, columns: str | None, **reading: Any) -> Interactions:
+    """Read a file, or a data set by name; options that were not given keep their defaults."""
+    given = {key: value for key, value in reading.items() if value is not None}
+    if columns:
+        given["columns"] = columns.split(",")
+    path = Path(data)
+    if path.exists():
+        return read_interactions(path, name=path.name, **given)
+    if data in CATALOGUE or (not path.suffix and path.name == data):
+        return load_dataset(data, **given)  # an unknown name is refused with near ones
+    raise InputError(f"{path}: no such file.")

@@ -1,0 +1,94 @@
+"""Where data and messages go: data to stdout or a file, messages to stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import polars as pl
+
+__all__ = ["messages", "stdout", "to_json", "write_aside", "write_frame", "write_frames"]
+
+
+def stdout() -> Console:
+    """Give the console for people; into a file or pipe there is no screen to fit into."""
+    console = Console()
+    return console if console.is_terminal else Console(width=160)
+
+
+def messages() -> Console:
+    """Give the console for messages."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def write_aside(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name when it is complete, or not at all."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with aside.open("wb") as file:
+            yield file
+        aside.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_frame(frame: pl.DataFrame, kind: str, output: Path | None) -> None:
+    """Write a frame as csv or parquet, to a file or to stdout."""
+    write_frames([frame], kind, output)
+
+
+def write_frames(frames: Iterable[pl.DataFrame], kind: str, output: Path | None) -> int:
+    """Write frames of one schema one after the other, in bounded memory; give their rows."""
+    if output is None:
+        if kind == "parquet" and sys.stdout.isatty():
+            raise InputError("Parquet is not for the screen: give --output FILE, or a pipe.")
+        return _write(frames, kind, sys.stdout.buffer)
+    with write_aside(output) as file:
+        return _write(frames, kind, file)
+
+
+def _write(frames: Iterable[pl.DataFrame], kind: str, file: IO[bytes]) -> int:
+    n_rows = 0
+    writer: pq.ParquetWriter | None = None
+    try:
+        for number, frame in enumerate(frames):
+            n_rows += len(frame)
+            if kind == "csv":
+                frame.write_csv(file, include_header=number == 0)
+                continue
+            table = frame.to_arrow()
+            writer = writer or pq.ParquetWriter(file, table.schema, compression="zstd")
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+    return n_rows
+
+
+def to_json(value: dict[str, Any]) -> str:
+    """Write JSON that every reader accepts: NaN and infinities, which JSON lacks, are null."""
+    return json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
