@@ -1,0 +1,233 @@
+"""Algorithms compared over data sets: average ranks, Friedman's test, Nemenyi's difference.
+
+The tests are those of Demšar (2006), as the paper uses them ("Comparative Analysis").
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "CriticalDifference",
+    "FriedmanResult",
+    "average_ranks",
+    "cd_groups",
+    "dataset_ranks",
+    "friedman",
+    "nemenyi_critical_difference",
+]
+
+_FEWEST = 2  # of data sets, and of algorithms
+
+
+class FriedmanResult(NamedTuple):
+    """Friedman's test that all algorithms perform alike.
+
+    Attributes
+    ----------
+    chi_square : float
+        Friedman's statistic, not corrected for ties.
+    f_f : float
+        The statistic of Iman and Davenport, ``(N − 1) χ² / (N (k − 1) − χ²)``; infinite where all
+        data sets rank the algorithms alike without ties.
+    critical_value : float
+        The value of F(k − 1, (k − 1)(N − 1)) that is exceeded with probability `alpha`.
+    k, n : int
+        The numbers of algorithms and of data sets.
+    alpha : float
+        The level of the test.
+    p_value : float
+        The probability that F exceeds `f_f` if all perform alike.
+    """
+
+    chi_square: float
+    f_f: float
+    critical_value: float
+    k: int
+    n: int
+    alpha: float
+    p_value: float
+
+    @property
+    def rejects(self) -> bool:
+        """Whether equal performance is rejected."""
+        return self.f_f > self.critical_value
+
+
+class CriticalDifference(NamedTuple):
+    """Nemenyi's critical difference of average ranks, and the q it is made of."""
+
+    q: float
+    cd: float
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha is {alpha!r}; it must be between 0 and 1.")
+
+
+def _check_numbers(test: str, k: int, n: int) -> None:
+    if n < _FEWEST:
+        raise InputError(
+            f"{test} needs at least two data sets, not {n}: it asks whether they rank the "
+            "algorithms alike."
+        )
+    if k < _FEWEST:
+        raise InputError(f"{test} compares at least two algorithms, not {k}.")
+
+
+def dataset_ranks(table: ArrayLike) -> NDArray[np.float64]:
+    """Rank the algorithms on every data set: 1 is the best, ties share the average of their ranks.
+
+    Parameters
+    ----------
+    table : array-like of float, data sets × algorithms
+        Means of a metric, higher is better.
+
+    Examples
+    --------
+    >>> dataset_ranks([[0.19, 0.13, 0.19], [0.15, 0.16, 0.2]])
+    array([[1.5, 3. , 1.5],
+           [3. , 2. , 1. ]])
+    """
+    means = np.asarray(table, dtype=np.float64)
+    if means.ndim != 2 or not means.size:  # noqa: PLR2004
+        raise InputError(f"Ranks need a table of data sets × algorithms, not shape {means.shape}.")
+    if np.isnan(means).any():
+        raise InputError(f"Of the means {int(np.isnan(means).sum())} are not numbers.")
+    return stats.rankdata(-means, axis=1)
+
+
+def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
+    """Give each algorithm's average over the data sets of its rank on each.
+
+    Parameters
+    ----------
+    table : array-like of float, data sets × algorithms
+        Means of a metric, higher is better.
+
+    Examples
+    --------
+    >>> average_ranks([[0.19, 0.13, 0.19], [0.15, 0.16, 0.2]])
+    array([2.25, 2.5 , 1.25])
+    """
+    ranks: NDArray[np.float64] = dataset_ranks(table).mean(axis=0)
+    return ranks
+
+
+def friedman(table: ArrayLike, *, alpha: float = 0.05) -> FriedmanResult:
+    """Test whether the algorithms perform alike, by their ranks on each data set.
+
+    The statistic is ``χ² = 12 N / (k (k + 1)) · (Σ_j R_j² − k (k + 1)² / 4)`` for average ranks
+    R_j, without the correction for ties that `scipy.stats.friedmanchisquare` makes.
+
+    Parameters
+    ----------
+    table : array-like of float, data sets × algorithms
+        Means of a metric, or the ranks on each data set: turning all ranks round changes nothing.
+    alpha : float
+        The level of the test.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two data sets or two algorithms.
+
+    Examples
+    --------
+    >>> result = friedman([[0.9, 0.8, 0.7], [0.6, 0.5, 0.4], [0.7, 0.8, 0.6]])
+    >>> round(result.chi_square, 4), round(result.f_f, 4), round(result.critical_value, 4)
+    (4.6667, 7.0, 6.9443)
+    >>> result.rejects
+    True
+    """
+    _check_alpha(alpha)
+    ranks = dataset_ranks(table)
+    n, k = ranks.shape
+    _check_numbers("A Friedman test", k, n)
+    # Ranks are halves, so twice their sums are whole and both divisions are of exact numbers.
+    twice = [int(total) for total in 2 * ranks.sum(axis=0)]
+    above = 3 * sum(total * total for total in twice) - 3 * n * n * k * (k + 1) ** 2
+    below = n * k * (k + 1)
+    rest = n * (k - 1) * below - above
+    f_f = (n - 1) * above / rest if rest else inf
+    freedom = k - 1, (k - 1) * (n - 1)
+    return FriedmanResult(
+        chi_square=above / below,
+        f_f=f_f,
+        critical_value=float(stats.f.isf(alpha, *freedom)),
+        k=k,
+        n=n,
+        alpha=alpha,
+        p_value=float(stats.f.sf(f_f, *freedom)),
+    )
+
+
+def nemenyi_critical_difference(k: int, n: int, alpha: float = 0.05) -> CriticalDifference:
+    """Give the difference of average ranks from which two algorithms differ significantly.
+
+    ``CD = q · √(k (k + 1) / (6 N))``, where q is the quantile of the studentized range of k means
+    with infinite degrees of freedom, divided by √2.
+
+    Parameters
+    ----------
+    k, n : int
+        The numbers of algorithms and of data sets.
+    alpha : float
+        The level of the test, over all pairs together.
+
+    Examples
+    --------
+    The paper's twenty algorithms and seven data sets:
+
+    >>> q, cd = nemenyi_critical_difference(20, 7)
+    >>> round(q, 4), round(cd, 4)
+    (3.5438, 11.2065)
+    """
+    _check_alpha(alpha)
+    _check_numbers("A Nemenyi test", k, n)
+    q = float(stats.studentized_range.ppf(1 - alpha, k, inf)) / sqrt(2)
+    return CriticalDifference(q, q * sqrt(k * (k + 1) / (6 * n)))
+
+
+def cd_groups(ranks: ArrayLike, cd: float) -> list[tuple[int, ...]]:
+    """Give the largest groups of algorithms of which no two differ: the bars of a CD diagram.
+
+    Parameters
+    ----------
+    ranks : array-like of float
+        The average rank of each algorithm.
+    cd : float
+        The critical difference; two algorithms differ if their ranks are at least that far apart.
+
+    Returns
+    -------
+    list of tuples of int
+        The positions in `ranks` of the members of each group, best first; the group with the best
+        algorithm comes first. None is part of another and none has a single member.
+
+    Examples
+    --------
+    >>> cd_groups([3.0, 1.0, 1.8, 4.5], cd=1.5)
+    [(1, 2), (2, 0)]
+    """
+    averages = np.asarray(ranks, dtype=np.float64)
+    order = np.argsort(averages, kind="stable")
+    ordered = averages[order]
+    groups: list[tuple[int, ...]] = []
+    reached = 0
+    for first in range(len(ordered)):
+        stop = int(np.searchsorted(ordered - ordered[first], cd, side="left"))
+        if stop > reached and stop - first >= _FEWEST:
+            groups.append(tuple(order[first:stop].tolist()))
+        reached = max(reached, stop)
+    return groups

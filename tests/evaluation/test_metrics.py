@@ -1,0 +1,284 @@
+"""Tie-aware metrics against every order of the tied items, and against others' libraries."""
+
+from fractions import Fraction
+from itertools import pairwise, permutations
+from math import inf, isnan, log2, nan
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ir_measures import AP, RR, P, R, nDCG
+from scipy.stats import bootstrap
+from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
+
+from surerec.errors import InputError
+from surerec.evaluation import (
+    bootstrap_interval,
+    hits_curve,
+    mean_and_error,
+    ranking_metrics,
+)
+
+levels = st.sampled_from([-inf, -1.0, 0.0, -0.0, 0.5, 2.0, inf])
+any_scores = st.floats(allow_nan=False, allow_infinity=True)
+
+
+@st.composite
+def rankings(draw, values=levels, max_size=7):
+    scores = draw(st.lists(values, min_size=1, max_size=max_size))
+    n = len(scores)
+    mask = draw(st.lists(st.booleans(), min_size=n, max_size=n).filter(any))
+    return scores, mask
+
+
+def random_ranking(seed, n=300, n_relevant=25, n_levels=None):
+    random = np.random.default_rng(seed)
+    scores = random.permutation(n) if n_levels is None else random.integers(0, n_levels, n)
+    relevant = np.zeros(n, dtype=bool)
+    relevant[random.choice(n, n_relevant, replace=False)] = True
+    return scores.astype(float), relevant
+
+
+def of_one_order(relevant, k):
+    """Work out everything but NDCG in fractions from the relevance at each rank."""
+    ranks = [rank for rank, hit in enumerate(relevant, 1) if hit]
+    n_hits, n_others = len(ranks), len(relevant) - len(ranks)
+    within = sum(rank <= k for rank in ranks)
+    worse = [sum(not hit for hit in relevant[rank:]) for rank in ranks]
+    ideal = sum(1 / log2(1 + rank) for rank in range(1, n_hits + 1))
+    return (
+        sum(Fraction(i, rank) for i, rank in enumerate(ranks, 1)) / n_hits,
+        Fraction(sum(worse), n_hits * n_others) if n_others else nan,
+        sum(1 / log2(1 + rank) for rank in ranks) / ideal,
+        Fraction(1, ranks[0]),
+        Fraction(within, k),
+        Fraction(within, n_hits),
+        Fraction(2 * within, k + n_hits),
+    )
+
+
+def by_enumeration(scores, relevant, k):
+    """Average over every order of the items that the scores allow."""
+    allowed = [
+        [relevant[item] for item in order]
+        for order in permutations(range(len(scores)))
+        if all(scores[a] >= scores[b] for a, b in pairwise(order))
+    ]
+    columns = zip(*(of_one_order(order, k) for order in allowed), strict=True)
+    return [float(sum(column) / len(allowed)) for column in columns]
+
+
+@given(rankings(max_size=6), st.integers(1, 9))
+def test_the_expectation_is_the_average_over_all_orders(ranking, k):
+    scores, relevant = ranking
+    expected = by_enumeration(scores, relevant, k)
+    np.testing.assert_allclose(ranking_metrics(scores, relevant, k=k), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n_relevant", range(1, 8))
+def test_one_large_tie_by_enumeration(n_relevant):
+    scores = [1.0, *[0.0] * 6]
+    relevant = [place >= 7 - n_relevant for place in range(7)]
+    expected = by_enumeration(scores, relevant, 3)
+    np.testing.assert_allclose(ranking_metrics(scores, relevant, k=3), expected, rtol=1e-13)
+
+
+def test_a_tie_by_hand():
+    # Ranks 2 … 4 are tied, two of the three relevant: rank pairs (2, 3), (2, 4), (3, 4).
+    metrics = ranking_metrics([3, 2, 2, 2, 1], [False, True, True, False, False], k=3)
+    ap = ((1 / 2 + 2 / 3) / 2 + (1 / 2 + 2 / 4) / 2 + (1 / 3 + 2 / 4) / 2) / 3
+    ideal = 1 + 1 / log2(3)
+    ndcg = 2 / 3 * (1 / log2(3) + 1 / log2(4) + 1 / log2(5)) / ideal
+    assert metrics.ap == pytest.approx(ap, rel=1e-15)
+    assert metrics.ndcg == pytest.approx(ndcg, rel=1e-15)
+    assert metrics.rr == pytest.approx((1 / 2 + 1 / 2 + 1 / 3) / 3, rel=1e-15)
+    assert metrics.auc == (2 * 1 + 2 * 0.5) / 6  # beat the last, tie with one, lose to the first
+    assert metrics.precision == pytest.approx(4 / 3 / 3, rel=1e-15)
+    assert metrics.recall == pytest.approx(2 / 3, rel=1e-15)
+    assert metrics.f1 == pytest.approx(2 * 4 / 3 / 5, rel=1e-15)
+
+
+@given(rankings(values=levels | any_scores, max_size=30), st.randoms(use_true_random=False))
+def test_the_order_of_the_candidates_is_irrelevant(ranking, random):
+    pairs = list(zip(*ranking, strict=True))
+    random.shuffle(pairs)
+    shuffled = zip(*pairs, strict=True)
+    np.testing.assert_array_equal(ranking_metrics(*ranking), ranking_metrics(*map(list, shuffled)))
+
+
+@given(rankings(max_size=30))
+def test_only_the_order_of_the_scores_matters(ranking):
+    # So measures that rank alike, as CM1 and CM5, have equal metrics to the last bit.
+    scores, relevant = ranking
+    codes = np.unique(scores, return_inverse=True)[1]
+    np.testing.assert_array_equal(
+        ranking_metrics(scores, relevant), ranking_metrics(codes, relevant)
+    )
+
+
+@given(rankings(values=levels | any_scores, max_size=30))
+def test_metrics_are_shares(ranking):
+    for name, value in ranking_metrics(*ranking)._asdict().items():
+        assert 0 <= value <= 1 + 1e-12 or (name == "auc" and all(ranking[1]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_ties_as_ir_measures(seed):
+    scores, relevant = random_ranking(seed)
+    run = {"user": {f"{item}": score for item, score in enumerate(scores.tolist())}}
+    judged = {"user": {f"{item}": int(hit) for item, hit in enumerate(relevant.tolist())}}
+    theirs = ir_measures.calc_aggregate([AP, nDCG, RR, P @ 10, R @ 10], judged, run)
+    ours = ranking_metrics(scores, relevant, k=10)
+    assert theirs == pytest.approx(
+        {AP: ours.ap, nDCG: ours.ndcg, RR: ours.rr, P @ 10: ours.precision, R @ 10: ours.recall},
+        rel=1e-12,
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_ties_as_scikit_learn(seed):
+    scores, relevant = random_ranking(seed)
+    ours = ranking_metrics(scores, relevant)
+    assert ours.ap == pytest.approx(average_precision_score(relevant, scores), rel=1e-12)
+    assert ours.auc == pytest.approx(roc_auc_score(relevant, scores), rel=1e-12)
+    assert ours.ndcg == pytest.approx(ndcg_score([relevant], [scores]), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 7, 60])
+def test_with_ties_as_scikit_learn(n_levels):
+    # Its AUC counts ties one half and its NDCG is averaged over them; its AP does neither.
+    scores, relevant = random_ranking(8, n_levels=n_levels)
+    ours = ranking_metrics(scores, relevant)
+    assert ours.auc == pytest.approx(roc_auc_score(relevant, scores), rel=1e-12)
+    assert ours.ndcg == pytest.approx(ndcg_score([relevant], [scores]), rel=1e-12)
+
+
+def test_large_ties_by_sampling():
+    # Far beyond enumeration: the mean of 4,000 random orders is within 5 of its standard errors.
+    scores, relevant = random_ranking(3, n_levels=6)
+    exact = ranking_metrics(scores, relevant)
+    random = np.random.default_rng(4)
+    drawn = []
+    for _ in range(4_000):
+        order = np.lexsort((random.random(len(scores)), scores))
+        places = np.empty(len(scores))
+        places[order] = np.arange(len(scores))
+        drawn.append(ranking_metrics(places, relevant))
+    for value, sample in zip(exact, np.transpose(drawn), strict=True):
+        mean, error = mean_and_error(sample)
+        assert abs(value - mean) <= 5 * error + 1e-12
+
+
+def test_items_at_minus_infinity_are_tied_and_last():
+    ours = ranking_metrics([1.0, -inf, -inf], [False, True, False], k=2)
+    assert ours.rr == ours.ap == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert ours.auc == 0.25
+    assert ours.recall == 0.5
+
+
+def test_a_perfect_ranking():
+    assert ranking_metrics([4, 3, 2, 1], [True, True, False, False], k=2) == (1,) * 7
+
+
+def test_all_relevant_leaves_auc_undefined():
+    ours = ranking_metrics([2, 2, 1], [True] * 3, k=3)
+    assert isnan(ours.auc)
+    assert ours._replace(auc=1) == pytest.approx((1,) * 7, rel=1e-15)
+
+
+def test_k_beyond_the_candidates():
+    ours = ranking_metrics([2, 1], [False, True], k=10)
+    assert (ours.precision, ours.recall, ours.f1) == (1 / 10, 1, 2 / 11)
+    assert hits_curve([2, 1], [False, True], k_max=4).tolist() == [0, 1, 1, 1]
+
+
+@given(rankings(values=levels | any_scores, max_size=30))
+def test_the_curve_of_hits_agrees_with_every_k(ranking):
+    curve = hits_curve(*ranking)
+    assert curve.shape == (50,)
+    assert (np.diff(curve) >= 0).all()
+    for k in (1, 2, 5, 10, 29, 50):
+        ours = ranking_metrics(*ranking, k=k)
+        assert curve[k - 1] == pytest.approx(ours.precision * k, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("scores", "relevant", "k", "message"),
+    [
+        ([1, 2], [False, False], 1, "No candidate is relevant"),
+        ([], [], 1, "No candidate is relevant"),
+        ([1, nan, nan], [True, False, False], 1, "Of the scores 2 are not numbers"),
+        ([1, 2], [True], 1, r"shapes \(2,\) and \(1,\)"),
+        ([[1, 2]], [[True, False]], 1, r"shapes \(1, 2\)"),
+        ([1, 2], [0, 1], 1, "mask of booleans, one an item, not int"),
+        ([1, 2], [True, False], 0, "k is 0; it must be a whole number of at least 1"),
+        ([1, 2], [True, False], 2.0, "k is 2.0; it must be a whole number"),
+    ],
+)
+def test_bad_input(scores, relevant, k, message):
+    with pytest.raises(InputError, match=message):
+        ranking_metrics(scores, relevant, k=k)
+
+
+def test_a_bad_length_of_the_curve():
+    with pytest.raises(InputError, match="k_max is 0"):
+        hits_curve([1], [True], k_max=0)
+
+
+def test_the_input_is_left_as_it_was():
+    scores, relevant = np.array([1.0, 3.0, 2.0]), np.array([True, False, True])
+    scores.setflags(write=False)
+    ranking_metrics(scores, relevant)
+    assert scores.tolist() == [1, 3, 2]
+    assert ranking_metrics(scores[::-1], relevant[::-1]) == ranking_metrics(scores, relevant)
+
+
+def test_mean_and_standard_error_by_hand():
+    # Squares of 1, 1, 3, 3 about 2 sum to 4: s² = 4/3, divided by 4 is 1/3.
+    mean, error = mean_and_error([1, 1, 3, 3])
+    assert mean == 2
+    assert error == pytest.approx((1 / 3) ** 0.5)
+
+
+def test_a_single_value_has_no_error_and_an_undefined_one_shows():
+    assert mean_and_error([0.5]).mean == 0.5
+    assert isnan(mean_and_error([0.5]).standard_error)
+    assert all(map(isnan, mean_and_error([0.5, nan])))
+    assert all(map(isnan, bootstrap_interval([0.5, nan, 0.2], n=50)))
+
+
+def test_bootstrap_as_scipy():
+    values = np.random.default_rng(1).beta(2, 8, size=200)
+    ours = bootstrap_interval(values, level=0.9, n=8_000)
+    theirs = bootstrap(
+        (values,),
+        np.mean,
+        confidence_level=0.9,
+        n_resamples=8_000,
+        method="percentile",
+        random_state=0,
+    ).confidence_interval
+    np.testing.assert_allclose(ours, theirs, atol=0.15 * mean_and_error(values).standard_error)
+
+
+def test_bootstrap_keeps_to_its_seed():
+    values = np.random.default_rng(2).random(50)
+    assert bootstrap_interval(values, seed=3) == bootstrap_interval(values, seed=3)
+    assert bootstrap_interval(values, seed=3) != bootstrap_interval(values, seed=4)
+    assert bootstrap_interval([0.3]) == (0.3, 0.3)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95])
+def test_bad_bootstrap_levels(level):
+    with pytest.raises(InputError, match=f"level is {level}"):
+        bootstrap_interval([1, 2], level=level)
+
+
+@pytest.mark.parametrize("values", [[], 3.0, [[1, 2]]])
+def test_a_mean_of_nothing(values):
+    with pytest.raises(InputError, match="at least one value"):
+        mean_and_error(values)
+    with pytest.raises(InputError, match="at least one value"):
+        bootstrap_interval(values)

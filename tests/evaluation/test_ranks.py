@@ -1,0 +1,176 @@
+"""Friedman and Nemenyi against scipy, scikit-posthocs and numbers worked out by hand."""
+
+from itertools import combinations
+from math import inf
+
+import numpy as np
+import pytest
+import scikit_posthocs
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from scipy import stats
+
+from surerec.errors import InputError
+from surerec.evaluation import (
+    average_ranks,
+    cd_groups,
+    dataset_ranks,
+    friedman,
+    nemenyi_critical_difference,
+)
+
+shapes = array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=8)
+tables = arrays(float, shapes, elements=st.integers(0, 5).map(float))
+
+# Demšar (2006), table 6: AUC of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on 14 data sets.
+DEMSAR = [
+    [0.763, 0.768, 0.771, 0.798],
+    [0.599, 0.591, 0.590, 0.569],
+    [0.954, 0.971, 0.968, 0.967],
+    [0.628, 0.661, 0.654, 0.657],
+    [0.882, 0.888, 0.886, 0.898],
+    [0.936, 0.931, 0.916, 0.931],
+    [0.661, 0.668, 0.609, 0.685],
+    [0.583, 0.583, 0.563, 0.625],
+    [0.775, 0.838, 0.866, 0.875],
+    [1.000, 1.000, 1.000, 1.000],
+    [0.940, 0.962, 0.965, 0.962],
+    [0.619, 0.666, 0.614, 0.669],
+    [0.972, 0.981, 0.9751, 0.975],  # prints 0.975 twice and ranks 2 and 3: digits not shown
+    [0.957, 0.978, 0.946, 0.970],
+]
+
+
+def test_the_worked_example_of_demsar():
+    # His numbers: the average ranks; χ² 9.28, F_F 3.69, F(3, 39) 2.85; q 2.569, CD 1.25.
+    np.testing.assert_allclose(average_ranks(DEMSAR), [3.143, 2.000, 2.893, 1.964], atol=5e-4)
+    result = friedman(DEMSAR)
+    assert round(result.chi_square, 2) == 9.28
+    assert round(result.f_f, 2) == 3.69
+    assert round(result.critical_value, 2) == 2.85
+    assert (result.k, result.n, result.rejects) == (4, 14, True)
+    q, cd = nemenyi_critical_difference(4, 14)
+    assert (round(q, 3), round(cd, 2)) == (2.569, 1.25)
+
+
+def test_ranks_by_hand():
+    table = [[0.2, 0.9, 0.2, 0.5], [7, 7, 7, 7]]
+    assert dataset_ranks(table).tolist() == [[3.5, 1, 3.5, 2], [2.5] * 4]
+    assert average_ranks(table).tolist() == [3, 1.75, 3, 2.25]
+
+
+@given(tables)
+def test_the_statistic_as_its_definition(table):
+    n, k = table.shape
+    ranks = average_ranks(table)
+    expected = 12 * n / (k * (k + 1)) * (sum(ranks**2) - k * (k + 1) ** 2 / 4)
+    result = friedman(table)
+    assert result.chi_square == pytest.approx(expected, abs=1e-11)
+    if n * (k - 1) - expected > 1e-9:
+        f_f = (n - 1) * expected / (n * (k - 1) - expected)
+        assert result.f_f == pytest.approx(f_f, rel=1e-9, abs=1e-11)
+    assert result.rejects == (result.p_value < 0.05)
+
+
+@given(tables)
+def test_ranks_give_the_same_test_as_the_means(table):
+    assert friedman(dataset_ranks(table)) == friedman(table)
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 3), (5, 4), (12, 20)])
+def test_without_ties_as_scipy(n, k):
+    table = np.random.default_rng(n).random((n, k))
+    theirs = stats.friedmanchisquare(*table.T)
+    assert friedman(table).chi_square == pytest.approx(theirs.statistic, rel=1e-12)
+
+
+def test_ties_are_not_corrected_for():
+    table = np.random.default_rng(0).integers(0, 4, (6, 5))
+    assert friedman(table).chi_square < stats.friedmanchisquare(*table.T).statistic
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_perfect_agreement_and_none(n):
+    alike = friedman([[0.3, 0.1, 0.2, 0.5, 0.4, 0.7]] * n)
+    assert (alike.chi_square, alike.f_f, alike.p_value) == (5 * n, inf, 0)
+    assert alike.rejects
+    tied = friedman([[0.3] * 6] * n)
+    assert (tied.chi_square, tied.f_f, tied.p_value) == (0, 0, 1)
+    assert not tied.rejects
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("spread", [0.1, 0.4, 1.5])
+def test_nemenyi_decides_as_scikit_posthocs(alpha, spread):
+    table = np.arange(8) + np.random.default_rng(5).normal(scale=8 * spread, size=(10, 8))
+    p_values = scikit_posthocs.posthoc_nemenyi_friedman(table).to_numpy()
+    ranks = average_ranks(table)
+    differ = np.abs(ranks[:, None] - ranks) >= nemenyi_critical_difference(8, 10, alpha).cd
+    np.testing.assert_array_equal(differ, p_values < alpha)
+
+
+# Demšar's table 5(a), which everybody uses: the q of Nemenyi's test.
+@pytest.mark.parametrize(
+    ("alpha", "printed"),
+    [
+        (0.05, [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]),
+        (0.10, [1.645, 2.052, 2.291, 2.459, 2.589, 2.693, 2.780, 2.855, 2.920]),
+    ],
+)
+def test_q_as_in_the_printed_table(alpha, printed):
+    ours = [nemenyi_critical_difference(k, 5, alpha).q for k in range(2, 11)]
+    np.testing.assert_allclose(ours, printed, atol=1e-3)
+
+
+def test_groups_by_hand():
+    ranks = [3.143, 2.000, 2.893, 1.964]
+    assert cd_groups(ranks, 1.25) == [(3, 1, 2, 0)]
+    assert cd_groups(ranks, 1.0) == [(3, 1, 2), (2, 0)]
+    assert cd_groups(ranks, 0.2) == [(3, 1)]
+    assert cd_groups(ranks, 0.01) == []
+    assert cd_groups([1, 2], 1) == []  # "differ by at least the critical difference"
+    assert cd_groups([2.0, 2.0], 0.5) == [(0, 1)]
+    assert cd_groups([], 1) == []
+
+
+@given(st.lists(st.integers(0, 20).map(lambda half: half / 2), max_size=9), st.integers(1, 12))
+def test_groups_are_all_that_are_maximal(ranks, cd):
+    members = range(len(ranks))
+
+    def alike(group):
+        return max(ranks[i] for i in group) - min(ranks[i] for i in group) < cd
+
+    cliques = [set(g) for size in members for g in combinations(members, size + 1) if alike(g)]
+    maximal = [g for g in cliques if len(g) > 1 and not any(g < other for other in cliques)]
+    groups = cd_groups(ranks, cd)
+    assert len(groups) == len(maximal)
+    assert all(set(group) in maximal for group in groups)
+    assert all([ranks[i] for i in group] == sorted(ranks[i] for i in group) for group in groups)
+    assert groups == sorted(groups, key=lambda group: ranks[group[0]])
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ([[0.1, 0.2, 0.3]], "needs at least two data sets, not 1: it asks whether they rank"),
+        ([[0.1], [0.2]], "compares at least two algorithms, not 1"),
+        ([[0.1, np.nan], [0.2, 0.3]], "Of the means 1 are not numbers"),
+        ([0.1, 0.2], r"data sets × algorithms, not shape \(2,\)"),
+        ([[]], r"data sets × algorithms, not shape \(1, 0\)"),
+    ],
+)
+def test_bad_tables(table, message):
+    with pytest.raises(InputError, match=message):
+        friedman(table)
+
+
+def test_bad_numbers():
+    with pytest.raises(InputError, match="Nemenyi test needs at least two data sets, not 1"):
+        nemenyi_critical_difference(20, 1)
+    with pytest.raises(InputError, match="Nemenyi test compares at least two algorithms, not 1"):
+        nemenyi_critical_difference(1, 7)
+    with pytest.raises(InputError, match="alpha is 5; it must be between 0 and 1"):
+        nemenyi_critical_difference(20, 7, alpha=5)
+    with pytest.raises(InputError, match="alpha is 0"):
+        friedman([[1, 2], [1, 2]], alpha=0)
