@@ -12,7 +12,7 @@ some_rows = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=60
 )
 ties_rules = st.sampled_from(["order", "strict"])
-strategies = st.sampled_from(["dense", "on-demand"])
+strategies = st.sampled_from(["dense", "bounded", "on-demand"])
 
 
 def read(rows):
@@ -115,11 +115,11 @@ def test_one_item_profiles_precede_nothing():
     assert statistics.support.tolist() == [1, 1]
 
 
-def test_the_automatic_strategy_counts_on_demand_where_dense_rows_do_not_fit(monkeypatch):
+def test_the_automatic_strategy_keeps_to_a_budget_where_dense_rows_do_not_fit(monkeypatch):
     interactions = read([(1, i, i) for i in range(50)])
     monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 30_000)
     statistics = sr.count_precedence(interactions)
-    assert type(statistics.rows).__name__ == "OnDemandRows"
+    assert type(statistics.rows).__name__ == "BoundedRows"
     monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 10_000)
     with pytest.raises(sr.InputError, match=r"50 items need 20\.0 kB, and 10\.0 kB is free"):
         sr.count_precedence(interactions, strategy="dense")
@@ -141,3 +141,37 @@ def test_the_strongest_pair_is_the_one_whose_order_is_most_certain():
     names = interactions.items.ids
     assert (names[best.first], names[best.second]) == ("a", "b")
     assert (best.support, best.forward, best.backward) == (11, 9, 1)
+
+
+@pytest.mark.parametrize("ties", ["order", "strict"])
+def test_the_budget_changes_speed_and_never_results(ties):
+    interactions = sr.datasets.synthetic(200, 300, 6_000, ties=0.3, seed=8)
+    row = 4 * interactions.n_items
+    reference = matrices(sr.count_precedence(interactions, ties=ties, strategy="dense"))
+    held = []
+    for memory in (0, row, 8 * row, 40 * row, 400 * row, 10**9):
+        statistics = sr.count_precedence(interactions, ties=ties, strategy="bounded", memory=memory)
+        rows = statistics.rows
+        held.append(sum(kept.nbytes for kept in rows.held.values()))
+        assert held[-1] + rows.cache_bytes <= memory
+        for _ in range(2):  # counted, then from the cache
+            for old, new in zip(reference, matrices(statistics), strict=True):
+                np.testing.assert_array_equal(old, new)
+        assert 4 * interactions.n_items * len(rows._cache) <= rows.cache_bytes
+        some = np.array([5, 0, 299 % interactions.n_items])
+        for place, direction in enumerate(("followers", "predecessors")):
+            matrix, picks = rows.block(direction, some)
+            expected = reference[place][some] if place == 0 else reference[place].T[some]
+            np.testing.assert_array_equal(matrix[picks], expected)
+    assert held == sorted(held)
+    assert held[0] == 0
+    assert (rows.held["followers"].slots >= 0).all()
+    assert len(rows.held["followers"].dense)
+    assert len(rows.held["followers"].items)
+
+
+def test_a_budget_below_one_row_is_refused_before_the_work():
+    with pytest.raises(sr.InputError, match="less than one row of 2 items takes"):
+        sr.count_precedence(read([(1, 1, 1), (1, 2, 2)]), memory=7)
+    with pytest.raises(sr.InputError, match="memory is -1"):
+        sr.count_precedence(read([(1, 1, 1)]), memory=-1)

@@ -12,7 +12,7 @@ from surerec.storage import load_model, read_card, save_model
 from surerec.storage._content import array_content
 from surerec.storage._manifest import encode, file_name
 
-STRATEGIES = ["dense", "on-demand"]
+STRATEGIES = ["dense", "bounded", "on-demand"]
 
 
 @pytest.fixture(params=STRATEGIES)
@@ -192,6 +192,10 @@ def replace_array(folder, role, array):
         ("on-demand", "following_stops", np.full(6, 7, dtype=np.uint32)),
         ("on-demand", "preceding_offsets", np.array([0, -1, 2, 6])),
         ("on-demand", "following_starts", np.zeros(5, dtype=np.uint32)),
+        ("bounded", "followers_held_slots", np.array([0, 1, 9])),
+        ("bounded", "followers_held_items", np.array([9, 9], dtype=np.uint32)),
+        ("bounded", "predecessors_held_offsets", np.array([0, 9])),
+        ("bounded", "predecessors_held_dense", np.zeros((1, 2), dtype=np.uint32)),
     ],
 )
 def test_indices_that_would_lead_a_kernel_astray_are_refused(tmp_path, strategy, role, array):

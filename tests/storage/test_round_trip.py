@@ -52,7 +52,7 @@ def some_interactions(draw):
 @given(
     some_interactions(),
     st.sampled_from(["order", "strict"]),
-    st.sampled_from(["dense", "on-demand"]),
+    st.sampled_from(["dense", "bounded", "on-demand"]),
 )
 def test_what_is_loaded_answers_as_what_was_saved(interactions, ties, strategy):
     statistics = sr.count_precedence(interactions, ties=ties, strategy=strategy)
@@ -109,7 +109,7 @@ def is_mapped(array):
     return False
 
 
-@pytest.mark.parametrize("strategy", ["dense", "on-demand"])
+@pytest.mark.parametrize("strategy", ["dense", "bounded", "on-demand"])
 def test_arrays_are_mapped_and_read_only(tmp_path, strategy):
     save_model(tmp_path / "model", statistics_of([0, 1], [1], strategy=strategy), {})
     statistics = load_model(tmp_path / "model").statistics
@@ -154,7 +154,7 @@ def test_without_verifying_no_large_array_is_read(tmp_path):
 def test_kernels_count_on_mapped_profiles(tmp_path):
     save_model(tmp_path / "model", old_statistics(), {})
     loaded = load_model(tmp_path / "model").statistics
-    for strategy in ("dense", "on-demand"):
+    for strategy in ("dense", "bounded", "on-demand"):
         counted = sr.count_precedence(loaded.interactions, strategy=strategy)
         assert_same(counted, old_statistics())
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Block", "DenseRows", "LeftOutRows", "OnDemandRows", "RowStore"]
 
 _AFTER_ALL = np.iinfo(np.int64).max
+_SURELY_FITS = 1 << 26  # looking at the free memory costs more than so small a block
 
 
 class RowStore(Protocol):
@@ -44,16 +45,24 @@ class Block(NamedTuple):
     picks: NDArray[np.int64]
 
 
+def check_fits(n_rows: int, n_items: int) -> None:
+    """Refuse a profile whose rows would not fit in memory, before they are made."""
+    needed = 4 * n_rows * n_items
+    if needed < _SURELY_FITS:
+        return
+    free = available_memory()
+    if needed > free:
+        raise InputError(
+            f"The rows of a profile of {n_rows:,} items need {in_words(needed)}, and "
+            f"{in_words(free)} is free: give a shorter history."
+        )
+
+
 def stacked(rows: RowStore, direction: Direction, items: NDArray[np.integer]) -> Block:
     """Ask a store for rows one by one and stack them, within the free memory."""
     give = rows.followers if direction == "followers" else rows.predecessors
     first = give(int(items[0]))
-    needed, free = len(items) * first.nbytes, available_memory()
-    if needed > free:
-        raise InputError(
-            f"The rows of a profile of {len(items):,} items need {in_words(needed)}, and "
-            f"{in_words(free)} is free: give a shorter history."
-        )
+    check_fits(len(items), len(first))
     matrix = np.empty((len(items), len(first)), dtype=np.uint32)
     matrix[0] = first
     for place in range(1, len(items)):

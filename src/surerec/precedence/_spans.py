@@ -49,10 +49,15 @@ class Spans:
 
     def count_row(self, item: int) -> NDArray[np.uint32]:
         """Count one item's row."""
-        row = np.zeros(self.n_items, dtype=np.uint32)
-        rows = row.reshape(1, -1)
-        count_rows(item, item + 1, self.offsets, self.starts, self.stops, self.items, rows)
+        row: NDArray[np.uint32] = self.count_rows((item, item + 1))[0]
         return row
+
+    def count_rows(self, block: tuple[int, int]) -> NDArray[np.uint32]:
+        """Count the rows of items ``block[0]`` … ``block[1] − 1``."""
+        first, last = block
+        rows = np.zeros((last - first, self.n_items), dtype=np.uint32)
+        count_rows(first, last, self.offsets, self.starts, self.stops, self.items, rows)
+        return rows
 
     def count_all(self, advance: Callable[[float], None]) -> NDArray[np.uint32]:
         """Count every item's row into one matrix, on all cores; `advance` hears of the pairs."""

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
+from surerec._checks import check_whole
 from surerec._memory import available_memory, in_words
 from surerec._progress import progress
 from surerec.errors import InputError
+from surerec.precedence._bounded import BoundedRows
+from surerec.precedence._held import hold_rows
 from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
 from surerec.precedence._spans import Ties, spans
 
@@ -16,11 +19,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from surerec.interactions import Interactions
+    from surerec.precedence._held import HeldRows
     from surerec.precedence._rows import RowStore
+    from surerec.precedence._spans import Direction, Spans
 
 __all__ = ["PrecedenceStatistics", "Strategy", "count_precedence"]
 
-Strategy = Literal["auto", "dense", "on-demand"]
+Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 
 
 class PrecedenceStatistics:
@@ -153,7 +158,11 @@ class PrecedenceStatistics:
 
 
 def count_precedence(
-    interactions: Interactions, *, ties: Ties = "order", strategy: Strategy = "auto"
+    interactions: Interactions,
+    *,
+    ties: Ties = "order",
+    strategy: Strategy = "auto",
+    memory: int | None = None,
 ) -> PrecedenceStatistics:
     """Count who took what before what.
 
@@ -163,14 +172,17 @@ def count_precedence(
         The profiles.
     ties : {"order", "strict"}, default="order"
         Items of one instant precede each other in the order of the source, or not at all.
-    strategy : {"auto", "dense", "on-demand"}, default="auto"
-        Hold all rows in memory ("dense"), or count each when it is asked for ("on-demand"). "auto"
-        holds them if they take at most half of the free memory. The counts are the same.
+    strategy : {"auto", "dense", "bounded", "on-demand"}, default="auto"
+        Hold all rows in memory ("dense"), those that are dear to count as far as `memory` goes and
+        count the others when asked for ("bounded"), or hold none ("on-demand"). "auto" is dense if
+        that fits, else bounded. The counts are the same.
+    memory : int, optional
+        Bytes for rows; by default half of the free memory. It changes speed, never results.
 
     Raises
     ------
     InputError
-        If the dense rows would not fit in memory; the sentence says what they would need.
+        If the rows would not fit in memory; the sentence says what they would need.
 
     Examples
     --------
@@ -185,15 +197,22 @@ def count_precedence(
     ):
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(allowed)}.")
+    budget = _budget(memory, interactions.n_items)
     needed, free = DenseRows.bytes_needed(interactions.n_items), available_memory()
     if strategy == "auto":
-        strategy = "dense" if needed <= free // 2 else "on-demand"
+        strategy = "dense" if needed <= budget else "bounded"
     if strategy == "dense" and needed > free:
         raise InputError(
             f"Dense counts of {interactions.n_items:,} items need {in_words(needed)}, and "
-            f"{in_words(free)} is free: use strategy='on-demand', or fewer items."
+            f"{in_words(free)} is free: use strategy='bounded', or fewer items."
         )
-    rows = _dense(interactions, ties) if strategy == "dense" else _on_demand(interactions, ties)
+    rows: RowStore
+    if strategy == "dense":
+        rows = _dense(interactions, ties)
+    elif strategy == "bounded":
+        rows = _bounded(interactions, ties, budget)
+    else:
+        rows = OnDemandRows(*_both_spans(interactions, ties))
     support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
     return PrecedenceStatistics(
         interactions.n_users,
@@ -204,10 +223,40 @@ def count_precedence(
     )
 
 
-def _on_demand(interactions: Interactions, ties: Ties) -> OnDemandRows:
-    return OnDemandRows(
-        spans(interactions, "followers", ties), spans(interactions, "predecessors", ties)
-    )
+def _budget(memory: int | None, n_items: int) -> int:
+    if memory is None:
+        return available_memory() // 2
+    budget, row = check_whole("memory", memory, lowest=0), 4 * n_items
+    if 0 < budget < row:
+        raise InputError(
+            f"memory is {budget:,} bytes, less than one row of {n_items:,} items takes "
+            f"({row:,} bytes): give more, or 0 to hold no rows."
+        )
+    return budget
+
+
+def _both_spans(interactions: Interactions, ties: Ties) -> tuple[Spans, Spans]:
+    """Index the profiles in both directions, if that fits in memory."""
+    width = 4 if interactions.n_rows < 2**32 else 8
+    needed, free = 6 * width * interactions.n_rows, available_memory()
+    if needed > free:
+        raise InputError(
+            f"Indexing {interactions.n_rows:,} interactions needs {in_words(needed)}, and "
+            f"{in_words(free)} is free: use a larger machine, or fewer interactions."
+        )
+    return spans(interactions, "followers", ties), spans(interactions, "predecessors", ties)
+
+
+def _bounded(interactions: Interactions, ties: Ties, budget: int) -> BoundedRows:
+    following, preceding = _both_spans(interactions, ties)
+    cache_bytes = budget // 4
+    for_each = (budget - cache_bytes) // 2
+    with progress("Counting the rows of popular items", total=None) as advance:
+        held: dict[Direction, HeldRows] = {
+            "followers": hold_rows(following, for_each, advance),
+            "predecessors": hold_rows(preceding, for_each, advance),
+        }
+    return BoundedRows(following, preceding, held, cache_bytes)
 
 
 def _dense(interactions: Interactions, ties: Ties) -> DenseRows:

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from surerec.storage._manifest import Counts
 
-__all__ = ["ROLES", "TABLES", "check_array", "check_offsets", "check_table", "roles_for"]
+__all__ = [
+    "HELD_ROLES",
+    "ROLES",
+    "TABLES",
+    "check_array",
+    "check_offsets",
+    "check_table",
+    "roles_for",
+]
 
 TABLES: Final = {"users": Columns.User, "items": Columns.Item}
 """The tables by role, with the column of ids."""
@@ -34,6 +42,20 @@ _TYPES: Final[dict[str, tuple[str, ...]]] = {
     "preceding_starts": _INDEX,
     "preceding_stops": _INDEX,
 }
+_HELD: Final = {
+    "slots": "int64",
+    "dense": "uint32",
+    "offsets": "int64",
+    "items": "uint32",
+    "counts": "uint32",
+}
+"""The arrays of held rows, for each direction."""
+HELD_ROLES: Final = {
+    f"{direction}_held_{part}": (direction, part)
+    for direction in ("followers", "predecessors")
+    for part in _HELD
+}
+_TYPES.update({role: (_HELD[part],) for role, (_, part) in HELD_ROLES.items()})
 
 ROLES: Final = frozenset(TABLES.keys() | _TYPES.keys())
 
@@ -44,9 +66,10 @@ def roles_for(rows: str, *, with_profiles: bool) -> set[str]:
     match rows:
         case "dense":
             return {"support", "followers", "predecessors"} | profiles
-        case "on-demand" if with_profiles:
+        case "on-demand" | "bounded" if with_profiles:
             spans = {role for role in _TYPES if role.startswith(("following_", "preceding_"))}
-            return {"support"} | spans | profiles
+            held = set(HELD_ROLES) if rows == "bounded" else set()
+            return {"support"} | spans | held | profiles
         case _:
             raise ValueError(rows)
 
@@ -54,7 +77,10 @@ def roles_for(rows: str, *, with_profiles: bool) -> set[str]:
 def check_array(role: str, array: NDArray[Any], counts: Counts) -> None:
     """Raise ValueError unless an array has the type and shape that its role asks for."""
     shape = _shape(role, counts)
-    if array.dtype.name not in _TYPES[role] or not array.dtype.isnative or array.shape != shape:
+    fits = len(shape) == array.ndim and all(
+        wanted in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
+    )
+    if array.dtype.name not in _TYPES[role] or not array.dtype.isnative or not fits:
         raise ValueError(
             f"{role} is {array.dtype.name} {array.shape}, not {' or '.join(_TYPES[role])} {shape}"
         )
@@ -85,6 +111,9 @@ def _shape(role: str, counts: Counts) -> tuple[int | None, ...]:
             return (counts.items, counts.items)
         case "offsets":
             return (counts.users + 1,)
+        case _ if role in HELD_ROLES:
+            shapes = {"slots": (counts.items,), "dense": (None, counts.items)}
+            return shapes.get(HELD_ROLES[role][1], (None,))
         case "following_offsets" | "preceding_offsets":
             return (counts.items + 1,)
         case _:
