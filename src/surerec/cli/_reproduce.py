@@ -1,0 +1,65 @@
+"""The command that runs the paper's whole empirical study."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  # typer reads it at run time
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from surerec.cli import _show
+from surerec.cli._output import messages
+from surerec.experiments import DataSource, Settings, reproduce
+
+__all__ = ["reproduce_paper"]
+
+
+def reproduce_paper(
+    *,
+    datasets: Annotated[
+        str,
+        typer.Option(
+            help="Names of `surerec datasets`, NAME=PATH, or ratings files, with commas between."
+        ),
+    ] = "ml-100k,ml-latest-small,ml-1m",
+    output: Annotated[Path, typer.Option(help="The folder for report, figures and numbers.")],
+    users: Annotated[int, typer.Option(help="Users evaluated in each data set.")] = 500,
+    seed: Annotated[int, typer.Option(help="Of the choice of users and the random split.")] = 0,
+    k: Annotated[int, typer.Option("--k", help="The cut of precision, recall and F1.")] = 10,
+    timed_users: Annotated[
+        int, typer.Option(help="Users over whom times are taken; 0 leaves them out.")
+    ] = 50,
+    tuning_users: Annotated[
+        int, typer.Option(help="Users over whom I and the shares are swept; 0 leaves it out.")
+    ] = 100,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Start anew in a folder that holds another run.")
+    ] = False,
+) -> None:
+    """Reproduce the paper: every algorithm, metric, test and figure, beside its own numbers.
+
+    Writes report.html, report.md, figures, and every number as CSV and Parquet.
+
+    [bold]Examples:[/bold]
+
+    surerec reproduce --output out
+
+    surerec reproduce --datasets ml-1m,ml-25m=~/ml-25m.zip --users 200 --output out
+    """
+    settings = Settings(
+        tuple(DataSource.parse(text) for text in datasets.split(",") if text.strip()),
+        n_users=users,
+        seed=seed,
+        k=k,
+        timed_users=timed_users,
+        tuning_users=tuning_users,
+    )
+    begin = perf_counter()
+    reproduce(settings, output, resume=resume, overwrite=overwrite)
+    messages().print(
+        f"Done in {perf_counter() - begin:.0f} s: open {_show.plain(str(output / 'report.html'))}"
+    )

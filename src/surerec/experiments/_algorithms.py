@@ -1,0 +1,91 @@
+"""The paper's 20 algorithms, all from one pass over a user's counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from surerec.conformal import p_value_counts
+from surerec.measures import MEASURES
+from surerec.measures._aggregates import ProfileRows, aggregate, log_score
+from surerec.recommenders._transductive import p_counts_in_halves, ranks_by_later_item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from surerec.evaluation import Split
+    from surerec.measures._aggregates import Aggregates
+    from surerec.precedence import PrecedenceStatistics
+
+__all__ = ["ALGORITHMS", "EXTRA", "Judgement", "candidates_of", "judge"]
+
+EXTRA: Final = "Precedence Mining, top 1"
+"""The variant outside the paper's ranks (notes 3)."""
+
+ALGORITHMS: Final = (
+    "Precedence Mining",
+    "CRS-Med",
+    "CRS-Max",
+    *(f"ICRS{number}" for number in range(1, 18)),
+)
+"""The paper's 20, in the order of its table."""
+
+
+class Judgement(NamedTuple):
+    """What one algorithm thinks of the candidates."""
+
+    key: NDArray[np.float64]
+    """What ranks them; equal is a tie."""
+    counts: NDArray[np.int64] | None = None
+    """p-values as counts, for those that have them."""
+    levels: int = 1
+
+
+def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.int64]:
+    """Give the items outside what is known of the user."""
+    outside = np.ones(statistics.n_items, dtype=bool)
+    outside[split.known] = False
+    return np.flatnonzero(outside)
+
+
+def judge(
+    statistics: PrecedenceStatistics, split: Split, candidates: NDArray[np.int64]
+) -> Iterator[tuple[str, Judgement]]:
+    """Let every algorithm judge the candidates, with the user's own profile left out of all counts.
+
+    The rows of the training items are read once for the 17 measures, those of the calibration items
+    once for both CRS.
+    """
+    known = ProfileRows(statistics, split.known, split.user)
+    yield ALGORITHMS[0], Judgement(log_score(known, None)[candidates])
+    # The product of the one largest factor ranks as the largest count does.
+    yield EXTRA, Judgement(aggregate(known, "count", median=False).high[candidates])
+    del known
+
+    later = ProfileRows(statistics, split.calibration, split.user)
+    ranks = ranks_by_later_item(later, split.training, candidates)
+    for name, how in (("CRS-Med", "median"), ("CRS-Max", "max")):
+        counts = p_counts_in_halves(ranks, len(split.training), how)  # type: ignore[arg-type]
+        yield name, Judgement(counts.astype(np.float64), counts, 2 * (len(split.training) + 1))
+    del later, ranks
+
+    rows = ProfileRows(statistics, split.training, split.user)
+    levels = len(split.calibration) + 1
+    for name, scores in _measures(rows):
+        counts = p_value_counts(scores[split.calibration], scores[candidates])
+        yield name, Judgement(counts.astype(np.float64), counts, levels)
+
+
+def _measures(rows: ProfileRows) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    found: dict[str, Aggregates] = {}
+    for measure in MEASURES.values():
+        statistic = "count" if measure.statistic == "score" else measure.statistic
+        if statistic not in found:
+            found = {statistic: aggregate(rows, statistic)}
+        low, middle, total, high = found[statistic]
+        scores = {"minimum": low, "median": middle, "mean": total, "maximum": high, "top": high}
+        sign = -1.0 if measure.is_nonconformity else 1.0
+        yield f"ICRS{measure.number}", sign * scores[measure.aggregate]

@@ -1,0 +1,160 @@
+"""The report as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from surerec.experiments._report._blocks import (
+    Bullets,
+    Heading,
+    Paragraph,
+    Picture,
+    Strong,
+    Table,
+    Verdicts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from surerec.experiments._report._blocks import Block
+
+__all__ = ["to_html"]
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header><h1>{title}</h1></header>
+<nav aria-label="Sections"><ul>
+{contents}
+</ul></nav>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def to_html(title: str, blocks: Iterable[Block], pictures: Mapping[str, bytes]) -> str:
+    """Give the report as one page.
+
+    Parameters
+    ----------
+    title : str
+        The title.
+    blocks : iterable of Block
+        What it says.
+    pictures : mapping of str to bytes
+        The figures by name, as SVG.
+    """
+    kept = list(blocks)
+    style = files("surerec.experiments._report").joinpath("report.css").read_text(encoding="utf-8")
+    sections = [block.text for block in kept if isinstance(block, Heading)]
+    contents = [f'<li><a href="#{_anchor(text)}">{escape(text)}</a></li>' for text in sections]
+    return _PAGE.format(
+        title=escape(title),
+        style=style,
+        contents="\n".join(contents),
+        body="\n".join(_block(block, pictures) for block in kept),
+    )
+
+
+def _anchor(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _block(block: Block, pictures: Mapping[str, bytes]) -> str:
+    match block:
+        case Heading(text, level):
+            return f'<h{level} id="{_anchor(text)}">{escape(text)}</h{level}>'
+        case Paragraph(text):
+            return f"<p>{_text(text)}</p>"
+        case Bullets(items):
+            return _bullets(items)
+        case Verdicts(items):
+            return "\n".join(_verdict(*item) for item in items)
+        case Picture():
+            return _picture(block, pictures[block.name])
+        case Table():
+            return _table(block)
+
+
+def _verdict(claim: str, verdict: str, text: str, points: tuple[str, ...]) -> str:
+    rest = _bullets(points) if points else ""
+    return (
+        f'<section class="claim {_anchor(verdict)}"><h3>{_text(claim)} '
+        f'<span class="verdict">{_text(verdict)}</span></h3><p>{_text(text)}</p>{rest}</section>'
+    )
+
+
+def _bullets(items: tuple[str, ...]) -> str:
+    return f"<ul>{''.join(f'<li>{_text(item)}</li>' for item in items)}</ul>"
+
+
+def _text(text: str) -> str:
+    """Escape it, and keep a number with its sign or unit."""
+    return escape(text).replace(" %", "\xa0%").replace("ε = ", "ε\xa0=\xa0")
+
+
+def _picture(picture: Picture, svg: bytes) -> str:
+    source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+    alt = escape(picture.alt or picture.caption)
+    return (
+        f'<figure id="{escape(picture.name)}"><div class="wide" tabindex="0">'
+        f'<img{_size(svg)} src="{source}" alt="{alt}"></div>'
+        f"<figcaption>{_text(picture.caption)}</figcaption></figure>"
+    )
+
+
+def _size(svg: bytes) -> str:
+    """Give the size of a drawing in pixels, so that the page knows it before it is drawn."""
+    points = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    if not points:
+        return ""
+    width, height = (round(float(number) * 96 / 72) for number in points.groups())
+    return f' width="{width}" height="{height}"'
+
+
+def _table(table: Table) -> str:
+    head = "".join(
+        f'<th scope="col"{_kind(table, column)}>{_text(text)}</th>'
+        for column, text in enumerate(table.header)
+    )
+    body = "\n".join(_row(table, row) for row in table.rows)
+    caption = "" if table.folded else f"<caption>{escape(table.caption)}</caption>"
+    label = escape(table.caption)
+    text = (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{label}"><table>{caption}\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+    return f"<details><summary>{label}</summary>{text}</details>" if table.folded else text
+
+
+def _row(table: Table, row: tuple[str, ...]) -> str:
+    cells = [f'<th scope="row">{_cell(row[0])}</th>']
+    cells += [
+        f"<td{_kind(table, column)}>{_cell(text)}</td>"
+        for column, text in enumerate(row[1:], start=1)
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _kind(table: Table, column: int) -> str:
+    return ' class="words"' if column in table.words else ""
+
+
+def _cell(text: str) -> str:
+    return f"<b>{_text(text)}</b>" if isinstance(text, Strong) else _text(text)

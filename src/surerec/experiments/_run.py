@@ -1,0 +1,168 @@
+"""The paper's whole empirical study, on data at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from surerec.datasets import CATALOGUE
+from surerec.experiments._settings import prepare_folder
+from surerec.experiments._tables import (
+    curves_table,
+    metrics_table,
+    validity_table,
+    write_table,
+)
+from surerec.experiments._timing import growth_table, times_table
+from surerec.experiments._tuning import tuning_table
+from surerec.experiments._users import evaluate_users
+from surerec.precedence import count_precedence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from surerec.experiments._settings import DataSource, Settings
+    from surerec.interactions import Interactions
+
+__all__ = ["Results", "reproduce", "run"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The tables of a run; each has a column ``dataset`` in front, but for `growth`."""
+
+    datasets: pl.DataFrame
+    """title, users, items, rows, origin, and the paper's Table 1 beside them."""
+    metrics: pl.DataFrame
+    """split, algorithm, metric, mean, standard_error, n_users."""
+    curves: pl.DataFrame
+    """split, algorithm, k, precision, recall, f1."""
+    validity: pl.DataFrame
+    """split, algorithm, epsilon, validity_error, standard_error, efficiency_error, set_size, …."""
+    times: pl.DataFrame | None
+    """algorithm, median_ms, p90_ms, n_users."""
+    growth: pl.DataFrame | None
+    """algorithm, variable, value, milliseconds, slope."""
+    tuning: pl.DataFrame | None
+    """sweep, algorithm, top, training, calibration, ap, ap_error, auc, auc_error, n_users."""
+
+
+def run(
+    settings: Settings, output: Path, *, resume: bool = False, overwrite: bool = False
+) -> Results:
+    """Run every algorithm on every data set, and write every number.
+
+    What is finished is kept in ``parts/`` of the output folder, so that an interrupted run goes on
+    where it stopped.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to run.
+    output : Path
+        The folder for the results: new, empty, or another run's with `resume` or `overwrite`.
+    resume, overwrite : bool
+        Go on with an interrupted run of the same settings, or start anew in its folder.
+    """
+    for source in settings.datasets:
+        source.check()
+    prepare_folder(output, settings, resume=resume, overwrite=overwrite)
+    kinds = ("datasets", "metrics", "curves", "validity", "times", "tuning")
+    tables: dict[str, list[pl.DataFrame]] = {kind: [] for kind in kinds}
+    for source in settings.datasets:
+        for kind, table in _dataset_tables(source, settings, output / "parts" / source.name):
+            named = table.select(pl.lit(source.name).alias("dataset"), pl.all())
+            tables[kind].append(named)
+    growth = None
+    if settings.timed_users:
+        growth = _kept(output / "parts" / "growth.parquet", growth_table)
+    joined = {
+        kind: pl.concat(found, how="diagonal_relaxed") if found else None
+        for kind, found in tables.items()
+    }
+    results = Results(**joined, growth=growth)  # type: ignore[arg-type]
+    for kind, written in {**joined, "growth": growth}.items():
+        if written is not None:
+            write_table(written, output / f"{kind}.csv")
+            write_table(written, output / f"{kind}.parquet")
+    return results
+
+
+def reproduce(
+    settings: Settings, output: Path, *, resume: bool = False, overwrite: bool = False
+) -> Results:
+    """Run the study, and write its report and figures; see :func:`run`.
+
+    Needs the ``plots`` extra: ``pip install surerec[plots]``.
+    """
+    from surerec.experiments._report import (  # noqa: PLC0415  # matplotlib is an extra
+        require_plots,
+        write_report,
+    )
+
+    require_plots()  # before hours of work, not after
+    results = run(settings, output, resume=resume, overwrite=overwrite)
+    write_report(results, settings, output)
+    return results
+
+
+def _dataset_tables(
+    source: DataSource, settings: Settings, parts: Path
+) -> list[tuple[str, pl.DataFrame]]:
+    interactions = source.load()
+    begin = perf_counter()
+    statistics = count_precedence(interactions)
+    seconds = perf_counter() - begin
+    users = evaluate_users(source.name, statistics, settings, parts)
+    tables = [
+        ("datasets", _about(source, interactions, seconds)),
+        ("metrics", metrics_table(users)),
+        ("curves", curves_table(users)),
+        ("validity", validity_table(users)),
+    ]
+    for kind, n_users, make in (
+        ("times", settings.timed_users, times_table),
+        ("tuning", settings.tuning_users, tuning_table),
+    ):
+        if n_users:
+            path = parts / f"{kind}.parquet"
+            table = _kept(path, lambda make=make: make(source.name, statistics, settings))  # type: ignore[misc]
+            tables.append((kind, table))
+    return tables
+
+
+def _about(source: DataSource, interactions: Interactions, seconds: float) -> pl.DataFrame:
+    entry = CATALOGUE.get(source.name)
+    paper = entry.paper if entry else None
+    return pl.DataFrame(
+        {
+            "title": [entry.title if entry else source.name],
+            "users": [interactions.n_users],
+            "items": [interactions.n_items],
+            "rows": [interactions.n_rows],
+            "origin": [interactions.origin],
+            "paper_users": [paper.users if paper else None],
+            "paper_items": [paper.items if paper else None],
+            "paper_rows": [paper.rows if paper else None],
+            "seconds_counting": [seconds],
+        },
+        schema_overrides={
+            "paper_users": pl.Int64,
+            "paper_items": pl.Int64,
+            "paper_rows": pl.Int64,
+            "origin": pl.String,
+        },
+    )
+
+
+def _kept(path: Path, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+    """Make a table, or take it from an interrupted run."""
+    if path.exists():
+        return pl.read_parquet(path)
+    table = make()
+    write_table(table, path)
+    return table

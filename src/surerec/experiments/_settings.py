@@ -1,0 +1,138 @@
+"""What a run of the experiments is made of."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from surerec._checks import check_whole
+from surerec._version import __version__
+from surerec.datasets import CATALOGUE, load_dataset
+from surerec.datasets._catalogue import find
+from surerec.errors import InputError
+from surerec.interactions import Interactions, read_interactions
+
+__all__ = ["DataSource", "Settings", "prepare_folder", "versions"]
+
+_FILE = "settings.json"
+_LIBRARIES = ("numpy", "numba", "scipy", "polars", "pyarrow", "matplotlib", "scikit-posthocs")
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A data set to run on: a name of the catalogue, ``name=path``, or a ratings file.
+
+    Examples
+    --------
+    >>> DataSource.parse("ml-25m=/data/ml-25m.zip")
+    DataSource(name='ml-25m', path='/data/ml-25m.zip')
+    """
+
+    name: str
+    path: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> DataSource:
+        """Read it as a user writes it."""
+        name, separator, path = text.partition("=")
+        if separator:
+            return cls(name.strip(), path.strip())
+        if text not in CATALOGUE and Path(text).is_file():
+            return cls(Path(text).stem, text)
+        return cls(text.strip())
+
+    def check(self) -> None:
+        """Refuse what cannot be loaded, before any work is done."""
+        if self.path is None:
+            find(self.name)
+        elif not Path(self.path).expanduser().exists():
+            raise InputError(f"{self.path}: no such file.")
+
+    def load(self) -> Interactions:
+        """Load the interactions."""
+        if self.path is None or self.name in CATALOGUE:
+            return load_dataset(self.name, path=self.path)
+        return read_interactions(self.path, name=self.name)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a run; the same ones give the same numbers on any number of threads."""
+
+    datasets: tuple[DataSource, ...]
+    """What to run on."""
+    n_users: int = 500
+    """Users evaluated in each data set."""
+    seed: int = 0
+    """Of the choice of users and of the random split."""
+    k: int = 10
+    """The cut of precision, recall and F1."""
+    timed_users: int = 50
+    """Users over whom execution times are taken; 0 leaves them out."""
+    tuning_users: int = 100
+    """Users over whom I and the split shares are swept; 0 leaves it out."""
+
+    def __post_init__(self) -> None:
+        if not self.datasets:
+            raise InputError("There is no data set to run on: name at least one.")
+        names = [source.name for source in self.datasets]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise InputError(f"The data set {min(twice)!r} is named twice.")
+        check_whole("n_users", self.n_users)
+        check_whole("k", self.k)
+        check_whole("timed_users", self.timed_users, lowest=0)
+        check_whole("tuning_users", self.tuning_users, lowest=0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give them as JSON has them."""
+        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+
+
+def versions() -> dict[str, str]:
+    """Give the versions of what made the numbers."""
+    found = {"surerec": __version__, "python": platform.python_version()}
+    for library in _LIBRARIES:
+        with suppress(PackageNotFoundError):  # an extra that was not needed
+            found[library] = version(library)
+    return found
+
+
+def prepare_folder(output: Path, settings: Settings, *, resume: bool, overwrite: bool) -> None:
+    """Make the output folder, or take up the one of an interrupted run with the same settings."""
+    record = output / _FILE
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output}: a file; name a folder for the results.")
+    if output.is_dir() and any(output.iterdir()):
+        if not record.is_file():
+            raise InputError(f"{output}: holds other files; name a new or an empty folder.")
+        if overwrite:
+            for entry in list(output.iterdir()):
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        elif not resume:
+            raise InputError(
+                f"{output}: holds another run's results; go on with --resume, or start anew "
+                "with --overwrite."
+            )
+        elif _recorded(record) != settings.as_dict():
+            raise InputError(
+                f"{output}: was begun with other settings (see {_FILE}); use the same to resume, "
+                "or start anew with --overwrite."
+            )
+    output.mkdir(parents=True, exist_ok=True)
+    aside = record.with_suffix(".part")
+    content = {"settings": settings.as_dict(), "versions": versions()}
+    aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    aside.replace(record)
+
+
+def _recorded(record: Path) -> Any:
+    try:
+        return json.loads(record.read_text(encoding="utf-8"))["settings"]
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{record}: cannot be read; start anew with --overwrite.") from error

@@ -1,0 +1,130 @@
+"""The study end to end on small made-up data: numbers, resuming, refusals."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.evaluation import ranking_metrics, split_user
+from surerec.experiments import ALGORITHMS, DataSource, Settings, run
+from surerec.experiments._algorithms import EXTRA, candidates_of, judge
+from surerec.recommenders import make_recommender
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "small.csv"
+    sr.datasets.synthetic(n_users=60, n_items=50, n_rows=1_500, seed=6).to_frame().write_csv(path)
+    return path
+
+
+@pytest.fixture
+def settings(ratings):
+    return Settings((DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=3)
+
+
+def test_one_pass_serves_all_algorithms_with_what_each_says_alone(ratings):
+    data = sr.read_interactions(ratings)
+    statistics = sr.count_precedence(data)
+    for user in range(0, 60, 7):
+        split = split_user(data, user)
+        known = data.items.ids.gather(split.known).to_list()
+        candidates = candidates_of(statistics, split)
+        judged = dict(judge(statistics, split, candidates))
+        assert set(judged) == {*ALGORITHMS, EXTRA}
+        for name in ALGORITHMS[1:]:
+            model = make_recommender(name.lower()).fit(statistics)
+            alone = model.p_values(data.users[user], history=known)["p_value"].to_numpy()
+            np.testing.assert_array_equal(judged[name].counts / judged[name].levels, alone)
+        plain = make_recommender("precedence-mining").fit(statistics)
+        ranked = plain.recommend(data.users[user], history=known).to_frame()
+        alone = dict(zip(ranked["item_id"], ranked["score"], strict=True))
+        keys = [alone[data.items[int(code)]] for code in candidates]
+        np.testing.assert_array_equal(judged["Precedence Mining"].key, keys)
+        top1 = make_recommender("precedence-mining-top1").fit(statistics)
+        ranked = top1.recommend(data.users[user], history=known).to_frame()
+        alone = dict(zip(ranked["item_id"], ranked["score"], strict=True))
+        order = np.array([alone[data.items[int(code)]] for code in candidates])
+        relevant = np.isin(candidates, split.test)
+        assert ranking_metrics(judged[EXTRA].key, relevant).ap == pytest.approx(
+            ranking_metrics(order, relevant).ap
+        )
+
+
+def test_the_tables_hold_every_algorithm_metric_and_level(settings, tmp_path):
+    results = run(settings, tmp_path / "out")
+    assert results.metrics.height == 2 * 21 * 7
+    assert results.validity.height == 2 * 19 * 19
+    assert results.curves.height == 2 * 21 * 50
+    assert set(results.tuning["sweep"]) == {"top", "shares"}
+    # 25 pairs of shares less 50 % + 50 %, which leaves nothing to test
+    assert results.tuning.filter(sweep="shares", algorithm="ICRS3").height == 24
+    at_10 = results.curves.filter(k=10).select("split", "algorithm", "precision")
+    means = results.metrics.filter(metric="precision").select("split", "algorithm", "mean")
+    joined = at_10.join(means, on=["split", "algorithm"])
+    np.testing.assert_allclose(joined["precision"], joined["mean"])
+    assert pl.read_csv(tmp_path / "out" / "metrics.csv").height == results.metrics.height
+
+
+def test_an_interrupted_run_goes_on_to_the_same_numbers(settings, tmp_path, monkeypatch):
+    whole = run(settings, tmp_path / "whole")
+    calls = iter(range(100))
+
+    def power_cut(*args, **kwargs):
+        if next(calls) == 12:
+            raise KeyboardInterrupt
+        return judge(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("surerec.experiments._users.judge", power_cut)
+        patch.setenv("SUREREC_THREADS", "1")
+        with pytest.raises(KeyboardInterrupt):
+            run(settings, tmp_path / "cut")
+    assert list((tmp_path / "cut" / "parts").rglob("*.parquet"))
+    resumed = run(settings, tmp_path / "cut", resume=True)
+    for table in ("metrics", "validity", "curves", "tuning"):
+        assert getattr(whole, table).equals(getattr(resumed, table))
+
+
+def test_threads_change_nothing(settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("SUREREC_THREADS", "1")
+    one = run(settings, tmp_path / "one")
+    monkeypatch.setenv("SUREREC_THREADS", "3")
+    assert run(settings, tmp_path / "three").metrics.equals(one.metrics)
+
+
+def test_another_runs_folder_is_not_touched_unasked(settings, tmp_path):
+    output = tmp_path / "out"
+    run(settings, output)
+    with pytest.raises(sr.InputError, match=r"holds another run's results; .*--resume"):
+        run(settings, output)
+    other = Settings(settings.datasets, n_users=9, timed_users=0, tuning_users=0)
+    with pytest.raises(sr.InputError, match="begun with other settings"):
+        run(other, output, resume=True)
+    assert json.loads((output / "settings.json").read_text())["settings"]["n_users"] == 25
+    run(other, output, overwrite=True)
+    assert json.loads((output / "settings.json").read_text())["settings"]["n_users"] == 9
+    stranger = tmp_path / "stranger"
+    stranger.mkdir()
+    (stranger / "thesis.tex").write_text("years of work")
+    with pytest.raises(sr.InputError, match="holds other files"):
+        run(settings, stranger, overwrite=True)
+    assert (stranger / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize(
+    ("sources", "says"), [([], "name at least one"), (["a=x", "a=y"], "'a' is named twice")]
+)
+def test_impossible_settings(sources, says):
+    with pytest.raises(sr.InputError, match=says):
+        Settings(tuple(DataSource.parse(text) for text in sources))
+
+
+def test_an_unknown_data_set_is_refused_with_near_names(tmp_path):
+    with pytest.raises(sr.InputError, match="did you mean ml-100k"):
+        run(Settings((DataSource.parse("ml-100"),)), tmp_path / "out")
+    with pytest.raises(sr.InputError, match="nowhere: no such file"):
+        run(Settings((DataSource.parse("ml-25m=nowhere"),)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
