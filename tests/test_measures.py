@@ -16,6 +16,14 @@ COUNTED, RATIOS = st.sampled_from(paper.COUNTED), st.sampled_from(paper.RATIOS)
 EITHER = st.booleans()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """On thousands of tiny profiles, starting threads would take longer than all the counting."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUREREC_THREADS", "1")
+        yield
+
+
 def read(rows):
     return sr.read_interactions(pl.DataFrame(rows, schema=["user", "item", "time"], orient="row"))
 
