@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec._kernels import count_codes, place_rows
-from surerec._threads import available_threads, run_blocks
+from surerec._threads import SMALL_WORK, available_threads, run_blocks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,8 @@ def group_rows(
     >>> offsets.tolist(), order.tolist()
     ([0, 1, 3], [1, 0, 2])
     """
-    n_blocks = max(1, min(available_threads(), _MOST_COUNTERS // max(n_groups, 1)))
+    worth = 1 + len(codes) // SMALL_WORK
+    n_blocks = max(1, min(available_threads(), worth, _MOST_COUNTERS // max(n_groups, 1)))
     cuts = np.linspace(0, len(codes), n_blocks + 1).astype(np.int64)
     blocks = list(enumerate(pairwise(cuts.tolist())))
     counts = np.zeros((len(blocks) + 1, n_groups), dtype=np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["available_threads", "equal_blocks", "run_blocks"]
+__all__ = ["SMALL_WORK", "available_threads", "equal_blocks", "run_blocks"]
+
+SMALL_WORK = 20_000
+"""Units of work, of some nanoseconds each, below which threads do not pay."""
 
 _BLOCKS_PER_THREAD = 16
 _AHEAD_PER_THREAD = 4
@@ -51,7 +55,8 @@ def equal_blocks(work: NDArray[np.integer], n_blocks: int | None = None) -> list
         The work at each position.
     n_blocks : int, optional
         How many blocks at the most; by default several for each thread, so that one that
-        turns out slow does not keep the others waiting.
+        turns out slow does not keep the others waiting, but none so small that handing it to a
+        thread would take longer than doing it.
 
     Returns
     -------
@@ -63,11 +68,12 @@ def equal_blocks(work: NDArray[np.integer], n_blocks: int | None = None) -> list
     >>> equal_blocks(np.array([9, 1, 1, 1, 6]), n_blocks=2)
     [(0, 1), (1, 5)]
     """
-    n_blocks = n_blocks or _BLOCKS_PER_THREAD * available_threads()
     # One unit a position, so that positions without work are spread over the blocks as well.
     done = np.cumsum(work.astype(np.int64) + 1)
     if not done.size:
         return []
+    if n_blocks is None:
+        n_blocks = min(_BLOCKS_PER_THREAD * available_threads(), 1 + int(done[-1]) // SMALL_WORK)
     targets = done[-1] * np.arange(1, n_blocks, dtype=np.int64) // n_blocks
     inner = np.searchsorted(done, targets, side="right")
     cuts = np.unique(np.concatenate(([0], inner, [done.size])))
@@ -81,7 +87,9 @@ def run_blocks(task: Callable[[Block], Result], blocks: Iterable[Block]) -> Iter
     up behind a slow reader.
     """
     n_threads = available_threads()
-    if n_threads == 1:
+    if isinstance(blocks, Sized):
+        n_threads = min(n_threads, len(blocks))
+    if n_threads <= 1:
         yield from map(task, blocks)
         return
     with ThreadPoolExecutor(n_threads) as pool:

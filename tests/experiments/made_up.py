@@ -3,10 +3,10 @@
 import polars as pl
 
 from surerec.evaluation import EPSILONS
+from surerec.evaluation._tables import METRICS
 from surerec.experiments import ALGORITHMS, DataSource, Results, Settings
 from surerec.experiments._algorithms import EXTRA
 from surerec.experiments._names import family
-from surerec.experiments._tables import METRICS
 from surerec.experiments._timing import PLAIN
 
 # The higher, the better: mean and median ahead, minimum behind, plain Precedence Mining last.

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.evaluation import ranking_metrics, split_user
+from surerec.evaluation import candidates_of, ranking_metrics, split_user
 from surerec.experiments import ALGORITHMS, DataSource, Settings, run
-from surerec.experiments._algorithms import EXTRA, candidates_of, judge
+from surerec.experiments._algorithms import EXTRA, judge
 from surerec.recommenders import make_recommender
 
 

@@ -235,8 +235,8 @@ def test_renaming_ids_changes_nothing(data, kind):
 def test_threads_change_nothing(monkeypatch, threads):
     rng = np.random.default_rng(3)
     frame = pl.DataFrame(
-        {name: rng.integers(0, top, 5_000) for name, top in
-         (("user", 300), ("item", 200), ("time", 50))}
+        {name: rng.integers(0, top, 100_000) for name, top in
+         (("user", 3_000), ("item", 200), ("time", 50))}
     )  # fmt: skip
     monkeypatch.setenv("SUREREC_THREADS", "3")
     reference = sr.read_interactions(frame)

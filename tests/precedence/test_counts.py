@@ -90,7 +90,7 @@ def test_counts_agree_with_a_duckdb_self_join(ties):
 
 @pytest.mark.parametrize("threads", ["1", "2", "7"])
 def test_threads_change_nothing(monkeypatch, threads):
-    interactions = sr.datasets.synthetic(400, 150, 8_000, seed=2)
+    interactions = sr.datasets.synthetic(2_000, 150, 80_000, seed=2)
     reference = matrices(sr.count_precedence(interactions))
     monkeypatch.setenv("SUREREC_THREADS", threads)
     again = matrices(sr.count_precedence(interactions))

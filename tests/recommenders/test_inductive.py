@@ -246,6 +246,13 @@ class TestSmoothed:
         for other in luck[1:]:
             assert abs(np.corrcoef(luck[0], other)[0, 1]) < 0.6  # 59 items: about 4.6 deviations
 
+    def test_even_one_item_leaves_something_out(self):
+        # Its p-values are the luck itself: at confidence 0.5 about half of 59 items are inside.
+        picks = self.model().recommend(history=[self.interactions.items.ids[0]], confidence=0.5)
+        assert 10 < len(picks) < 49
+        assert not picks.everything_qualifies
+        assert "very item qualifies" not in picks.guarantee
+
     def test_the_set_holds_what_lies_above_the_significance(self):
         user = self.interactions.users.ids[5]
         model = self.model()

@@ -118,3 +118,10 @@ def test_the_same_statistics_serve_many_models():
     for model, _ in MODELS:
         by_statistics = answer(clone(model).fit(statistics))
         assert by_statistics.equals(answer(clone(model).fit(interactions)))
+
+
+def test_impossible_settings_are_refused_and_change_nothing():
+    model = sr.InductiveConformal("CM3")
+    with pytest.raises(sr.InputError, match="train_share is 7"):
+        model.set_params(train_share=7)
+    assert model.train_share == 0.5

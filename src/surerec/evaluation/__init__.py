@@ -1,5 +1,7 @@
 """How good rankings are, and which algorithms differ over data sets."""
 
+from surerec.evaluation._evaluate import Evaluation, evaluate, evaluate_user
+from surerec.evaluation._judging import Judge, Judgement, candidates_of, judge_by
 from surerec.evaluation._metrics import (
     MeanAndError,
     RankingMetrics,
@@ -18,12 +20,25 @@ from surerec.evaluation._ranks import (
     friedman,
     nemenyi_critical_difference,
 )
+from surerec.evaluation._tables import (
+    K_MAX,
+    METRICS,
+    curves_table,
+    metrics_table,
+    validity_table,
+    write_table,
+)
 from surerec.evaluation._validity import EPSILONS, Validity, validity
 
 __all__ = [
     "EPSILONS",
+    "K_MAX",
+    "METRICS",
     "CriticalDifference",
+    "Evaluation",
     "FriedmanResult",
+    "Judge",
+    "Judgement",
     "MeanAndError",
     "RankingMetrics",
     "Shares",
@@ -32,14 +47,22 @@ __all__ = [
     "Validity",
     "average_ranks",
     "bootstrap_interval",
+    "candidates_of",
     "cd_groups",
     "choose_users",
+    "curves_table",
     "dataset_ranks",
+    "evaluate",
+    "evaluate_user",
     "friedman",
     "hits_curve",
+    "judge_by",
     "mean_and_error",
+    "metrics_table",
     "nemenyi_critical_difference",
     "ranking_metrics",
     "split_user",
     "validity",
+    "validity_table",
+    "write_table",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec.conformal import p_value_counts
+from surerec.evaluation import Judgement
 from surerec.measures import MEASURES
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.recommenders._transductive import p_counts_in_halves, ranks_by_later_item
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from surerec.measures._aggregates import Aggregates
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["ALGORITHMS", "EXTRA", "Judgement", "candidates_of", "judge"]
+__all__ = ["ALGORITHMS", "EXTRA", "judge"]
 
 EXTRA: Final = "Precedence Mining, top 1"
 """The variant outside the paper's ranks (notes 3)."""
@@ -32,23 +33,6 @@ ALGORITHMS: Final = (
     *(f"ICRS{number}" for number in range(1, 18)),
 )
 """The paper's 20, in the order of its table."""
-
-
-class Judgement(NamedTuple):
-    """What one algorithm thinks of the candidates."""
-
-    key: NDArray[np.float64]
-    """What ranks them; equal is a tie."""
-    counts: NDArray[np.int64] | None = None
-    """p-values as counts, for those that have them."""
-    levels: int = 1
-
-
-def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.int64]:
-    """Give the items outside what is known of the user."""
-    outside = np.ones(statistics.n_items, dtype=bool)
-    outside[split.known] = False
-    return np.flatnonzero(outside)
 
 
 def judge(

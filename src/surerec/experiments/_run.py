@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from surerec.datasets import CATALOGUE
-from surerec.experiments._settings import prepare_folder
-from surerec.experiments._tables import (
+from surerec.evaluation import (
     curves_table,
     metrics_table,
     validity_table,
     write_table,
 )
+from surerec.experiments._settings import prepare_folder
 from surerec.experiments._timing import growth_table, times_table
 from surerec.experiments._tuning import tuning_table
 from surerec.experiments._users import evaluate_users

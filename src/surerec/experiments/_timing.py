@@ -11,8 +11,8 @@ import polars as pl
 
 from surerec._progress import progress
 from surerec.datasets import synthetic
-from surerec.evaluation import choose_users, split_user
-from surerec.experiments._algorithms import ALGORITHMS, candidates_of
+from surerec.evaluation import candidates_of, choose_users, split_user
+from surerec.experiments._algorithms import ALGORITHMS
 from surerec.precedence import count_precedence
 from surerec.recommenders import PrecedenceMining, TransductiveConformal, make_recommender
 from surerec.recommenders._query import Query

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.evaluation import Shares, choose_users, ranking_metrics, split_user
-from surerec.experiments._algorithms import candidates_of
+from surerec.evaluation import Shares, choose_users, evaluate_user, judge_by, mean_and_error
 from surerec.recommenders import InductiveConformal, PrecedenceMining
-from surerec.recommenders._query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,35 +75,11 @@ def _means(
     users: Sequence[int],
     k: int,
 ) -> dict[str, float]:
-    interactions = statistics.interactions
-    assert interactions is not None  # noqa: S101
-    found = []
-    for user in users:
-        split = split_user(interactions, user, shares=shares)
-        if not len(split.training) or not len(split.test):
-            continue
-        if isinstance(model, InductiveConformal):
-            model = model.__class__(
-                model.measure, top=model.top, train_share=_share(len(split.training), split.known)
-            )
-        model.fit(statistics)
-        candidates = candidates_of(statistics, split)
-        assessed = model._assess(Query(split.known, user), candidates)  # noqa: SLF001
-        key = assessed.score if assessed.counts is None else assessed.counts.astype(np.float64)
-        metrics = ranking_metrics(key, np.isin(candidates, split.test), k=k)
-        found.append((metrics.ap, metrics.auc))
-    values = np.array(found)
-    errors = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else (0.0, 0.0)
-    means = values.mean(axis=0)
-    return {
-        "ap": float(means[0]),
-        "ap_error": float(errors[0]),
-        "auc": float(means[1]),
-        "auc_error": float(errors[1]),
-        "n_users": len(values),
-    }
-
-
-def _share(n_training: int, known: np.ndarray) -> float:
-    """Give the share that splits what is known where the protocol did."""
-    return min(n_training / len(known), 1 - 1e-12)
+    judge = judge_by({"": model})
+    rows = [row for user in users for row in evaluate_user(judge, statistics, user,
+                                                           shares=shares, k=k)]  # fmt: skip
+    found: dict[str, float] = {"n_users": len(rows)}
+    for metric in ("ap", "auc"):
+        values = [float(row[metric]) for row in rows]  # type: ignore[arg-type]
+        found[metric], found[f"{metric}_error"] = mean_and_error(values)
+    return found

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.evaluation import choose_users, hits_curve, ranking_metrics, split_user, validity
-from surerec.experiments._algorithms import candidates_of, judge
-from surerec.experiments._tables import K_MAX, write_table
+from surerec.evaluation import choose_users, evaluate_user, write_table
+from surerec.experiments._algorithms import judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +48,9 @@ def evaluate_users(
         rows = [
             row
             for user in users[start : start + _USERS_AT_ONCE]
-            for row in _user_rows(statistics, int(user), order, settings)
+            for row in evaluate_user(
+                judge, statistics, int(user), order=order, k=settings.k, seed=settings.seed
+            )
         ]
         frame = pl.DataFrame(rows, infer_schema_length=None)
         write_table(frame, path)
@@ -62,24 +62,3 @@ def evaluate_users(
             frames.append(frame)
             advance(1)
     return pl.concat(frames, how="vertical_relaxed")
-
-
-def _user_rows(
-    statistics: PrecedenceStatistics, user: int, order: SplitOrder, settings: Settings
-) -> list[dict[str, Any]]:
-    assert statistics.interactions is not None  # noqa: S101
-    split = split_user(statistics.interactions, user, order=order, seed=settings.seed)
-    candidates = candidates_of(statistics, split)
-    relevant = np.isin(candidates, split.test)
-    rows = []
-    for algorithm, judgement in judge(statistics, split, candidates):
-        metrics = ranking_metrics(judgement.key, relevant, k=settings.k)
-        row = {"split": order, "user": user, "algorithm": algorithm, **metrics._asdict()}
-        row["hits"] = hits_curve(judgement.key, relevant, K_MAX).tolist()
-        row["n_relevant"] = len(split.test)
-        missed = let_in = size = None
-        if judgement.counts is not None:
-            found = validity(judgement.counts, judgement.levels, relevant)
-            missed, let_in, size = (column.astype(float).tolist() for column in found)
-        rows.append(row | {"missed": missed, "let_in": let_in, "set_size": size})
-    return rows

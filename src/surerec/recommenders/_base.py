@@ -76,6 +76,17 @@ class Recommender(Parameters, ABC):
             self.items_ = IdMap(pl.Series(np.arange(self.statistics_.n_items)), noun="item")
         return self
 
+    def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters; what was learned stays, and impossible values are refused."""
+        before = self.get_params()
+        super().set_params(**params)
+        try:
+            self._validate()
+        except InputError:
+            super().set_params(**before)
+            raise
+        return self
+
     @abstractmethod
     def _validate(self) -> None:
         """Refuse impossible hyper-parameters."""

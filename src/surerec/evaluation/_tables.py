@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from surerec.evaluation import EPSILONS
+from surerec.evaluation._validity import EPSILONS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,145 @@
+"""Any recommender, any scorer, under the paper's protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from surerec._checks import check_whole
+from surerec._progress import progress
+from surerec._threads import run_blocks
+from surerec.errors import InputError
+from surerec.evaluation._judging import candidates_of, judge_by, user_rows
+from surerec.evaluation._protocol import choose_users, split_user
+from surerec.evaluation._tables import curves_table, metrics_table, validity_table
+from surerec.interactions import Interactions
+from surerec.precedence import count_precedence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from surerec.evaluation._judging import Judge
+    from surerec.evaluation._protocol import Shares, SplitOrder
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders import Recommender
+
+__all__ = ["Evaluation", "evaluate", "evaluate_user"]
+
+_USERS_AT_ONCE = 10
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well algorithms did: one row for each user and algorithm, and tables of means.
+
+    Attributes
+    ----------
+    users : polars.DataFrame
+        split, user (by code), algorithm, the metrics, and lists over k and ε.
+    """
+
+    users: pl.DataFrame
+
+    def metrics(self) -> pl.DataFrame:
+        """Give each metric's mean with its standard error."""
+        return metrics_table(self.users)
+
+    def curves(self) -> pl.DataFrame:
+        """Give precision, recall and F1 for k from 1 to 50."""
+        return curves_table(self.users)
+
+    def validity(self) -> pl.DataFrame:
+        """Give validity error, efficiency error and set size for ε from 0.05 to 0.95."""
+        return validity_table(self.users)
+
+
+def evaluate_user(
+    judge: Judge,
+    statistics: PrecedenceStatistics,
+    user: int,
+    *,
+    order: SplitOrder = "time",
+    shares: Shares | None = None,
+    k: int = 10,
+    seed: int = 0,
+) -> list[dict[str, object]]:
+    """Split one user's profile, let the algorithms judge, and measure: a row for each."""
+    assert statistics.interactions is not None  # noqa: S101  # made from profiles
+    split = split_user(statistics.interactions, user, shares=shares, order=order, seed=seed)
+    candidates = candidates_of(statistics, split)
+    relevant = np.isin(candidates, split.test)
+    judged = judge(statistics, split, candidates)
+    return [{"split": order, "user": user, **row} for row in user_rows(judged, relevant, k)]
+
+
+def evaluate(
+    algorithms: Mapping[str, Recommender | Scorer],
+    data: Interactions | PrecedenceStatistics,
+    *,
+    n_users: int = 500,
+    order: SplitOrder = "time",
+    shares: Shares | None = None,
+    k: int = 10,
+    seed: int = 0,
+) -> Evaluation:
+    """Evaluate recommenders or scorers under the paper's protocol.
+
+    Nothing of an evaluated user's own profile reaches the statistics that score them; a scorer is
+    asked to leave the user out, and calibrated by the user's calibration items.
+
+    Parameters
+    ----------
+    algorithms : mapping of str to Recommender or Scorer
+        By name. Recommenders are fitted anew, with the protocol's split.
+    data : Interactions or PrecedenceStatistics
+        The profiles, or counts made of them.
+    n_users : int, default=500
+        Random users with ten items or more.
+    order : {"time", "random"}, default="time"
+        Calibration and test in time order, or drawn at random from what follows the training.
+    shares : Shares, optional
+        By default 30 % training, 30 % calibration.
+    k : int, default=10
+        The cut of precision, recall and F1.
+    seed : int, default=0
+        Of the choice of users and the random split.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=100, n_items=60, n_rows=2500, seed=1)
+    >>> found = evaluate({"ICRS12": sr.InductiveConformal("CM12")}, films, n_users=20)
+    >>> found.metrics().filter(metric="ap")["mean"].item() > 0.1
+    True
+    """
+    if not algorithms:
+        raise InputError("There is nothing to evaluate: name at least one algorithm.")
+    statistics = count_precedence(data) if isinstance(data, Interactions) else data
+    if statistics.interactions is None:
+        raise InputError("These statistics have no users to evaluate.")
+    users = choose_users(statistics.interactions, n_users, seed=seed)
+    one = partial(
+        evaluate_user,
+        judge_by(algorithms),
+        statistics,
+        order=order,
+        shares=shares,
+        k=check_whole("k", k),
+        seed=seed,
+    )
+
+    def block(start: int) -> list[dict[str, object]]:
+        some = users[start : start + _USERS_AT_ONCE].tolist()
+        return [row for user in some for row in one(user)]
+
+    rows = []
+    with progress("Evaluating", total=len(users)) as advance:
+        for found in run_blocks(block, range(0, len(users), _USERS_AT_ONCE)):
+            rows += found
+            advance(_USERS_AT_ONCE)
+    return Evaluation(pl.DataFrame(rows, infer_schema_length=None))
