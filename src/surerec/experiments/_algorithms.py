@@ -46,7 +46,7 @@ def judge(
     known = ProfileRows(statistics, split.known, split.user)
     yield ALGORITHMS[0], Judgement(log_score(known, None)[candidates])
     # The product of the one largest factor ranks as the largest count does.
-    yield EXTRA, Judgement(aggregate(known, "count", median=False).high[candidates])
+    yield EXTRA, Judgement(aggregate(known, "count", only="maximum").high[candidates])
     del known
 
     later = ProfileRows(statistics, split.calibration, split.user)

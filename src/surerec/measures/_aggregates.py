@@ -14,17 +14,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures._table import Statistic
+    from surerec.measures._table import Aggregate, Statistic
     from surerec.precedence import Direction, PrecedenceStatistics
 
 __all__ = ["Aggregates", "ProfileRows", "aggregate", "log_score"]
 
 _CODES: Final[dict[Statistic, int]] = {
-    "count": kernels.COUNT,
     "share": kernels.SHARE,
     "ratio": kernels.RATIO,
     "absent": kernels.ABSENT,
 }
+_WANTED: Final[dict[Aggregate, int]] = {
+    "minimum": kernels.LOW,
+    "median": kernels.MIDDLE,
+    "mean": kernels.TOTAL,
+    "maximum": kernels.HIGH,
+    "top": kernels.HIGH,
+}
+_ALL: Final = kernels.LOW | kernels.MIDDLE | kernels.TOTAL | kernels.HIGH
 _COLUMNS_AT_ONCE: Final = 1024
 _NEVER: Final = np.int64(-1)
 
@@ -87,6 +94,12 @@ class ProfileRows:
         kernels.gather_columns(matrix, picks, wanted, *instants, direction == "followers", out)
         return Block(out, np.arange(len(picks)))
 
+    def leave_out_of_totals(self, totals: NDArray[np.float64]) -> None:
+        """Take that user's contribution out of the sum of the followers' rows."""
+        when = self._instants[self.history]
+        earlier = np.sort(when[when != _NEVER])
+        totals[self._own] -= np.searchsorted(earlier, self._instants[self._own])
+
     def support_of_all(self) -> NDArray[np.uint32]:
         """Give the support of every item over the other users."""
         support = self._statistics.support.copy()
@@ -95,9 +108,13 @@ class ProfileRows:
 
 
 def aggregate(
-    rows: ProfileRows, statistic: Statistic, *, median: bool = True, literal: bool = False
+    rows: ProfileRows,
+    statistic: Statistic,
+    *,
+    only: Aggregate | None = None,
+    literal: bool = False,
 ) -> Aggregates:
-    """Aggregate a statistic of every item over a profile.
+    """Aggregate a statistic of every item over a profile, in one pass.
 
     Parameters
     ----------
@@ -105,31 +122,37 @@ def aggregate(
         The profile's rows.
     statistic : {"count", "share", "ratio", "absent"}
         What to aggregate.
-    median : bool, default=True
-        Whether the median is wanted; it costs most.
+    only : {"minimum", "median", "mean", "maximum"}, optional
+        The one that is wanted; the others are then undefined. By default all four.
     literal : bool, default=False
         For "share": ``PC(h, i) / Sup(i)``, as the paper's Eq. 1 has it, instead of
         ``PC(i, h) / Sup(i)``, as its text does (notes 1).
     """
     forward: Direction = "predecessors" if literal and statistic == "share" else "followers"
+    wanted = _ALL if only is None else _WANTED[only]
 
-    def into(out: Aggregates, counts: Block, reverse: Block) -> None:
-        kernels.aggregate(_CODES[statistic], median, *counts, *reverse, rows.support, *out)
+    def into(out: Aggregates, columns: NDArray[np.uint32] | None) -> None:
+        counts = rows.block(forward) if columns is None else rows.columns(forward, columns)
+        if statistic == "count":
+            kernels.aggregate_counts(wanted, *counts, *out)
+            return
+        back = counts  # not looked at
+        if statistic == "ratio":
+            back = (
+                rows.block("predecessors")
+                if columns is None
+                else rows.columns("predecessors", columns)
+            )
+        kernels.aggregate_values(_CODES[statistic], wanted, *counts, *back, rows.support, *out)
 
-    def reverse_of(counts: Block, columns: NDArray[np.uint32] | None = None) -> Block:
-        if statistic != "ratio":
-            return counts  # not looked at
-        if columns is None:
-            return rows.block("predecessors")
-        return rows.columns("predecessors", columns)
-
-    counts = rows.block(forward)
-    result = Aggregates.empty(counts.matrix.shape[1])
-    into(result, counts, reverse_of(counts))
+    result = Aggregates.empty(rows.block(forward).matrix.shape[1])
+    into(result, None)
+    if statistic == "count" and only == "mean":
+        rows.leave_out_of_totals(result.total)  # a sum needs no second look at the columns
+        return result
     for columns in rows.own_columns():
-        some = rows.columns(forward, columns)
         part = Aggregates.empty(len(columns))
-        into(part, some, reverse_of(some, columns))
+        into(part, columns)
         for whole, piece in zip(result, part, strict=True):
             whole[columns] = piece
     return result

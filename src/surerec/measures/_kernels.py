@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
@@ -14,16 +14,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABSENT",
-    "COUNT",
+    "HIGH",
     "HUGE",
+    "LOW",
+    "MIDDLE",
     "RATIO",
     "SHARE",
-    "aggregate",
+    "TOTAL",
+    "aggregate_counts",
+    "aggregate_values",
     "gather_columns",
     "top_products",
 ]
 
-COUNT, SHARE, RATIO, ABSENT = 0, 1, 2, 3
+SHARE, RATIO, ABSENT = 1, 2, 3
+LOW, MIDDLE, TOTAL, HIGH = 1, 2, 4, 8
+
+_SPILL = 4096  # rows whose counts, of a million users each, still sum up in 32 bits
 
 _TILE = 256  # columns: their accumulators stay in the first-level cache
 HUGE = 1e150  # products are scaled down beyond it, far from overflow whatever the next factor
@@ -54,6 +61,160 @@ def _select(values: NDArray[np.float64], n: int, rank: int) -> float:
     return float(values[rank])
 
 
+@njit(nogil=True, cache=True)
+def _middles_of_values(
+    values: NDArray[np.float64],
+    zeros_lowest: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+    middle: NDArray[np.float64],
+) -> None:
+    """Give for each column the sum of its two middle values: twice the median, exactly."""
+    n_rows, width = len(values), len(middle)
+    if zeros_lowest:
+        # Where few values are not zero, so is the middle: rare items need no sorting.
+        most = 0
+        for j in range(width):
+            nonzero = 0
+            for k in range(n_rows):
+                nonzero += values[k, j] != 0
+            most = max(most, nonzero)
+        if most <= (n_rows - 1) // 2:
+            middle[:] = 0.0
+            return
+    sort_columns(values, width)
+    for j in range(width):
+        middle[j] = values[(n_rows - 1) // 2, j] + values[n_rows // 2, j]
+
+
+@njit(nogil=True, cache=True)
+def _middles_of_counts(
+    counts: NDArray[np.uint32],
+    picks: NDArray[np.int64],
+    left: int,
+    width: int,
+    work: NDArray[np.uint32],
+    middle: NDArray[np.float64],
+) -> None:
+    """Do the same for counts, by bisection of all columns at once, one bit after the other.
+
+    Reading the rows once a bit takes m · log₂(largest count) steps in 32-bit lanes, where sorting
+    takes m · log₂²(m) in wider ones: measured three times as fast, and more for long profiles.
+    """
+    n_rows, end = len(picks), np.uint64(width)
+    lower, below, trial = work[0], work[1], work[2]
+    largest = np.uint32(0)
+    for pick in picks:
+        row = counts[pick, left : left + width]
+        for j in range(end):
+            largest = np.maximum(largest, row[j])
+    lower[:] = np.uint32(0)
+    bit = np.uint32(1)
+    while bit <= largest >> np.uint32(1):
+        bit <<= np.uint32(1)
+    rank = np.uint32((n_rows - 1) // 2 + 1)
+    while bit and largest:
+        for j in range(end):
+            trial[j] = lower[j] + (bit - np.uint32(1))
+            below[j] = np.uint32(0)
+        for pick in picks:
+            row = counts[pick, left : left + width]
+            for j in range(end):
+                below[j] += np.uint32(row[j] <= trial[j])
+        for j in range(end):
+            lower[j] += bit if below[j] < rank else np.uint32(0)
+        bit >>= np.uint32(1)
+    _add_upper_middle(counts, picks, left, width, work, middle)
+
+
+@njit(nogil=True, cache=True)
+def _add_upper_middle(
+    counts: NDArray[np.uint32],
+    picks: NDArray[np.int64],
+    left: int,
+    width: int,
+    work: NDArray[np.uint32],
+    middle: NDArray[np.float64],
+) -> None:
+    """Add to each lower middle the upper one: itself, or the next larger count."""
+    n_rows, end = len(picks), np.uint64(width)
+    lower, below, following = work[0], work[1], work[2]
+    none = np.uint32(0xFFFFFFFF)
+    below[:] = np.uint32(0)
+    following[:] = none
+    if n_rows % 2 == 0:
+        for pick in picks:
+            row = counts[pick, left : left + width]
+            for j in range(end):
+                inside = row[j] <= lower[j]
+                below[j] += np.uint32(inside)
+                following[j] = np.minimum(following[j], none if inside else row[j])
+    half = np.uint32(n_rows // 2)
+    for j in range(end):
+        odd_or_same = n_rows % 2 == 1 or below[j] > half
+        upper = lower[j] if odd_or_same else following[j]
+        middle[j] = np.float64(lower[j]) + np.float64(upper)
+
+
+@njit(nogil=True, cache=True)
+def _fold(
+    wanted: int,
+    values: NDArray[Any],
+    low: NDArray[Any],
+    total: NDArray[Any],
+    high: NDArray[Any],
+    width: int,
+) -> None:
+    """Take one more row of values into the aggregates that are wanted."""
+    end = np.uint64(width)
+    if wanted & TOTAL:
+        for j in range(end):
+            total[j] += values[j]
+    if wanted & LOW:
+        for j in range(end):
+            low[j] = np.minimum(low[j], values[j])
+    if wanted & HIGH:
+        for j in range(end):
+            high[j] = np.maximum(high[j], values[j])
+
+
+@njit(nogil=True, cache=True)
+def aggregate_counts(
+    wanted: int,
+    counts: NDArray[np.uint32],
+    picks: NDArray[np.int64],
+    lows: NDArray[np.float64],
+    middles: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    highs: NDArray[np.float64],
+) -> None:
+    """Aggregate the counts of every item (column) over the items of a profile (rows).
+
+    Row ``k`` is ``counts[picks[k]]``. `wanted` is the sum of LOW, MIDDLE, TOTAL and HIGH: only
+    those are defined after. In 32-bit lanes; totals spill over before they could overflow.
+    """
+    n_rows, n_columns = len(picks), counts.shape[1]
+    low = np.empty(_TILE, np.uint32)
+    total, high = np.empty_like(low), np.empty_like(low)
+    work = np.empty((3, _TILE), np.uint32)
+    for left in range(0, n_columns, _TILE):
+        width = min(_TILE, n_columns - left)
+        low[:] = np.uint32(0xFFFFFFFF)
+        total[:] = np.uint32(0)
+        high[:] = np.uint32(0)
+        totals[left : left + width] = 0.0
+        for k in range(n_rows):
+            row = counts[picks[k], left : left + width]
+            _fold(wanted, row, low, total, high, width)
+            if k % _SPILL == _SPILL - 1 or k == n_rows - 1:
+                for j in range(width):
+                    totals[left + j] += total[j]
+                total[:] = np.uint32(0)
+        for j in range(width):
+            lows[left + j] = low[j]
+            highs[left + j] = high[j]
+        if wanted & MIDDLE:
+            _middles_of_counts(counts, picks, left, width, work, middles[left : left + width])
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def _fill(
     statistic: int,
@@ -63,11 +224,8 @@ def _fill(
     values: NDArray[np.float64],
 ) -> None:
     """Write the statistic of each column, from one row of counts and an item's support."""
-    width = len(row)
-    if statistic == COUNT:
-        for j in range(width):
-            values[j] = row[j]
-    elif statistic == ABSENT:
+    width = np.uint64(len(row))
+    if statistic == ABSENT:
         for j in range(width):
             values[j] = taken - row[j]
     elif taken == 0.0:
@@ -82,33 +240,9 @@ def _fill(
 
 
 @njit(nogil=True, cache=True)
-def _middles(
-    values: NDArray[np.float64],
-    zeros_lowest: bool,  # noqa: FBT001  # a kernel takes positional arguments only
-    middle: NDArray[np.float64],
-) -> None:
-    """Give for each column the sum of its two middle values: twice the median, exactly."""
-    n_rows, width = len(values), len(middle)
-    if zeros_lowest:
-        # Where few values are not zero, so is the middle: rare items need no sorting.
-        most = 0
-        for j in range(width):
-            nonzero = 0
-            for k in range(n_rows):
-                nonzero += values[k, j] != 0.0
-            most = max(most, nonzero)
-        if most <= (n_rows - 1) // 2:
-            middle[:] = 0.0
-            return
-    sort_columns(values, width)
-    for j in range(width):
-        middle[j] = values[(n_rows - 1) // 2, j] + values[n_rows // 2, j]
-
-
-@njit(nogil=True, cache=True)
-def aggregate(
+def aggregate_values(
     statistic: int,
-    median: bool,  # noqa: FBT001
+    wanted: int,
     counts: NDArray[np.uint32],
     picks: NDArray[np.int64],
     reverse: NDArray[np.uint32],
@@ -119,32 +253,27 @@ def aggregate(
     totals: NDArray[np.float64],
     highs: NDArray[np.float64],
 ) -> None:
-    """Aggregate one statistic of every item (column) over the items of a profile (rows).
+    """Aggregate SHARE, RATIO or ABSENT of every item; see `aggregate_counts`.
 
-    Row ``k`` of the counts is ``counts[picks[k]]``, of the other direction
-    ``reverse[reverse_picks[k]]`` (read for RATIO alone), and ``support[k]`` belongs to it. Writes
-    the minimum, the sum of the two middle values (if `median`), the sum in the order of the rows
-    and the maximum. Counts are exact: integers in float64.
+    Row ``k`` of the other direction is ``reverse[reverse_picks[k]]`` (read for RATIO alone), and
+    ``support[k]`` belongs to it. Totals are summed in the order of the rows.
     """
     n_rows, n_columns = len(picks), counts.shape[1]
-    kept = np.empty((n_rows if median else 1, _TILE))
+    kept = np.empty((n_rows if wanted & MIDDLE else 1, _TILE))
     for left in range(0, n_columns, _TILE):
-        right = np.minimum(left + _TILE, n_columns)
+        right = min(left + _TILE, n_columns)
         low, total, high = lows[left:right], totals[left:right], highs[left:right]
         low[:] = np.inf
         total[:] = 0.0
         high[:] = -np.inf
         for k in range(n_rows):
-            values = kept[k if median else 0]
+            values = kept[k if wanted & MIDDLE else 0]
             row = counts[picks[k], left:right]
             back = reverse[reverse_picks[k], left:right]
             _fill(statistic, row, back, float(support[k]), values)
-            for j in range(right - left):
-                low[j] = np.minimum(low[j], values[j])
-                total[j] += values[j]
-                high[j] = np.maximum(high[j], values[j])
-        if median:
-            _middles(kept, statistic != ABSENT, middles[left:right])
+            _fold(wanted, values, low, total, high, right - left)
+        if wanted & MIDDLE:
+            _middles_of_values(kept, statistic != ABSENT, middles[left:right])
 
 
 @njit(nogil=True, cache=True)

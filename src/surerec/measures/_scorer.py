@@ -85,9 +85,9 @@ class MeasureScorer:
         if measure.statistic == "score":
             if self.top > 1:
                 return log_score(rows, self.top)
-            return aggregate(rows, "count", median=False).high
-        wants_median = measure.aggregate == "median"
-        found = aggregate(rows, measure.statistic, median=wants_median, literal=self.literal)
+            return aggregate(rows, "count", only="maximum").high
+        only = measure.aggregate
+        found = aggregate(rows, measure.statistic, only=only, literal=self.literal)
         wanted = {
             "minimum": found.low,
             "median": found.middle,

@@ -87,7 +87,13 @@ class InductiveConformal(Recommender):
         check_share(self.train_share)
 
     def _scorer(self) -> MeasureScorer:
-        return MeasureScorer(self.statistics_, self.measure, top=self.top, literal=self.literal)
+        key = (id(self.statistics_), self.measure, self.top, self.literal)
+        if getattr(self, "_scorer_key", None) != key:  # looked up once, asked thousands of times
+            self._made_scorer = MeasureScorer(
+                self.statistics_, self.measure, top=self.top, literal=self.literal
+            )
+            self._scorer_key = key
+        return self._made_scorer
 
     def _training(self, query: Query) -> NDArray[np.int64]:
         return split(query.history, self.train_share)[0]
