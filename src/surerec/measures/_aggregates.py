@@ -17,14 +17,21 @@ if TYPE_CHECKING:
     from surerec.measures._table import Aggregate, Statistic
     from surerec.precedence import Direction, PrecedenceStatistics
 
-__all__ = ["Aggregates", "ProfileRows", "aggregate", "log_score"]
+__all__ = [
+    "STATISTIC_CODES",
+    "WANTED",
+    "Aggregates",
+    "ProfileRows",
+    "aggregate",
+    "log_score",
+]
 
-_CODES: Final[dict[Statistic, int]] = {
+STATISTIC_CODES: Final[dict[Statistic, int]] = {
     "share": kernels.SHARE,
     "ratio": kernels.RATIO,
     "absent": kernels.ABSENT,
 }
-_WANTED: Final[dict[Aggregate, int]] = {
+WANTED: Final[dict[Aggregate, int]] = {
     "minimum": kernels.LOW,
     "median": kernels.MIDDLE,
     "mean": kernels.TOTAL,
@@ -129,7 +136,7 @@ def aggregate(
         ``PC(i, h) / Sup(i)``, as its text does (notes 1).
     """
     forward: Direction = "predecessors" if literal and statistic == "share" else "followers"
-    wanted = _ALL if only is None else _WANTED[only]
+    wanted = _ALL if only is None else WANTED[only]
 
     def into(out: Aggregates, columns: NDArray[np.uint32] | None) -> None:
         counts = rows.block(forward) if columns is None else rows.columns(forward, columns)
@@ -143,7 +150,9 @@ def aggregate(
                 if columns is None
                 else rows.columns("predecessors", columns)
             )
-        kernels.aggregate_values(_CODES[statistic], wanted, *counts, *back, rows.support, *out)
+        kernels.aggregate_values(
+            STATISTIC_CODES[statistic], wanted, *counts, *back, rows.support, *out
+        )
 
     result = Aggregates.empty(rows.block(forward).matrix.shape[1])
     into(result, None)

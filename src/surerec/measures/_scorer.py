@@ -97,11 +97,18 @@ class MeasureScorer:
         return -wanted if measure.is_nonconformity else wanted
 
     def value(
-        self, scores: NDArray[np.float64], history_length: int, n_users: int
+        self,
+        scores: NDArray[np.float64],
+        history_length: int | NDArray[np.int64],
+        n_users: int,
     ) -> NDArray[np.float64]:
         """Turn scores into the paper's numbers; a nonconformity comes out as the paper has it."""
         measure = self.measure
         if measure.statistic == "score":
             return np.exp(scores) if self.top > 1 else scores / n_users
-        unit = {"median": 2.0, "mean": float(history_length)}.get(measure.aggregate, 1.0)
+        unit = np.ones(1)
+        if measure.aggregate == "median":
+            unit = np.full(1, 2.0)
+        elif measure.aggregate == "mean":
+            unit = np.asarray(history_length, dtype=np.float64)
         return -scores / (unit * n_users) if measure.is_nonconformity else scores / unit

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surerec._checks import check_whole
+from surerec._columns import Columns
 from surerec.conformal import p_value_counts, smoothed_p_values
 from surerec.measures import MeasureScorer, find_measure
+from surerec.measures._aggregates import STATISTIC_CODES, WANTED
+from surerec.precedence._rows import DenseRows
 from surerec.recommenders._base import Recommender
+from surerec.recommenders._batch import Best, as_columns, best_of_users
 from surerec.recommenders._kernels import uniforms
 from surerec.recommenders._sets import Assessment
-from surerec.recommenders._split import check_share, split
+from surerec.recommenders._split import check_share, split, training_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.interactions import Interactions
     from surerec.recommenders._query import Query
 
 __all__ = ["InductiveConformal"]
@@ -118,6 +123,52 @@ class InductiveConformal(Recommender):
             smoothed=smoothed,
             n_calibration=len(calibration),
         )
+
+    def _best(
+        self, interactions: Interactions, users: NDArray[np.int64], epsilon: float, limit: int
+    ) -> tuple[NDArray[np.intp], dict[str, NDArray[Any]]] | None:
+        scorer = self._scorer()
+        measure = scorer.measure
+        rows = self.statistics_.rows
+        log_score = measure.statistic == "score" and self.top > 1
+        if self.smoothed or log_score or not isinstance(rows, DenseRows):
+            return None
+        none = np.empty(0, dtype=np.int64)
+        forward, reverse = (rows.block(way, none).matrix for way in ("followers", "predecessors"))
+        literal = self.literal and measure.statistic == "share"
+        if literal:
+            forward, reverse = reverse, forward
+        starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
+        n_training = np.array([training_size(n, self.train_share) for n in stops - starts])
+        best = Best.empty(len(users), min(limit, self.statistics_.n_items))
+        best_of_users(
+            starts,
+            stops,
+            n_training,
+            interactions.items_taken,
+            interactions.times,
+            self.statistics_.ties == "strict",
+            STATISTIC_CODES.get(measure.statistic, 0),
+            WANTED[measure.aggregate],
+            -1.0 if measure.is_nonconformity else 1.0,
+            forward,
+            reverse,
+            literal,
+            self.statistics_.support,
+            epsilon,
+            *best,
+        )
+        owners, items, counts, scores, ranks = as_columns(best)
+        n_others = max(self.statistics_.n_users - 1, 1)
+        values = scorer.value(scores, n_training[owners], n_others)
+        levels = (stops - starts - n_training + 1)[owners]
+        return owners, {
+            Columns.Item: items,
+            Columns.Rank: ranks,
+            Columns.Score: -values if measure.is_nonconformity else values,
+            Columns.PValue: counts / levels,
+            Columns.EntryConfidence: (levels - counts) / levels,
+        }
 
     def _key(self, query: Query) -> NDArray[np.int64]:
         """Identify the person: a user by code, anybody else by their history."""

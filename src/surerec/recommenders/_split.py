@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["check_share", "split"]
+__all__ = ["check_share", "split", "training_size"]
 
 
 def split(
@@ -25,9 +25,14 @@ def split(
     >>> split(np.arange(5), 0.5)
     (array([0, 1, 2]), array([3, 4]))
     """
-    # Rounded first: 0.1 · 30 is a little more than 3 in floats.
-    n_training = max(1, math.ceil(round(train_share * len(history), 9)))
+    n_training = training_size(len(history), train_share)
     return history[:n_training], history[n_training:]
+
+
+def training_size(n_items: int, train_share: float) -> int:
+    """Give ⌈share · n⌉, and at least one."""
+    # Rounded first: 0.1 · 30 is a little more than 3 in floats.
+    return max(1, math.ceil(round(train_share * n_items, 9)))
 
 
 def check_share(train_share: float) -> None:

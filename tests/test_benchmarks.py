@@ -1,0 +1,56 @@
+"""The benchmarks run from end to end; what they measure is for `make bench`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PEERS = ("scipy", "implicit", "implicit-als", "duckdb", "polars", "numpy", "crepes", "ir-measures")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    output, plot = folder / "bench.json", folder / "bench.png"
+    command = [sys.executable, "-m", "benchmarks.run", "--small", "--output", output]
+    done = subprocess.run(  # noqa: S603
+        [*command, "--plot", plot], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert plot.stat().st_size > 0
+    assert plot.with_suffix(".svg").stat().st_size > 0
+    return json.loads(output.read_text())
+
+
+def test_every_contestant_finishes_unless_its_package_is_missing(report):
+    for key, outcome in report["outcomes"].items():
+        missing = "ModuleNotFoundError" in outcome["status"] and key.split("/")[-1] in PEERS
+        assert outcome["status"] == "done" or missing, (key, outcome["status"])
+
+
+def test_contestants_that_count_the_same_agree(report):
+    assert len(report["checks"]) == 23
+    assert False not in report["checks"].values()
+    assert all(report["checks"][f"counts of {data}: scipy"] for data in ("ml-1m", "2m", "10m"))
+
+
+def test_every_line_of_the_bar_is_judged(report):
+    judged = [line for line in report["lines"] if line["bar"]]
+    groups = [line["group"].split(",")[0] for line in judged]
+    assert {group: groups.count(group) for group in groups} == {
+        "Counting one direction": 3,
+        "Ready for every measure": 3,
+        "Counting kernel": 3,
+        "One user": 6 + 4,
+        "Batch": 2,
+        "p-values": 4,
+        "From Parquet to a recommendation": 2,
+        "Fit cost": 1,
+    }
+    for line in judged:
+        assert line["verdict"] in {"met", "NOT MET", "not measured"}
+        assert (line["verdict"] == "met") == (line["met"] is True)
+    assert sum("CRS-max" in line["what"] for line in report["lines"]) == 3
