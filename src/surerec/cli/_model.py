@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from surerec._memory import from_words
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._demo import run_demo
@@ -61,9 +62,13 @@ def fit(
     skip_bad: opt.SkipBad = False,
     ties: opt.Ties = "order",
     strategy: Annotated[
-        Literal["auto", "dense", "on-demand"],
+        Literal["auto", "dense", "bounded", "on-demand"],
         typer.Option(help="Hold all counts in memory, or count rows when they are asked for."),
     ] = "auto",
+    memory: Annotated[
+        str | None,
+        typer.Option(help="For counts, such as 2GB; half of the free memory if not given."),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option(help="Replace the model that the folder holds.")
     ] = False,
@@ -92,7 +97,8 @@ def fit(
         skip_bad=skip_bad,
     )
     begin = perf_counter()
-    statistics = count_precedence(interactions, ties=ties, strategy=strategy)
+    budget = None if memory is None else from_words(memory)
+    statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
     seconds = perf_counter() - begin
     save_all(model, {n: r.fit(statistics) for n, r in made.items()}, overwrite=overwrite)
     _show.interactions(messages(), interactions)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import platformdirs
 
 from surerec._files import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from surerec.datasets._entries import Counts, Dataset, Layout, Source
 
-__all__ = ["Fetched", "cache_folder", "place", "recall"]
+__all__ = ["Fetched", "place", "recall"]
 
 _MANIFEST = "manifest.json"
 
@@ -45,12 +42,6 @@ class Fetched:
     source: str
     expected: Counts | None
     layout: Layout
-
-
-def cache_folder() -> Path:
-    """Give the cache: ``SUREREC_CACHE``, else where the platform keeps caches."""
-    wish = os.environ.get("SUREREC_CACHE")
-    return Path(wish).expanduser() if wish else platformdirs.user_cache_path("surerec")
 
 
 def recall(dataset: Dataset, folder: Path) -> Fetched | None:

@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from surerec._files import cache_folder
 from surerec._lock import exclusive
-from surerec.datasets._cache import Fetched, cache_folder, place, recall
+from surerec.datasets._cache import Fetched, place, recall
 from surerec.datasets._catalogue import find
 from surerec.datasets._download import download
 from surerec.datasets._entries import Archive, Files

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from surerec._checks import check_whole
+from surerec._compiling import first_use_notice
 from surerec._memory import available_memory, in_words
 from surerec._progress import progress
 from surerec.errors import InputError
@@ -206,13 +207,8 @@ def count_precedence(
             f"Dense counts of {interactions.n_items:,} items need {in_words(needed)}, and "
             f"{in_words(free)} is free: use strategy='bounded', or fewer items."
         )
-    rows: RowStore
-    if strategy == "dense":
-        rows = _dense(interactions, ties)
-    elif strategy == "bounded":
-        rows = _bounded(interactions, ties, budget)
-    else:
-        rows = OnDemandRows(*_both_spans(interactions, ties))
+    with first_use_notice():
+        rows = _rows(interactions, ties, strategy, budget)
     support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
     return PrecedenceStatistics(
         interactions.n_users,
@@ -221,6 +217,14 @@ def count_precedence(
         ties=ties,
         interactions=interactions,
     )
+
+
+def _rows(interactions: Interactions, ties: Ties, strategy: Strategy, budget: int) -> RowStore:
+    if strategy == "dense":
+        return _dense(interactions, ties)
+    if strategy == "bounded":
+        return _bounded(interactions, ties, budget)
+    return OnDemandRows(*_both_spans(interactions, ties))
 
 
 def _budget(memory: int | None, n_items: int) -> int:
