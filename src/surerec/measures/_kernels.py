@@ -32,7 +32,8 @@ LOW, MIDDLE, TOTAL, HIGH = 1, 2, 4, 8
 
 _SPILL = 4096  # rows whose counts, of a million users each, still sum up in 32 bits
 
-_TILE = 256  # columns: their accumulators stay in the first-level cache
+_TILE = 1024  # columns: their accumulators stay in the first-level cache
+_SORTED_TILE = 256  # columns that are sorted, whose values must stay in the second-level one
 HUGE = 1e150  # products are scaled down beyond it, far from overflow whatever the next factor
 
 
@@ -259,9 +260,10 @@ def aggregate_values(
     ``support[k]`` belongs to it. Totals are summed in the order of the rows.
     """
     n_rows, n_columns = len(picks), counts.shape[1]
-    kept = np.empty((n_rows if wanted & MIDDLE else 1, _TILE))
-    for left in range(0, n_columns, _TILE):
-        right = min(left + _TILE, n_columns)
+    tile = _SORTED_TILE if wanted & MIDDLE else _TILE
+    kept = np.empty((n_rows if wanted & MIDDLE else 1, tile))
+    for left in range(0, n_columns, tile):
+        right = min(left + tile, n_columns)
         low, total, high = lows[left:right], totals[left:right], highs[left:right]
         low[:] = np.inf
         total[:] = 0.0
