@@ -18,26 +18,23 @@ _TILE = 512
 
 @njit(nogil=True, cache=True)
 def _first_above(ordered: NDArray[np.float64], value: float) -> int:
-    low, high = np.uint64(0), np.uint64(len(ordered))
-    while low < high:
-        middle = (low + high) >> np.uint64(1)
-        if ordered[middle] <= value:
-            low = middle + np.uint64(1)
-        else:
-            high = middle
-    return int(low)
+    """Halve what is left, with no branch that could be mispredicted."""
+    base, size = np.uint64(0), np.uint64(len(ordered))
+    while size > 1:
+        half = size >> np.uint64(1)
+        base += half if ordered[base + half - np.uint64(1)] <= value else np.uint64(0)
+        size -= half
+    return int(base + np.uint64(size == 1 and ordered[base] <= value))
 
 
 @njit(nogil=True, cache=True)
 def _first_not_below(ordered: NDArray[np.float64], value: float) -> int:
-    low, high = np.uint64(0), np.uint64(len(ordered))
-    while low < high:
-        middle = (low + high) >> np.uint64(1)
-        if ordered[middle] < value:
-            low = middle + np.uint64(1)
-        else:
-            high = middle
-    return int(low)
+    base, size = np.uint64(0), np.uint64(len(ordered))
+    while size > 1:
+        half = size >> np.uint64(1)
+        base += half if ordered[base + half - np.uint64(1)] < value else np.uint64(0)
+        size -= half
+    return int(base + np.uint64(size == 1 and ordered[base] < value))
 
 
 @njit(nogil=True, cache=True)

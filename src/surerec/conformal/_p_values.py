@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._threads import run_blocks
 from surerec.conformal._kernels import count_at_most, smooth
 from surerec.errors import InputError
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["p_value_counts", "smoothed_p_values"]
+
+_AT_ONCE = 1 << 17
 
 
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -39,9 +42,18 @@ def p_value_counts(calibration: ArrayLike, candidates: ArrayLike) -> NDArray[np.
     array([3, 1])
     """
     values = _numbers("candidate", candidates)
+    ordered = np.sort(_numbers("calibration", calibration))
     counts = np.empty(len(values), dtype=np.int64)
-    count_at_most(np.sort(_numbers("calibration", calibration)), values, counts)
+    for _ in run_blocks(
+        lambda some: count_at_most(ordered, values[some], counts[some]), _blocks(len(values))
+    ):
+        pass
     return counts
+
+
+def _blocks(n_values: int) -> list[slice]:
+    """Cut many candidates into blocks for all cores; a person's few make one."""
+    return [slice(start, start + _AT_ONCE) for start in range(0, n_values, _AT_ONCE)]
 
 
 def smoothed_p_values(
@@ -67,6 +79,11 @@ def smoothed_p_values(
     chances = np.ascontiguousarray(uniforms, dtype=np.float64)
     if chances.shape != values.shape:
         raise InputError(f"{len(values)} candidates need as many uniforms, not {chances.size}.")
+    ordered = np.sort(_numbers("calibration", calibration))
     p_values = np.empty(len(values))
-    smooth(np.sort(_numbers("calibration", calibration)), values, chances, p_values)
+    for _ in run_blocks(
+        lambda some: smooth(ordered, values[some], chances[some], p_values[some]),
+        _blocks(len(values)),
+    ):
+        pass
     return p_values

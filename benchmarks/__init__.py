@@ -1,0 +1,1 @@
+"""Speed and memory against peers: see README.md in this folder."""

@@ -1,0 +1,45 @@
+"""The encoded input, as each contestant takes it; without surerec, which peers need not carry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ARRAYS = ("offsets", "items_taken", "times")
+
+
+def arrays(folder: str) -> dict[str, NDArray[Any]]:
+    """Read the arrays: offsets, items_taken, times."""
+    return {name: np.load(Path(folder) / f"{name}.npy") for name in ARRAYS}
+
+
+def users_by_items(folder: str, kind: type[Any]) -> sp.csr_matrix:
+    """Read the input as a sparse matrix of ones."""
+    read = arrays(folder)
+    items, offsets = read["items_taken"].astype(np.int32), read["offsets"]
+    shape = (len(offsets) - 1, int(items.max()) + 1)
+    matrix = sp.csr_matrix((np.ones(len(items), dtype=kind), items, offsets), shape=shape)
+    matrix.sort_indices()
+    return matrix
+
+
+def rows(folder: str) -> pl.DataFrame:
+    """Read the input as a table: user, item, place in the profile."""
+    read = arrays(folder)
+    offsets = read["offsets"]
+    lengths = np.diff(offsets)
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    return pl.DataFrame(
+        {
+            "user": np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths),
+            "item": read["items_taken"],
+            "place": place.astype(np.uint32),
+        }
+    )

@@ -1,0 +1,348 @@
+"""From outcomes to the lines of the table: ours, the peer's, their ratio, and the bar."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.contestant import LEFT_OUT
+from benchmarks.plan import ANSWER_DATA, FIT_PEERS, LARGE_DATA, LOAD_DATA, MEASURES
+from surerec._memory import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from benchmarks.contestant import Limits, Outcome
+    from benchmarks.plan import Scale
+
+_PEER_NAMES = {"implicit": "implicit K=100", "scipy": "scipy A.T @ A"}
+_ONE_DIRECTION = {"scipy": 12.0, "implicit": 5.0, "duckdb": 80.0}
+_BOTH_DIRECTIONS = {"scipy": 6.0, "implicit": 3.0, "duckdb": 40.0}
+_CEILING = {"2m": 0.55, "10m": 0.40}
+_SECOND_CORE = 1.6
+_ONE_USER = {"CM4": 1.0, "CM12": 2.0, "CM3": 4.0}
+_MANY_USERS = {"CM4": 1.0, "CM12": 2.0}
+_P_VALUES = {"crepes": 100.0, "numpy": 2.0}
+_LARGE_PEAK, _LARGE_SECONDS = 6e9, 60.0
+_LARGE_ONE = {"p50": 20.0, "p99": 200.0}
+_SLOPE = 1.1
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table."""
+
+    group: str
+    what: str
+    ours: str
+    peer: str
+    ratio: float | None
+    ratio_text: str
+    bar: str
+    met: bool | None
+    """None where there is no bar, or nothing to judge by: `verdict` says which."""
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON takes it."""
+        return asdict(self)
+
+
+def _line(
+    group: str,
+    what: str,
+    ours: str,
+    peer: str = "",
+    *,
+    ratio: float | None = None,
+    ratio_text: str | None = None,
+    bar: str = "",
+    met: bool | None = None,
+) -> Line:
+    text = ratio_text if ratio_text is not None else "" if ratio is None else f"{ratio:.3g}×"
+    nothing = "not measured" if ratio is None and bar else "reported"
+    verdict = nothing if met is None else "met" if met else "NOT MET"
+    return Line(group, what, ours, peer, ratio, text, bar, met, verdict)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def _cost(outcome: Outcome) -> str:
+    if not outcome.done:
+        return f"{outcome.status} ({in_words(outcome.peak_bytes)})"
+    peak = outcome.figures.get("peak", outcome.peak_bytes)
+    return f"{_time(outcome.figures['seconds'])}, {in_words(peak)}"
+
+
+def _fails(outcome: Outcome) -> bool | None:
+    """Judge a run of ours without figures: it fails the bar, unless it was left out."""
+    return None if outcome.status == LEFT_OUT else False
+
+
+class Judge:
+    """Turns outcomes by key into lines and checks."""
+
+    def __init__(self, scale: Scale, outcomes: Mapping[str, Outcome], limits: Limits) -> None:
+        self.scale = scale
+        self.outcomes = outcomes
+        self.limits = limits
+
+    def lines(self) -> list[Line]:
+        """Give every line."""
+        found = [
+            *self._counting("one-direction", "Counting one direction", _ONE_DIRECTION),
+            *self._counting("both-directions", "Ready for every measure", _BOTH_DIRECTIONS),
+            *self._kernel(),
+            *self._one_user(),
+            *self._many_users(),
+            *self._p_values(),
+            *self._metrics_and_loading(),
+        ]
+        if self.scale.curve:
+            found += [*self._large_fit(), *self._large_one(), self._slope_line()]
+        return found
+
+    def size(self, name: str) -> str:
+        """Say how large some data are."""
+        figures = self.outcomes[f"input/{name}"].figures
+        if not figures:
+            return name
+        rows = figures["n_rows"]
+        told = f"{rows / 1e6:.3g}M" if rows >= 1e6 else f"{rows:,}"
+        return f"{told} rows × {figures['n_items']:,} items"
+
+    def _faster(self, group: str, what: str, keys: tuple[str, str], bar: float | None) -> Line:
+        """Compare seconds; a peer that did not finish took at least its limit."""
+        ours, peer = self.outcomes[keys[0]], self.outcomes[keys[1]]
+        told = "" if bar is None else f"≥ {bar:g}×"
+        if not ours.done:
+            met = None if bar is None else _fails(ours)
+            return _line(group, what, _cost(ours), _cost(peer), bar=told, met=met)
+        ratio, text, met = None, None, None
+        if peer.done:
+            ratio = peer.figures["seconds"] / ours.figures["seconds"]
+            met = None if bar is None else ratio >= bar
+        elif peer.status == "DNF: time":
+            ratio = self.limits.seconds / ours.figures["seconds"]
+            text = f"> {ratio:.3g}×"
+            met = True if bar is not None and ratio >= bar else None
+        elif peer.status == "DNF: memory":
+            text, met = "peer did not finish", None if bar is None else True
+        return _line(
+            group, what, _cost(ours), _cost(peer), ratio=ratio, ratio_text=text, bar=told, met=met
+        )
+
+    def _counting(self, kind: str, title: str, bars: dict[str, float]) -> list[Line]:
+        return [
+            self._faster(
+                f"{title}, {self.size(name)}",
+                f"against {_PEER_NAMES.get(peer, peer)}",
+                (f"fit/{name}/{kind}", f"fit/{name}/{peer}"),
+                bars.get(peer) if name == "10m" else None,
+            )
+            for name in self.scale.fit_data
+            for peer in FIT_PEERS
+        ]
+
+    def _kernel(self) -> list[Line]:
+        found, group = [], "Counting kernel"
+        for name, bar in _CEILING.items():
+            what, told = f"one core, share of the ceiling, {self.size(name)}", f"≥ {bar:.0%}"
+            outcome = self.outcomes[f"ceiling/{name}"]
+            if not outcome.done:
+                found.append(_line(group, what, outcome.status, bar=told))
+                continue
+            share, rate = outcome.figures["share"], outcome.figures["pairs_per_second"]
+            found.append(
+                _line(
+                    group,
+                    what,
+                    f"{rate / 1e6:,.0f} M pairs/s",
+                    f"{outcome.figures['ceiling'] / 1e6:,.0f} M/s",
+                    ratio=share,
+                    ratio_text=f"{share:.0%}",
+                    bar=told,
+                    met=share >= bar,
+                )
+            )
+        what, told = f"second core, {self.size('10m')}", f"≥ {_SECOND_CORE:g}×"
+        outcome = self.outcomes["fit/10m/one-direction"]
+        if not outcome.done:
+            return [*found, _line(group, what, outcome.status, bar=told)]
+        one, two = outcome.figures["one_thread_seconds"], outcome.figures["seconds"]
+        return [
+            *found,
+            _line(
+                group, what, _time(two), f"{_time(one)} on one",
+                ratio=one / two, bar=told, met=one / two >= _SECOND_CORE,
+            ),
+        ]  # fmt: skip
+
+    def _at_most(
+        self,
+        group: str,
+        what: str,
+        values: tuple[float | None, float | None],
+        unit: str,
+        bar: float | None,
+    ) -> Line:
+        """Compare costs: ours may be so many times the peer's."""
+        ours, peer = values
+        told = "" if bar is None else "not slower" if bar == 1 else f"≤ {bar:g}×"
+        cells = ["not measured" if v is None else f"{v:.3g} {unit}" for v in values]
+        if ours is None or peer is None:
+            return _line(group, what, cells[0], cells[1], bar=told)
+        ratio = ours / peer
+        return _line(
+            group, what, cells[0], cells[1],
+            ratio=ratio, bar=told, met=None if bar is None else ratio <= bar,
+        )  # fmt: skip
+
+    def _figure(self, key: str, name: str) -> float | None:
+        value: float | None = self.outcomes[key].figures.get(name)
+        return value
+
+    def _one_user(self) -> list[Line]:
+        group = f"One user, p-values of all items, {self.size(ANSWER_DATA)}"
+        found = []
+        for name in MEASURES:
+            for at in ("p50", "p99"):
+                pair = (
+                    self._figure(f"one/{name}", f"{at}_ms"),
+                    self._figure("one/implicit", f"{at}_ms"),
+                )
+                what = f"{name} {at} against implicit K=100"
+                found.append(self._at_most(group, what, pair, "ms", _ONE_USER[name]))
+        for name in MEASURES:
+            pair = (
+                self._figure(f"one/{name}", "set_p50_ms"),
+                self._figure("one/implicit", "p50_ms"),
+            )
+            what = f"{name} p50, recommend() at 0.9, against implicit K=100"
+            found.append(self._at_most(group, what, pair, "ms", None))
+        for name in MEASURES:
+            pair = (
+                self._figure("one/CRS-max", "p50_ms"),
+                self._figure(f"one/{name}", "p50_ms"),
+            )
+            what = f"CRS-max p50 as a multiple of ICRS with {name}"
+            found.append(self._at_most(group, what, pair, "ms", None))
+        return found
+
+    def _many_users(self) -> list[Line]:
+        group = f"Batch, {self.size(ANSWER_DATA)}"
+        found = []
+        for name in ("CM4", "CM12"):
+            for peer, told in (("implicit", "implicit K=100"), ("implicit-als", "implicit ALS 64")):
+                rates = [self._figure(f"many/{who}", "users_per_second") for who in (name, peer)]
+                times = [None if rate is None else 1e6 / rate for rate in rates]
+                bar = _MANY_USERS[name] if peer == "implicit" else None
+                pair = (times[0], times[1])
+                what = f"{name}, time per user against {told}"
+                found.append(self._at_most(group, what, pair, "µs", bar))
+        return found
+
+    def _p_values(self) -> list[Line]:
+        found = []
+        for size in self.scale.calibration:
+            for kind in ("smoothed", "plain"):
+                for peer, bar in _P_VALUES.items():
+                    ours, theirs = (
+                        self._figure(f"p-values/{size}/{who}", f"{kind}_per_second")
+                        for who in ("surerec", peer)
+                    )
+                    what = f"{kind}, {size:,} calibration scores, against {peer}"
+                    cells = ["not measured" if v is None else f"{v / 1e6:.3g} M/s"
+                             for v in (ours, theirs)]  # fmt: skip
+                    ratio = None if ours is None or theirs is None else ours / theirs
+                    met = None if ratio is None else ratio >= bar
+                    found.append(
+                        _line("p-values", what, *cells, ratio=ratio, bar=f"≥ {bar:g}×", met=met)
+                    )
+        return found
+
+    def _metrics_and_loading(self) -> list[Line]:
+        users, items = self.scale.rankings
+        group = f"Ranking metrics, {users:,} users × {items:,} items"
+        found = [
+            self._faster(group, f"against {peer}", ("metrics/surerec", f"metrics/{peer}"), None)
+            for peer in ("ir-measures", "numpy")
+        ]
+        for suffix in ("csv", "parquet"):
+            keys = (f"load/{suffix}/surerec", f"load/{suffix}/polars")
+            pair = (self._figure(keys[0], "seconds"), self._figure(keys[1], "seconds"))
+            group = f"Load {self.size(LOAD_DATA)}"
+            what = f"{suffix}, as a multiple of polars reading it"
+            found.append(self._at_most(group, what, pair, "s", None))
+        return found
+
+    def _large_fit(self) -> list[Line]:
+        group, found = f"From Parquet to a recommendation, {self.size(LARGE_DATA)}", []
+        for name in ("budget", "default"):
+            judged = name == "budget"
+            budget = in_words(self.scale.budget) if judged else "the default"
+            outcome = self.outcomes[f"first/{name}"]
+            for what, key, most, told in (
+                ("peak memory", "peak", _LARGE_PEAK, in_words(_LARGE_PEAK)),
+                ("first recommendation after", "seconds", _LARGE_SECONDS, _time(_LARGE_SECONDS)),
+            ):
+                value = outcome.figures.get(key)
+                cell = outcome.status if value is None else (
+                    in_words(value) if key == "peak" else _time(value)
+                )  # fmt: skip
+                met = (_fails(outcome) if value is None else value <= most) if judged else None
+                bar = f"≤ {told}" if judged else ""
+                what_in = f"{what}, budget {budget}"
+                share = None if value is None else value / most
+                found.append(
+                    _line(group, what_in, cell, ratio=share, ratio_text="", bar=bar, met=met)
+                )
+        return found
+
+    def _large_one(self) -> list[Line]:
+        group, found = f"One user, warm, budget {in_words(self.scale.budget)}", []
+        theirs = self.outcomes["large-one/implicit"]
+        for name in ("CM3", "CM12"):
+            ours = self.outcomes[f"large-one/{name}"]
+            for at, most in _LARGE_ONE.items():
+                cells = [o.status if not o.done else f"{o.figures[f'{at}_ms']:.3g} ms" + (
+                    f", {o.figures['profile_at_p99']:,} items" if at == "p99" else ""
+                ) for o in (ours, theirs)]  # fmt: skip
+                value, peer = ours.figures.get(f"{at}_ms"), theirs.figures.get(f"{at}_ms")
+                found.append(
+                    _line(
+                        group,
+                        f"{name} {at}, {self.size(LARGE_DATA)}, beside implicit K=100",
+                        *cells,
+                        ratio=value / peer if value and peer else None,
+                        bar=f"≤ {most:g} ms",
+                        met=_fails(ours) if value is None else value <= most,
+                    )
+                )
+        return found
+
+    def slope(self, figure: str) -> float | None:
+        """Fit the logarithm of a cost on that of the number of ordered pairs."""
+        points = [self.outcomes[f"curve/{name}"].figures for name in self.scale.curve]
+        if not all(points):
+            return None
+        pairs, costs = (np.log([p[key] for p in points]) for key in ("n_pairs", figure))
+        return float(np.polyfit(pairs, costs, 1)[0])
+
+    def _slope_line(self) -> Line:
+        what = (
+            f"slope on ordered pairs, {len(self.scale.curve)} sizes up to {self.size(LARGE_DATA)}"
+        )
+        fit, counting = self.slope("seconds"), self.slope("counting_seconds")
+        if fit is None or counting is None:
+            return _line("Fit cost", what, "not every size finished", bar=f"≤ {_SLOPE:g}")
+        worst = max(fit, counting)
+        ours = f"fit {fit:.2f}, counting every row {counting:.2f}"
+        return _line(
+            "Fit cost", what, ours,
+            ratio=worst, ratio_text="", bar=f"≤ {_SLOPE:g}", met=worst <= _SLOPE,
+        )  # fmt: skip

@@ -1,0 +1,205 @@
+"""What is run: data, sizes and jobs, for `make bench`, `make bench-full` and a smoke run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.contestant import Job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.contestant import Limits
+
+BUDGET = 2_000_000_000
+"""Bytes for rows in the runs at full size."""
+
+ANSWER_DATA = "2m"
+LOAD_DATA = "10m"
+LARGE_DATA = "25m"
+MEASURES = ("CM4", "CM12", "CM3")
+FIT_PEERS = {
+    "scipy": "peer_scipy:count_pairs",
+    "implicit": "peer_implicit:fit_neighbours",
+    "duckdb": "peer_duckdb:count_pairs",
+    "polars": "peer_polars:count_pairs",
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large everything is."""
+
+    data: dict[str, dict[str, Any]]
+    curve: tuple[str, ...] = ()
+    """Data of growing size, the last of them the largest; none leaves the large runs out."""
+    fit_data: tuple[str, ...] = ("ml-1m", "2m", "10m")
+    repeats: int = 5
+    n_users: int = 1_000
+    n_warm: int = 200
+    n_batch: int = 10_000
+    calibration: tuple[int, ...] = (100, 10_000, 100_000)
+    n_candidates: int = 2_000_000
+    n_asked: int = 2_000
+    rankings: tuple[int, int] = (500, 10_000)
+    budget: int = BUDGET
+
+
+def _made(users: int, items: int, rows: int, **more: Any) -> dict[str, Any]:
+    return {"n_users": users, "n_items": items, "n_rows": rows, "seed": 1, **more}
+
+
+def _part_of_25m(rows: int) -> dict[str, Any]:
+    """Make data like the largest, with fewer users and a long profile in proportion."""
+    share = rows / 25_000_000
+    return _made(round(162_000 * share), 62_000, rows, longest=round(32_000 * share))
+
+
+BENCH = Scale(
+    data={
+        "ml-1m": {"dataset": "ml-1m"},
+        "2m": _made(14_000, 5_000, 2_000_000),
+        "10m": _made(70_000, 20_000, 10_000_000),
+    }
+)
+FULL = replace(
+    BENCH,
+    data=BENCH.data
+    | {f"curve-{n}m": _part_of_25m(n * 1_000_000) for n in (1, 3, 10)}
+    | {LARGE_DATA: _part_of_25m(25_000_000)},
+    curve=("curve-1m", "curve-3m", "curve-10m", LARGE_DATA),
+)
+SMALL = Scale(
+    data={
+        "2m": _made(120, 100, 3_000),
+        "10m": _made(150, 150, 4_000),
+        "curve-1m": _made(50, 200, 1_000, longest=60),
+        LARGE_DATA: _made(150, 200, 4_000, longest=120),
+    },
+    curve=("curve-1m", LARGE_DATA),
+    fit_data=("10m",),
+    repeats=1,
+    n_users=20,
+    n_warm=2,
+    n_batch=50,
+    calibration=(20,),
+    n_candidates=500,
+    n_asked=50,
+    rankings=(5, 50),
+    budget=100_000,
+)
+KINDS = {"bench": BENCH, "full": FULL, "small": SMALL}
+
+
+def inputs(scale: Scale, folder: Path) -> list[Job]:
+    """Give the jobs that write what the others read."""
+    files = {LOAD_DATA: ["csv", "parquet"], LARGE_DATA: ["parquet"]}
+    return [
+        Job(
+            f"input/{name}",
+            "data:write_input",
+            {"folder": str(folder / name), "spec": spec, "files": files.get(name, [])},
+        )
+        for name, spec in scale.data.items()
+    ]
+
+
+def jobs(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
+    """Give all jobs, each contestant beside its peers."""
+    found = [job for name in scale.fit_data for job in _fitting(scale, folder / name, limits)]
+    for name in ("2m", "10m"):
+        options = {"folder": str(folder / name), "repeats": scale.repeats}
+        found.append(Job(f"ceiling/{name}", "ours_fitting:share_of_ceiling", options))
+    found += _answering(scale, str(folder / ANSWER_DATA))
+    found += _numbers(scale)
+    for suffix in ("csv", "parquet"):
+        options = {"folder": str(folder / LOAD_DATA), "suffix": suffix, "repeats": 3}
+        found.append(Job(f"load/{suffix}/surerec", "ours_fitting:read_file", options))
+        found.append(Job(f"load/{suffix}/polars", "peer_polars:read_file", options))
+    return found + _large(scale, folder)
+
+
+def _fitting(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
+    options = {"folder": str(folder), "repeats": scale.repeats}
+    ours = {
+        "one-direction": "ours_fitting:count_one_direction",
+        "both-directions": "ours_fitting:count_both_directions",
+    }
+    # duckdb is told its limit, of which it keeps some way off: beyond it goes to disk.
+    more = {"duckdb": {"memory": 3 * limits.memory // 4}}
+    return [
+        Job(f"fit/{folder.name}/{name}", contestant, options | more.get(name, {}))
+        for name, contestant in (ours | FIT_PEERS).items()
+    ]
+
+
+def _answering(scale: Scale, folder: str) -> list[Job]:
+    one = {"folder": folder, "n_users": scale.n_users, "n_warm": scale.n_warm}
+    many = {"folder": folder, "n_users": scale.n_batch, "repeats": scale.repeats}
+    models = (*MEASURES, "CRS-max")
+    return [
+        *(
+            Job(f"one/{m}", "ours_answering:one_user", one | {"name": m, "memory": None})
+            for m in models
+        ),
+        Job("one/implicit", "peer_implicit:one_user", one),
+        *(
+            Job(f"many/{m}", "ours_answering:many_users", many | {"name": m})
+            for m in ("CM4", "CM12")
+        ),
+        Job("many/implicit", "peer_implicit:many_users", many),
+        Job("many/implicit-als", "peer_implicit:many_users_als", many),
+    ]
+
+
+def _numbers(scale: Scale) -> list[Job]:
+    found = []
+    for size in scale.calibration:
+        options = {
+            "n_calibration": size,
+            "n_candidates": scale.n_candidates,
+            "repeats": scale.repeats,
+        }
+        asked = {"n_asked": scale.n_asked}
+        found += [
+            Job(f"p-values/{size}/surerec", "ours_answering:p_values", options),
+            Job(f"p-values/{size}/numpy", "peer_numpy:p_values", options),
+            Job(f"p-values/{size}/crepes", "peer_crepes:p_values", options | asked),
+        ]
+    users, items = scale.rankings
+    options = {"n_users": users, "n_items": items, "repeats": scale.repeats}
+    contestants = {
+        "surerec": "ours_answering:metrics",
+        "numpy": "peer_numpy:metrics",
+        "ir-measures": "peer_ir_measures:metrics",
+    }
+    return found + [Job(f"metrics/{name}", what, options) for name, what in contestants.items()]
+
+
+def _large(scale: Scale, folder: Path) -> list[Job]:
+    if not scale.curve:
+        return []
+    large = {"folder": str(folder / LARGE_DATA)}
+    one = large | {"n_users": scale.n_users, "n_warm": scale.n_warm}
+    budgets = {"budget": scale.budget, "default": None}
+    fit = {"memory": scale.budget, "repeats": 2}
+    return [
+        *(
+            Job(f"curve/{name}", "ours_fitting:fit_within", fit | {"folder": str(folder / name)})
+            for name in scale.curve
+        ),
+        *(
+            Job(f"first/{name}", "ours_fitting:first_recommendation", large | {"memory": memory})
+            for name, memory in budgets.items()
+        ),
+        *(
+            Job(
+                f"large-one/{name}",
+                "ours_answering:one_user",
+                one | {"name": name, "memory": scale.budget},
+            )
+            for name in ("CM3", "CM12")
+        ),
+        Job("large-one/implicit", "peer_implicit:one_user", one),
+    ]
