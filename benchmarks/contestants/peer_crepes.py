@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crepes.base import ConformalClassifier  # type: ignore[import-untyped]
+from crepes.base import ConformalClassifier
 
 from benchmarks.material import calibration_and_candidates
 from benchmarks.measuring import best

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from implicit.als import AlternatingLeastSquares  # type: ignore[import-untyped]
-from implicit.nearest_neighbours import CosineRecommender  # type: ignore[import-untyped]
+from implicit.als import AlternatingLeastSquares
+from implicit.nearest_neighbours import CosineRecommender
 
 from benchmarks.inputs import users_by_items
 from benchmarks.measuring import best, each, n_threads, peak_memory, some_users
