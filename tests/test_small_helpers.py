@@ -33,3 +33,4 @@ def test_a_cache_that_cannot_be_written_to_is_no_error(monkeypatch, tmp_path):
     monkeypatch.setenv("SUREREC_CACHE", str(tmp_path / "file" / "below"))
     with first_use_notice():
         pass
+    assert (tmp_path / "file").is_file()

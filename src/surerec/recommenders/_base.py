@@ -364,7 +364,7 @@ class Recommender(Parameters, ABC):
         promise = self._promise(epsilon, assessment.n_calibration)
         if is_whole:
             return promise
-        return f"None for this list, which was cut. The whole set: {promise}"
+        return f"None for this list, from which items were left out. The whole set: {promise}"
 
     def _require_confidence(self) -> None:
         if not self.gives_confidence:

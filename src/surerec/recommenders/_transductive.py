@@ -96,9 +96,10 @@ class TransductiveConformal(Recommender):
         )
 
     def _promise(self, significance: float, n_calibration: int) -> str:
+        training = f"{n_calibration} training item{'' if n_calibration == 1 else 's'}"
         return (
             f"An item that this person will take is left out with probability at most "
-            f"{significance:.4g}, if the {n_calibration} training items and what they take next "
+            f"{significance:.4g}, if the {training} and what they take next "
             f"are exchangeable; taking the {self.aggregate} over later items is not proven to "
             f"keep that."
         )
