@@ -10,7 +10,7 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["count_codes", "place_rows", "sort_columns"]
+__all__ = ["count_codes", "place_rows", "scramble", "sort_columns"]
 
 
 @njit(nogil=True, cache=True)
@@ -58,3 +58,11 @@ def sort_columns(values: NDArray[Any], width: int) -> None:
                             below[j] = max(a, b)
             step //= 2
         run *= 2
+
+
+@njit(nogil=True, cache=True)
+def scramble(bits: np.uint64) -> np.uint64:
+    """Scramble 64 bits (the finaliser of splitmix64)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numba import njit
 
+from surerec._kernels import scramble
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -56,9 +58,7 @@ _LONG_SHARE: Final = 4  # a profile of more than 1 / 4 of the catalogue is drawn
 _TRACE: Final = 1e-9  # weight of the whole catalogue in a race, for when favourites are used up
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_S12, _S27, _S30, _S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
+_S12 = np.uint64(12)
 _UNIT: Final = 2.0**-52
 _TURN: Final = 0.6180339887498949  # the golden ratio: successive epochs land far apart
 
@@ -106,23 +106,16 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_kernel
-def _mix(x: np.uint64) -> np.uint64:
-    x = (x ^ (x >> _S30)) * _MIX_1
-    x = (x ^ (x >> _S27)) * _MIX_2
-    return x ^ (x >> _S31)
-
-
-@_kernel
 def _seed(state: State, seed: np.uint64, stream: int, index: int) -> None:
     """Start the stream of (seed, stream, index); mixing thrice keeps streams from overlapping."""
-    state[0] = _mix(_mix(_mix(seed + _GOLDEN) + np.uint64(stream)) + np.uint64(index))
+    state[0] = scramble(scramble(scramble(seed + _GOLDEN) + np.uint64(stream)) + np.uint64(index))
 
 
 @_kernel
 def _uniform(state: State) -> float:
     """Draw from the open interval (0, 1)."""
     state[0] += _GOLDEN
-    return (np.float64(_mix(state[0]) >> _S12) + 0.5) * _UNIT
+    return (np.float64(scramble(state[0]) >> _S12) + 0.5) * _UNIT
 
 
 @_kernel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from surerec._kernels import sort_columns
+from surerec._kernels import scramble, sort_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,25 +18,17 @@ _TILE = 512  # columns sorted at once: they stay in the second-level cache
 
 
 @njit(nogil=True, cache=True)
-def _mix(x: np.uint64) -> np.uint64:
-    """Scramble 64 bits (the finaliser of splitmix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@njit(nogil=True, cache=True)
 def uniforms(
     seed: np.uint64, person: NDArray[np.int64], items: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Give for each item a random number in (0, 1] that depends on seed, person and item alone."""
     golden = np.uint64(0x9E3779B97F4A7C15)
-    state = _mix(seed + golden)
+    state = scramble(seed + golden)
     for part in person:
-        state = _mix(state ^ (np.uint64(part) + golden))
+        state = scramble(state ^ (np.uint64(part) + golden))
     out = np.empty(len(items))
     for k in range(len(items)):
-        bits = _mix(state ^ _mix(np.uint64(items[k]) + golden))
+        bits = scramble(state ^ scramble(np.uint64(items[k]) + golden))
         out[k] = (np.float64(bits >> np.uint64(11)) + 1.0) / 9007199254740992.0
     return out
 
