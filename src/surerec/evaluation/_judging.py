@@ -46,9 +46,7 @@ class Judge(Protocol):
 
 def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.int64]:
     """Give the items outside what is known of the user."""
-    outside = np.ones(statistics.n_items, dtype=bool)
-    outside[split.known] = False
-    return np.flatnonzero(outside)
+    return statistics.items_outside(split.known)
 
 
 def judge_by(algorithms: Mapping[str, Recommender | Scorer]) -> Judge:

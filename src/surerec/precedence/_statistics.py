@@ -127,6 +127,12 @@ class PrecedenceStatistics:
         """Give ``PC(·, item)``: how many users took each item before this one."""
         return self.rows.predecessors(item)
 
+    def items_outside(self, known: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Give the codes of all items but the known ones: the candidates."""
+        outside = np.ones(self.n_items, dtype=bool)
+        outside[known] = False
+        return np.flatnonzero(outside)
+
     def without_user(self, user: int) -> PrecedenceStatistics:
         """Leave one user's own contribution out, exactly as if counted without them.
 

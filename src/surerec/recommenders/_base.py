@@ -341,9 +341,7 @@ class Recommender(Parameters, ABC):
         return resolve(self.statistics_, self.items_, user, history)
 
     def _candidates(self, query: Query) -> NDArray[np.int64]:
-        outside = np.ones(self.statistics_.n_items, dtype=bool)
-        outside[query.history] = False
-        return np.flatnonzero(outside)
+        return self.statistics_.items_outside(query.history)
 
     def _significance(self, confidence: float | None, significance: float | None) -> float | None:
         if confidence is not None or significance is not None:
