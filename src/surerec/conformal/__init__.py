@@ -5,6 +5,7 @@ from surerec.conformal._sets import (
     entry_confidence,
     highest_confidence,
     in_set,
+    left_out_up_to,
     significance_of,
 )
 
@@ -12,6 +13,7 @@ __all__ = [
     "entry_confidence",
     "highest_confidence",
     "in_set",
+    "left_out_up_to",
     "p_value_counts",
     "significance_of",
     "smoothed_p_values",

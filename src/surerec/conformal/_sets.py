@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,13 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["entry_confidence", "highest_confidence", "in_set", "significance_of"]
+__all__ = [
+    "entry_confidence",
+    "highest_confidence",
+    "in_set",
+    "left_out_up_to",
+    "significance_of",
+]
 
 _TOLERANCE = 1e-9  # 1 − 0.9 is a little less than 0.1 in floats
 
@@ -36,8 +41,18 @@ def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bo
     >>> in_set([1, 2], 10, 1 - 0.9)
     array([False,  True])
     """
-    highest_left_out = math.floor(significance * levels + _TOLERANCE)
-    return np.asarray(counts, dtype=np.int64) > highest_left_out
+    return np.asarray(counts, dtype=np.int64) > left_out_up_to(significance, levels)
+
+
+def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int64]:
+    """Give the highest count that ε leaves out, ⌊ε · levels⌋: the border of every set (notes 17).
+
+    Examples
+    --------
+    >>> int(left_out_up_to(1 - 0.9, 10))
+    1
+    """
+    return np.floor(np.asarray(significance) * levels + _TOLERANCE).astype(np.int64)
 
 
 def entry_confidence(counts: ArrayLike, levels: int) -> NDArray[np.float64]:

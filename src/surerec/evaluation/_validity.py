@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from surerec.conformal import left_out_up_to
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -54,7 +56,7 @@ def validity(
     # Counting at every level once serves all significance levels.
     inside_above = _above(counts, levels)
     relevant_above = _above(counts[relevant], levels)
-    cut = np.floor(np.asarray(epsilons) * levels + 1e-9).astype(np.int64)
+    cut = left_out_up_to(epsilons, levels)
     size, hits = inside_above[cut], relevant_above[cut]
     n_relevant, n_other = int(relevant.sum()), int((~relevant).sum())
     return Validity(

@@ -115,7 +115,7 @@ def best_of_users(
     reverse: NDArray[np.uint32],
     literal: bool,  # noqa: FBT001
     all_support: NDArray[np.uint32],
-    significance: float,
+    cuts: NDArray[np.int64],
     items: NDArray[np.int64],
     counts: NDArray[np.int64],
     scores: NDArray[np.float64],
@@ -124,7 +124,7 @@ def best_of_users(
     """Find the best items of each user by the inductive method, the user left out of all counts.
 
     A candidate's columns have no part of the user's own; those of the calibration items have, and
-    are gathered without it.
+    are gathered without it. ``cuts[row]`` is the highest count that the user's set leaves out.
     """
     n_items = forward.shape[1]
     room = np.empty((4, n_items))
@@ -158,9 +158,8 @@ def best_of_users(
         for item in range(n_items):
             found[item] *= sign
         found[profile] = -np.inf
-        # In the set are the items with more than `cut` scores not above them, their own included.
-        cut = int(np.floor(significance * (len(calibration) + 1) + 1e-9))
-        lowest = ordered[cut - 1] if cut > 0 else _LOWEST
+        # In the set are the items with more scores not above them, their own included, than cut.
+        lowest = ordered[cuts[row] - 1] if cuts[row] > 0 else _LOWEST
         n = _keep_best(found, lowest, items[row], scores[row])
         n_found[row] = n
         count_at_most(ordered, scores[row, :n], counts[row, :n])

@@ -8,7 +8,7 @@ import numpy as np
 
 from surerec._checks import check_whole
 from surerec._columns import Columns
-from surerec.conformal import p_value_counts, smoothed_p_values
+from surerec.conformal import left_out_up_to, p_value_counts, smoothed_p_values
 from surerec.measures import MeasureScorer, find_measure
 from surerec.measures._aggregates import STATISTIC_CODES, WANTED
 from surerec.precedence._rows import DenseRows
@@ -140,6 +140,7 @@ class InductiveConformal(Recommender):
             forward, reverse = reverse, forward
         starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
         n_training = np.array([training_size(n, self.train_share) for n in stops - starts])
+        levels = stops - starts - n_training + 1
         best = Best.empty(len(users), min(limit, self.statistics_.n_items))
         best_of_users(
             starts,
@@ -155,13 +156,13 @@ class InductiveConformal(Recommender):
             reverse,
             literal,
             self.statistics_.support,
-            epsilon,
+            left_out_up_to(epsilon, levels),
             *best,
         )
         owners, items, counts, scores, ranks = as_columns(best)
         n_others = max(self.statistics_.n_users - 1, 1)
         values = scorer.value(scores, n_training[owners], n_others)
-        levels = (stops - starts - n_training + 1)[owners]
+        levels = levels[owners]
         return owners, {
             Columns.Item: items,
             Columns.Rank: ranks,
