@@ -3,12 +3,19 @@
 from surerec import datasets
 from surerec._version import __version__
 from surerec.datasets import load_dataset
-from surerec.errors import FetchError, InputError, NotFittedError, SurerecError
+from surerec.errors import (
+    FetchError,
+    InputError,
+    NotFittedError,
+    StaleModelWarning,
+    SurerecError,
+)
 from surerec.interactions import Interactions, read_interactions
 from surerec.measures import MEASURES
 from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
 from surerec.recommenders import (
     InductiveConformal,
+    PopulationConformal,
     PrecedenceMining,
     RecommendationSet,
     TransductiveConformal,
@@ -22,9 +29,11 @@ __all__ = [
     "InputError",
     "Interactions",
     "NotFittedError",
+    "PopulationConformal",
     "PrecedenceMining",
     "PrecedenceStatistics",
     "RecommendationSet",
+    "StaleModelWarning",
     "SurerecError",
     "TransductiveConformal",
     "__version__",

@@ -1,6 +1,6 @@
 """The errors surerec raises on purpose; each is one sentence for the person who can mend it."""
 
-__all__ = ["FetchError", "InputError", "NotFittedError", "SurerecError"]
+__all__ = ["FetchError", "InputError", "NotFittedError", "StaleModelWarning", "SurerecError"]
 
 
 class SurerecError(Exception):
@@ -20,3 +20,7 @@ class NotFittedError(SurerecError, ValueError, AttributeError):
 
 class FetchError(SurerecError, OSError):
     """A data set could not be brought: no network, a wrong checksum, a full disk."""
+
+
+class StaleModelWarning(UserWarning):
+    """A model serves beyond the window that it was calibrated for."""

@@ -1,15 +1,21 @@
-"""p-values and the sets they make; knows scores, and nothing of recommenders."""
+"""p-values and the sets they make, risk control over users; knows nothing of recommenders."""
 
 from surerec.conformal._p_values import p_value_counts, smoothed_p_values
+from surerec.conformal._risk import RiskCurve, users_needed
 from surerec.conformal._sets import (
+    TOLERANCE,
     entry_confidence,
     highest_confidence,
     in_set,
     left_out_up_to,
     significance_of,
 )
+from surerec.conformal._venn_abers import CalibratedProbability, venn_abers
 
 __all__ = [
+    "TOLERANCE",
+    "CalibratedProbability",
+    "RiskCurve",
     "entry_confidence",
     "highest_confidence",
     "in_set",
@@ -17,4 +23,6 @@ __all__ = [
     "p_value_counts",
     "significance_of",
     "smoothed_p_values",
+    "users_needed",
+    "venn_abers",
 ]

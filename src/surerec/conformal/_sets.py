@@ -19,7 +19,8 @@ __all__ = [
     "significance_of",
 ]
 
-_TOLERANCE = 1e-9  # 1 − 0.9 is a little less than 0.1 in floats
+TOLERANCE = 1e-9
+"""1 − 0.9 is a little less than 0.1 in floats."""
 
 
 def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bool_]:
@@ -52,7 +53,7 @@ def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int
     >>> int(left_out_up_to(1 - 0.9, 10))
     1
     """
-    return np.floor(np.asarray(significance) * levels + _TOLERANCE).astype(np.int64)
+    return np.floor(np.asarray(significance) * levels + TOLERANCE).astype(np.int64)
 
 
 def entry_confidence(counts: ArrayLike, levels: int) -> NDArray[np.float64]:

@@ -1,5 +1,14 @@
 """How good rankings are, and which algorithms differ over data sets."""
 
+from surerec.evaluation._calendar import AGES, Calendar, backtest, calendar_windows
+from surerec.evaluation._coverage import (
+    CHECKED_EPSILONS,
+    Coverage,
+    coverage,
+    coverage_over_splits,
+    risk_curve,
+    size_at_miss,
+)
 from surerec.evaluation._evaluate import Evaluation, evaluate, evaluate_user
 from surerec.evaluation._judging import Judge, Judgement, candidates_of, judge_by
 from surerec.evaluation._metrics import (
@@ -31,9 +40,13 @@ from surerec.evaluation._tables import (
 from surerec.evaluation._validity import EPSILONS, Validity, validity
 
 __all__ = [
+    "AGES",
+    "CHECKED_EPSILONS",
     "EPSILONS",
     "K_MAX",
     "METRICS",
+    "Calendar",
+    "Coverage",
     "CriticalDifference",
     "Evaluation",
     "FriedmanResult",
@@ -46,10 +59,14 @@ __all__ = [
     "SplitOrder",
     "Validity",
     "average_ranks",
+    "backtest",
     "bootstrap_interval",
+    "calendar_windows",
     "candidates_of",
     "cd_groups",
     "choose_users",
+    "coverage",
+    "coverage_over_splits",
     "curves_table",
     "dataset_ranks",
     "evaluate",
@@ -61,6 +78,8 @@ __all__ = [
     "metrics_table",
     "nemenyi_critical_difference",
     "ranking_metrics",
+    "risk_curve",
+    "size_at_miss",
     "split_user",
     "validity",
     "validity_table",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -186,6 +187,30 @@ class Interactions:
         if self.titles is None:
             return frame
         return frame.with_columns(self.titles.gather(codes).alias(Columns.Title))
+
+    def until(self, time: int) -> Interactions:
+        """Give what had happened before an instant, under the same codes.
+
+        Users and items that had not appeared yet stay in the maps, with nothing to their name.
+
+        Parameters
+        ----------
+        time : int
+            Microseconds since 1970; what happened at it or later is left out.
+
+        Examples
+        --------
+        >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1], times=[10, 30, 20])
+        >>> taken.until(30)
+        Interactions(2 users, 2 items, 2 rows)
+        """
+        earlier = self.times < time
+        kept = np.concatenate(([0], np.cumsum(earlier)))
+        past = copy(self)  # with its id maps and titles
+        past.offsets = kept[self.offsets]
+        past.items_taken = self.items_taken[earlier]
+        past.times = self.times[earlier]
+        return past
 
     def title(self, code: int) -> str:
         """Give an item's title, or its id where it has none."""

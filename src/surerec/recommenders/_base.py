@@ -96,7 +96,7 @@ class Recommender(Parameters, ABC):
         """Say what is thought of every candidate."""
 
     @abstractmethod
-    def _promise(self, significance: float, n_calibration: int) -> str:
+    def _promise(self, significance: float, assessment: Assessment) -> str:
         """Say what the confidence promises, in one sentence, with its assumption."""
 
     @abstractmethod
@@ -354,15 +354,19 @@ class Recommender(Parameters, ABC):
         if epsilon is None:
             return "None: this recommender ranks, and promises nothing about its ranking."
         if assessment.everything_qualifies(epsilon):
-            n, highest = assessment.n_calibration, assessment.highest_confidence
-            return (
-                f"Every item qualifies: with {n} calibration item{'' if n == 1 else 's'} this "
-                f"profile supports a confidence of {highest:.4g} at most, not {1 - epsilon:.4g}."
-            )
-        promise = self._promise(epsilon, assessment.n_calibration)
+            return self._beyond(epsilon, assessment)
+        promise = self._promise(epsilon, assessment)
         if is_whole:
             return promise
         return f"None for this list, from which items were left out. The whole set: {promise}"
+
+    def _beyond(self, epsilon: float, assessment: Assessment) -> str:
+        """Say why every item qualifies at a confidence that cannot be supported."""
+        n, highest = assessment.n_calibration, assessment.highest_confidence
+        return (
+            f"Every item qualifies: with {n} calibration item{'' if n == 1 else 's'} this "
+            f"profile supports a confidence of {highest:.4g} at most, not {1 - epsilon:.4g}."
+        )
 
     def _require_confidence(self) -> None:
         if not self.gives_confidence:

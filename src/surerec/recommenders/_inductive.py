@@ -175,8 +175,9 @@ class InductiveConformal(Recommender):
         """Identify the person: a user by code, anybody else by their history."""
         return query.history if query.user is None else np.array([-1 - query.user])
 
-    def _promise(self, significance: float, n_calibration: int) -> str:
-        calibration = f"{n_calibration} calibration item{'' if n_calibration == 1 else 's'}"
+    def _promise(self, significance: float, assessment: Assessment) -> str:
+        n = assessment.n_calibration
+        calibration = f"{n} calibration item{'' if n == 1 else 's'}"
         return (
             f"An item that this person will take is left out with probability at most "
             f"{significance:.4g}, if the {calibration} and what they take next "

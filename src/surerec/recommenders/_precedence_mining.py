@@ -57,5 +57,5 @@ class PrecedenceMining(Recommender):
         scores = log_score(rows, self.top)[candidates]
         return Assessment(candidates, score=scores, shown=scores)
 
-    def _promise(self, significance: float, n_calibration: int) -> str:
+    def _promise(self, significance: float, assessment: Assessment) -> str:
         raise NotImplementedError  # it has no confidence to promise anything at

@@ -95,8 +95,9 @@ class TransductiveConformal(Recommender):
             n_calibration=len(training) if len(ranks) else 0,
         )
 
-    def _promise(self, significance: float, n_calibration: int) -> str:
-        training = f"{n_calibration} training item{'' if n_calibration == 1 else 's'}"
+    def _promise(self, significance: float, assessment: Assessment) -> str:
+        n = assessment.n_calibration
+        training = f"{n} training item{'' if n == 1 else 's'}"
         return (
             f"An item that this person will take is left out with probability at most "
             f"{significance:.4g}, if the {training} and what they take next "

@@ -1,0 +1,140 @@
+"""Risk control over users: how large a set must be, for any ε, from one curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.conformal._sets import TOLERANCE
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["RiskCurve", "users_needed"]
+
+
+def users_needed(significance: float) -> int:
+    """Give how many calibration users ε needs, n ≥ 1/ε − 1: with fewer no set can promise it.
+
+    Examples
+    --------
+    >>> users_needed(0.1), users_needed(0.3)
+    (9, 3)
+    """
+    return max(0, int(np.ceil(1 / significance - 1 - TOLERANCE)))
+
+
+@dataclass(frozen=True)
+class RiskCurve:
+    """What calibration users would have lost, as sets grow (conformal risk control).
+
+    A set rule lets in every item whose *entry* is at most a cut; the entry may be a rank, or a
+    score with its sign turned. Each calibration user loses 1 with the empty set, and less with
+    each of their future items that is let in.
+
+    Parameters
+    ----------
+    entries : array of float
+        The cut at which each loss ends; infinite for what no set can let in.
+    losses : array of float
+        How much of its owner's loss ends there. Those of one owner sum to 1.
+    owners : array of int
+        Which calibration user, ``0 … n_users − 1``.
+    n_users : int
+        How many calibration users there are.
+
+    Notes
+    -----
+    The cut at ε is the smallest with ``(Σ losses + 1) / (n + 1) ≤ ε``. If the person served is
+    exchangeable with the calibration users, their expected loss is then at most ε (Angelopoulos,
+    Bates, Fisch, Lei and Schuster, *Conformal Risk Control*, 2024).
+
+    Examples
+    --------
+    Four users, each with one future item, at ranks 1, 2, 3 and 9:
+
+    >>> curve = RiskCurve(np.array([1.0, 2, 3, 9]), np.ones(4), np.arange(4), 4)
+    >>> curve.cut(0.4), curve.cut(0.2), curve.cut(0.1)
+    (3.0, 9.0, inf)
+    >>> curve.levels([1, 4]).tolist()
+    [1.0, 0.4]
+    """
+
+    entries: NDArray[np.float64]
+    losses: NDArray[np.float64]
+    owners: NDArray[np.int64]
+    n_users: int
+
+    def __post_init__(self) -> None:
+        if np.isnan(self.entries).any():
+            raise InputError("The scores of calibration users' items are not all numbers.")
+
+    @classmethod
+    def of_shares(cls, entries: ArrayLike, owners: ArrayLike, n_users: int) -> RiskCurve:
+        """Lose an equal share with each future item that is left out: the miss rate."""
+        who = np.asarray(owners, dtype=np.int64)
+        sizes = np.bincount(who, minlength=n_users)
+        return cls(np.asarray(entries, dtype=np.float64), 1 / sizes[who], who, n_users)
+
+    @classmethod
+    def of_first(cls, entries: ArrayLike, owners: ArrayLike, n_users: int) -> RiskCurve:
+        """Lose all as long as no future item is let in: no hit."""
+        first = np.full(n_users, np.inf)
+        np.minimum.at(first, np.asarray(owners, dtype=np.int64), np.asarray(entries, np.float64))
+        return cls(first, np.ones(n_users), np.arange(n_users), n_users)
+
+    def of_owners(self, chosen: NDArray[np.bool_]) -> RiskCurve:
+        """Keep some of the calibration users: a group."""
+        kept = chosen[self.owners]
+        new_codes = np.cumsum(chosen) - 1
+        return RiskCurve(
+            self.entries[kept],
+            self.losses[kept],
+            new_codes[self.owners[kept]],
+            int(chosen.sum()),
+        )
+
+    @cached_property
+    def _steps(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give the entries in order, and the loss that is left with a cut below each."""
+        order = np.argsort(self.entries, kind="stable")
+        ended = np.concatenate(([0.0], np.cumsum(self.losses[order])))
+        return self.entries[order], np.maximum(ended[-1] - ended, 0.0)
+
+    def levels(self, entries: ArrayLike, *, without: int | None = None) -> NDArray[np.float64]:
+        """Give for each entry the ε below which an item of that entry is in the set.
+
+        Parameters
+        ----------
+        entries : array-like of float
+            The cuts at which the items enter.
+        without : int, optional
+            A calibration user to leave out, so that nobody is served by their own future.
+        """
+        wanted = np.asarray(entries, dtype=np.float64)
+        ordered, left = self._steps
+        loss = left[np.searchsorted(ordered, wanted, side="left")]
+        if without is None:
+            return np.asarray((loss + 1) / (self.n_users + 1))
+        mine = self.owners == without
+        own = np.argsort(self.entries[mine])
+        own_left = np.concatenate((np.cumsum(self.losses[mine][own][::-1])[::-1], [0.0]))
+        loss = loss - own_left[np.searchsorted(self.entries[mine][own], wanted, side="left")]
+        return np.asarray((np.maximum(loss, 0.0) + 1) / self.n_users)
+
+    def lowest_level(self, *, without: int | None = None) -> float:
+        """Give the smallest ε that some set can promise."""
+        return float(self.levels([np.inf], without=without)[0])
+
+    def cut(self, significance: float) -> float:
+        """Give the smallest cut that keeps the promise at ε; infinite if none does."""
+        ordered, left = self._steps
+        spare = (significance + TOLERANCE) * (self.n_users + 1) - 1
+        place = int(np.searchsorted(-left, -spare, side="left"))  # the first with no more left
+        if place == len(left):
+            return np.inf
+        return float(ordered[place - 1]) if place else -np.inf

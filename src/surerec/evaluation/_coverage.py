@@ -1,0 +1,146 @@
+"""Does a promise over users hold? Miss rates and set sizes on users who did not calibrate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from surerec.conformal import RiskCurve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.futures import Outcomes
+    from surerec.recommenders import Cut, Promise
+
+__all__ = [
+    "CHECKED_EPSILONS",
+    "Coverage",
+    "coverage",
+    "coverage_over_splits",
+    "risk_curve",
+    "size_at_miss",
+]
+
+CHECKED_EPSILONS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
+"""The significance levels at which promises are checked."""
+
+
+class Coverage(NamedTuple):
+    """How a cut did on users who did not calibrate it."""
+
+    cut: float
+    losses: NDArray[np.float64]
+    """For each user, the share missed, or 1 where nothing hit."""
+    sizes: NDArray[np.float64]
+    """For each user, the items in the set."""
+
+
+def risk_curve(outcomes: Outcomes, cut: Cut, promise: Promise = "miss-rate") -> RiskCurve:
+    """Give the risk curve of all users of these outcomes."""
+    unknown = np.isinf(outcomes.ranks)
+    entries = outcomes.ranks if cut == "rank" else np.where(unknown, np.inf, -outcomes.shares)
+    make = RiskCurve.of_shares if promise == "miss-rate" else RiskCurve.of_first
+    return make(entries, outcomes.owners, len(outcomes))
+
+
+def coverage(
+    calibration: RiskCurve,
+    tested: RiskCurve,
+    outcomes: Outcomes,
+    users: NDArray[np.intp],
+    cut: Cut,
+    epsilon: float,
+) -> Coverage:
+    """Cut the tested users' sets where the calibration says.
+
+    Parameters
+    ----------
+    calibration, tested : RiskCurve
+        Of the users who calibrate, and of those who are tested.
+    outcomes : Outcomes
+        That the tested users are part of, with all candidates' shares for a score cut.
+    users : array of int
+        Which of the outcomes' cases they are.
+    cut : {"rank", "score"}
+        What the entries are.
+    epsilon : float
+        The significance level.
+    """
+    at = calibration.cut(epsilon)
+    missed = (tested.entries > at) | np.isinf(tested.entries)  # no set holds what is unknown
+    losses = np.zeros(tested.n_users)
+    np.add.at(losses, tested.owners[missed], tested.losses[missed])
+    most = outcomes.n_candidates[users].astype(np.float64)
+    if cut == "rank":
+        sizes = np.minimum(most, at)
+    else:
+        assert outcomes.candidate_shares is not None  # noqa: S101  # kept for score cuts
+        shares = outcomes.candidate_shares[users]
+        sizes = (shares >= np.float32(max(-at, 0.0))).sum(axis=1).astype(np.float64)
+    return Coverage(at, losses, sizes)
+
+
+def coverage_over_splits(
+    outcomes: Outcomes,
+    cut: Cut,
+    promise: Promise = "miss-rate",
+    *,
+    epsilons: Sequence[float] = CHECKED_EPSILONS,
+    n_splits: int = 20,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Calibrate on a random half of the users and test on the other, many times.
+
+    Returns
+    -------
+    polars.DataFrame
+        For each ε: ``loss`` (mean over test users and splits), ``loss_sd`` (over splits),
+        ``size`` and ``cut``, the means.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> from surerec.futures import observe, profile_cases
+    >>> from surerec.measures import MeasureScorer
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> counts = sr.count_precedence(films)
+    >>> outcomes = observe(MeasureScorer(counts, "CM12"), counts, profile_cases(films, 0.4))
+    >>> found = coverage_over_splits(outcomes, "rank", epsilons=[0.2])
+    >>> abs(found["loss"].item() - 0.2) < 0.03
+    True
+    """
+    whole = risk_curve(outcomes, cut, promise)
+    rng = np.random.default_rng(seed)
+    rows = []
+    for split in range(n_splits):
+        calibrates = rng.permutation(len(outcomes)) < len(outcomes) // 2
+        halves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
+        tested = np.flatnonzero(~calibrates)
+        for epsilon in epsilons:
+            found = coverage(*halves, outcomes, tested, cut, epsilon)
+            row = {"split": split, "epsilon": epsilon, "loss": found.losses.mean()}
+            rows.append(row | {"size": found.sizes.mean(), "cut": found.cut})
+    frame = pl.DataFrame(rows)
+    return frame.group_by("epsilon", maintain_order=True).agg(
+        pl.col("loss").mean(),
+        pl.col("loss").std().alias("loss_sd"),
+        pl.col("size").mean(),
+        pl.col("cut").mean(),
+    )
+
+
+def size_at_miss(outcomes: Outcomes, cut: Cut, miss: float) -> float:
+    """Give the mean set size at which the mean miss rate of these users is `miss`.
+
+    For comparing sizes alone: the cut is chosen with the outcomes in view, and promises nothing.
+    """
+    curve = risk_curve(outcomes, cut)
+    # Without the +1 of a promise: (loss + 1) / (n + 1) at this level is a loss of n · miss.
+    level = (miss * curve.n_users + 1) / (curve.n_users + 1)
+    everyone = np.arange(len(outcomes))
+    return float(coverage(curve, curve, outcomes, everyone, cut, level).sizes.mean())

@@ -1,0 +1,33 @@
+"""What people took next, and where a scorer had ranked it."""
+
+from surerec.futures._cases import (
+    Cases,
+    Horizon,
+    check_horizon,
+    day_of,
+    profile_cases,
+    window_cases,
+)
+from surerec.futures._outcomes import (
+    SLATE_MOST,
+    Outcomes,
+    codes_in,
+    observe,
+    share_of_all,
+    value_of,
+)
+
+__all__ = [
+    "SLATE_MOST",
+    "Cases",
+    "Horizon",
+    "Outcomes",
+    "check_horizon",
+    "codes_in",
+    "day_of",
+    "observe",
+    "profile_cases",
+    "share_of_all",
+    "value_of",
+    "window_cases",
+]

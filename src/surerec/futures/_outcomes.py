@@ -1,0 +1,199 @@
+"""Where a scorer ranked what people took next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from surerec._progress import progress
+from surerec._threads import run_blocks
+from surerec.errors import InputError
+from surerec.futures._kernels import ranks_among
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.futures._cases import Cases
+    from surerec.interactions import Interactions
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+__all__ = ["SLATE_MOST", "Outcomes", "codes_in", "observe", "share_of_all", "value_of"]
+
+SLATE_MOST: Final = 100
+"""The longest slate whose hits can be calibrated."""
+
+_CASES_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What a scorer made of each case's future, item by item.
+
+    Attributes
+    ----------
+    cases : Cases
+        Those that could be judged: something known of the user is known to the statistics.
+    owners : array of int
+        The case that each future item belongs to.
+    items : array of int
+        Its code; −1 for an item that the statistics do not know.
+    ranks : array of float
+        Its rank among the candidates, by score and then by popularity; infinite if unknown.
+    shares : array of float
+        Its share of all candidates' scores (see :func:`share_of_all`); 0 if unknown.
+    n_candidates : array of int
+        For each case, the items up for recommendation.
+    slates : array of float32, n_cases × 100
+        For each case, the mean value of the k best items, k from 1 to 100.
+    candidate_shares : array of float32, n_cases × n_items, or None
+        The candidates' shares, largest first and padded with −1, if they were asked for.
+    """
+
+    cases: Cases
+    owners: NDArray[np.int64]
+    items: NDArray[np.int64]
+    ranks: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    n_candidates: NDArray[np.int64]
+    slates: NDArray[np.float32]
+    candidate_shares: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+
+def share_of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give each value as a share of their sum, so that they compare between people.
+
+    If the values were the probabilities with which a person takes the items, this would be each
+    item's part of what that person is expected to take: cutting there loses least for its size.
+    Values below 0 are shifted up first. Where all are alike, so are the shares.
+
+    Examples
+    --------
+    >>> share_of_all(np.array([3.0, 1.0]))
+    array([0.75, 0.25])
+    """
+    lowest = values.min(initial=0.0)
+    above = values - lowest if lowest < 0 else values
+    total = above.sum()
+    return above / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
+
+
+def observe(
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    cases: Cases,
+    *,
+    keep_candidates: bool = False,
+    doing: str = "Calibrating",
+) -> Outcomes:
+    """Score every case with the user left out, and see where the future had been ranked.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        What scores; it is asked to leave each case's user out.
+    statistics : PrecedenceStatistics
+        What is known; older than the cases if they are later than the model.
+    cases : Cases
+        Pasts and futures. Their ids are looked up in the statistics' profiles where they come from
+        other data.
+    keep_candidates : bool, default=False
+        Keep all candidates' shares too, which takes 4 bytes for each case and item.
+    doing : str
+        What the progress bar says.
+    """
+    users, items = codes_in(statistics, cases.interactions)
+    cases = cases[_any_known(cases, items)]
+    n_cases = len(cases)
+    ends = np.concatenate(([0], np.cumsum(cases.n_future)))
+    found = Outcomes(
+        cases=cases,
+        owners=np.repeat(np.arange(n_cases), cases.n_future),
+        items=np.empty(ends[-1], dtype=np.int64),
+        ranks=np.empty(ends[-1]),
+        shares=np.empty(ends[-1]),
+        n_candidates=np.empty(n_cases, dtype=np.int64),
+        slates=np.zeros((n_cases, SLATE_MOST), dtype=np.float32),
+        candidate_shares=_room(n_cases, statistics.n_items) if keep_candidates else None,
+    )
+    known_to_model = statistics.support > 0
+
+    def one(case: int) -> None:
+        history = items[cases.known(case)]
+        history = history[history >= 0]
+        user = int(users[cases.users[case]])
+        scores = scorer.score(history, without_user=None if user < 0 else user)
+        if np.isnan(scores).any():
+            raise InputError(
+                f"{type(scorer).__name__} gave {int(np.isnan(scores).sum())} scores that are not "
+                "numbers; nothing can be calibrated on them."
+            )
+        candidates = statistics.items_outside(history)
+        values = value_of(scorer, scores, len(history), statistics.n_users)[candidates]
+        shares = np.zeros(statistics.n_items)
+        shares[candidates] = share_of_all(values)
+        future = items[cases.future(case)]
+        here = slice(ends[case], ends[case + 1])
+        seen = (future >= 0) & known_to_model[future]
+        ranks = np.empty(int(seen.sum()), dtype=np.int64)
+        ranks_among(scores, candidates, future[seen], ranks)
+        found.items[here] = np.where(seen, future, -1)
+        found.ranks[here] = np.inf
+        found.ranks[here][seen] = ranks
+        found.shares[here] = np.where(seen, shares[future], 0.0)
+        found.n_candidates[case] = len(candidates)
+        best = np.sort(values)[::-1][:SLATE_MOST]
+        found.slates[case, : len(best)] = np.cumsum(best) / np.arange(1, len(best) + 1)
+        found.slates[case, len(best) :] = found.slates[case, len(best) - 1]
+        if found.candidate_shares is not None:
+            found.candidate_shares[case, : len(candidates)] = np.sort(shares[candidates])[::-1]
+
+    def block(start: int) -> int:
+        stop = min(start + _CASES_AT_ONCE, n_cases)
+        for case in range(start, stop):
+            one(case)
+        return stop - start
+
+    with progress(doing, total=n_cases) as advance:
+        for done in run_blocks(block, range(0, n_cases, _CASES_AT_ONCE)):
+            advance(done)
+    return found
+
+
+def value_of(
+    scorer: Scorer, scores: NDArray[np.float64], n_known: int, n_users: int
+) -> NDArray[np.float64]:
+    """Give the scores in a unit that compares between people, higher for what conforms more."""
+    value = getattr(scorer, "value", None)
+    if value is None:
+        return scores
+    values: NDArray[np.float64] = value(scores, n_known, n_users)
+    measure = getattr(scorer, "measure", None)
+    return -values if getattr(measure, "is_nonconformity", False) else values
+
+
+def _any_known(cases: Cases, items: NDArray[np.int64]) -> NDArray[np.bool_]:
+    known = np.concatenate(([0], np.cumsum(items[cases.interactions.items_taken] >= 0)))
+    begins = cases.interactions.offsets[cases.users]
+    return np.asarray(known[cases.known_stops] > known[begins])
+
+
+def _room(n_cases: int, n_items: int) -> NDArray[np.float32]:
+    return np.full((n_cases, n_items), -1, dtype=np.float32)
+
+
+def codes_in(
+    statistics: PrecedenceStatistics, others: Interactions
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give each user's and each item's code in the statistics, −1 where they do not know it."""
+    profiles = statistics.interactions
+    if profiles is None:
+        raise InputError("These statistics have no users, so nobody's future can be looked at.")
+    if profiles.users is others.users and profiles.items is others.items:
+        return np.arange(len(profiles.users)), np.arange(len(profiles.items))
+    return profiles.users.codes(others.users.ids), profiles.items.codes(others.items.ids)

@@ -1,0 +1,102 @@
+"""What a recommender keeps of its calibration users: enough for any ε, asked for later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from surerec.conformal import CalibratedProbability, RiskCurve, venn_abers
+from surerec.futures import codes_in
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.futures import Outcomes
+    from surerec.precedence import PrecedenceStatistics
+
+__all__ = ["Calibration", "Cut", "Promise"]
+
+Cut: TypeAlias = Literal["rank", "score"]
+Promise: TypeAlias = Literal["miss-rate", "hit"]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Calibration users' futures as they entered sets of growing size.
+
+    Attributes
+    ----------
+    users : array of int
+        Each calibration user's code in the model's data; −1 for somebody it does not know.
+    n_known : array of int
+        How many of their items were known.
+    entries, owners : array
+        For each future item the cut that lets it in, and whose it is.
+    first_ranks : array of float
+        The rank of each user's best-ranked future item.
+    slates : array of float32
+        For each user, the mean value of the k best items, k from 1 to 100.
+    period : array of int
+        The first and the last instant of the futures, in microseconds since 1970.
+    """
+
+    users: NDArray[np.int64]
+    n_known: NDArray[np.int64]
+    entries: NDArray[np.float64]
+    owners: NDArray[np.int64]
+    first_ranks: NDArray[np.float64]
+    slates: NDArray[np.float32]
+    period: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, cut: Cut, statistics: PrecedenceStatistics) -> Calibration:
+        """Take what the promise needs from outcomes; users by their code in these statistics."""
+        cases = outcomes.cases
+        unknown = np.isinf(outcomes.ranks)
+        entries = outcomes.ranks if cut == "rank" else np.where(unknown, np.inf, -outcomes.shares)
+        return cls(
+            users=codes_in(statistics, cases.interactions)[0][cases.users],
+            n_known=cases.n_known,
+            entries=entries,
+            owners=outcomes.owners,
+            first_ranks=RiskCurve.of_first(outcomes.ranks, outcomes.owners, len(cases)).entries,
+            slates=outcomes.slates,
+            period=np.array(cases.period()),
+        )
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def curve(self, promise: Promise) -> RiskCurve:
+        """Give the risk curve of a promise."""
+        make = RiskCurve.of_shares if promise == "miss-rate" else RiskCurve.of_first
+        return make(self.entries, self.owners, len(self))
+
+    def place_of(self, user: int | None) -> int | None:
+        """Give which calibration user this user of the data is, if any."""
+        return None if user is None else self._places.get(user)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {int(user): place for place, user in enumerate(self.users) if user >= 0}
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of what calibration users took next that the model did not know."""
+        return float(np.isinf(self.entries).mean())
+
+    def hit_probability(
+        self, k: int, slate: float, without: int | None = None
+    ) -> CalibratedProbability:
+        """Give the probability that one of the k best items is taken, from their mean value."""
+        others = np.arange(len(self)) != (-1 if without is None else without)
+        return venn_abers(
+            self.slates[others, k - 1], self.first_ranks[others] <= k, np.float32(slate)
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give all arrays by name, for a model folder."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -1,0 +1,450 @@
+"""Sets whose promise is calibrated over users: it holds in time order, and sets are smaller."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self, get_args
+
+import numpy as np
+
+from surerec._checks import check_whole
+from surerec.conformal import TOLERANCE, users_needed
+from surerec.errors import InputError, StaleModelWarning
+from surerec.futures import (
+    SLATE_MOST,
+    check_horizon,
+    day_of,
+    observe,
+    profile_cases,
+    share_of_all,
+    value_of,
+    window_cases,
+)
+from surerec.measures import MeasureScorer, find_measure
+from surerec.precedence import count_precedence
+from surerec.recommenders._base import Recommender
+from surerec.recommenders._calibration import Calibration, Cut, Promise
+from surerec.recommenders._groups import LengthGroups
+from surerec.recommenders._sets import Assessment
+from surerec.recommenders._slates import Slate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from surerec.futures import Cases, Horizon
+    from surerec.interactions import Interactions
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._query import Query
+
+__all__ = ["PopulationConformal"]
+
+_DAY = 86_400_000_000  # microseconds
+
+
+@dataclass(frozen=True)
+class PopulationAssessment(Assessment):
+    """What is thought of every item, and the ε below which each is in the set."""
+
+    levels_below: NDArray[np.float64] | None = None
+    lowest_level: float = 1.0
+    group: int = 0
+    gap: str = ""
+    """Why the promise does not cover this person; empty if it does."""
+
+    @property
+    def entry_confidences(self) -> NDArray[np.float64]:
+        """The confidence above which each candidate is in the set."""
+        assert self.levels_below is not None  # noqa: S101  # always given
+        return 1 - self.levels_below
+
+    @property
+    def highest_confidence(self) -> float:
+        """The highest confidence that so many calibration users support."""
+        return 1 - self.lowest_level
+
+    def included(self, significance: float) -> NDArray[np.bool_]:
+        """Tell which candidates are in the set."""
+        assert self.levels_below is not None  # noqa: S101
+        return self.levels_below > significance + TOLERANCE
+
+    def ordered(self, significance: float | None) -> NDArray[np.intp]:
+        """Give the places of the candidates in the set, best first: by score, then popularity."""
+        order = super().ordered(None)
+        return order if significance is None else order[self.included(significance)[order]]
+
+
+class PopulationConformal(Recommender):
+    """Recommendation sets calibrated over users, by conformal risk control.
+
+    A measure ranks all items by the whole known profile. How much of the ranking a set must hold is
+    learned from calibration users, whose last items are set aside: at ε, the smallest cut with
+    which they miss no more than ε. Unlike the paper's p-values this needs no exchangeable items
+    within a profile, only people (and times) that are alike.
+
+    Parameters
+    ----------
+    measure : str or Scorer, default="CM12"
+        One of the 17 measures, or anything that scores (see :class:`surerec.measures.Scorer`).
+    promise : {"miss-rate", "hit"}, default="miss-rate"
+        What is kept below ε: the mean share of a person's future items that is left out, or the
+        probability that not one of them is in the set.
+    horizon : float or int, default=0.4
+        What "future" means: that share of a profile, or that many next items.
+    cut : {"rank", "score"}, default="score"
+        Cut at the same rank for everyone, or where an item's share of the person's scores gets too
+        small, so that the size adapts to the person.
+    groups : int, default=1
+        Separate thresholds for so many groups of people by the number of their known items; the
+        promise then holds in each group.
+    window : float, optional
+        Calibrate by the calendar: on what people took in the last so many days, with counts from
+        before; then count up to the end. By default on the last part of each profile.
+    n_calibration : int, default=2000
+        How many calibration users at most.
+    min_known : int, default=5
+        People of whom less is known neither calibrate nor are promised anything.
+    seed : int, default=0
+        Of the choice of calibration users.
+
+    Attributes
+    ----------
+    calibration_ : Calibration
+        What is kept of the calibration users.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> model = sr.PopulationConformal("CM12").fit(films)
+    >>> picks = model.recommend(user=7, confidence=0.8)
+    >>> len(picks) <= len(model.recommend(user=7, confidence=0.9))
+    True
+    >>> hits = sr.PopulationConformal("CM12", promise="hit", horizon=5, cut="rank").fit(films)
+    >>> len(hits.recommend(user=7, confidence=0.8)) < len(picks)
+    True
+    """
+
+    def __init__(
+        self,
+        measure: Any = "CM12",
+        *,
+        promise: Promise = "miss-rate",
+        horizon: Horizon = 0.4,
+        cut: Cut = "score",
+        groups: int = 1,
+        window: float | None = None,
+        n_calibration: int = 2000,
+        min_known: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.measure = measure
+        self.promise = promise
+        self.horizon = horizon
+        self.cut = cut
+        self.groups = groups
+        self.window = window
+        self.n_calibration = n_calibration
+        self.min_known = min_known
+        self.seed = seed
+
+    calibration_: Calibration
+
+    def default_name(self) -> str:
+        """Give a name such as "population-cm12" or "hit-cm12"."""
+        kind = "population" if self.promise == "miss-rate" else "hit"
+        return f"{kind}-{self._measure_name().lower()}"
+
+    def _measure_name(self) -> str:
+        return type(self.measure).__name__ if _scores(self.measure) else (
+            find_measure(self.measure).name
+        )  # fmt: skip
+
+    def _validate(self) -> None:
+        if not _scores(self.measure):
+            find_measure(self.measure)
+        for name, allowed in (("promise", get_args(Promise)), ("cut", get_args(Cut))):
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"{name} is {getattr(self, name)!r}; choose one of {', '.join(allowed)}."
+                )
+        check_horizon(self.horizon)
+        for name, lowest in (("groups", 1), ("n_calibration", 1), ("min_known", 1), ("seed", 0)):
+            check_whole(name, getattr(self, name), lowest=lowest)
+        if self.window is not None and not (
+            isinstance(self.window, (int, float)) and self.window > 0
+        ):
+            raise InputError(f"window is {self.window!r}; it must be a number of days above 0.")
+
+    def fit(self, data: Interactions | PrecedenceStatistics, y: object = None) -> Self:
+        """Count who took what before what, and calibrate on users' futures.
+
+        Parameters
+        ----------
+        data : Interactions or PrecedenceStatistics
+            Profiles, or counts that were made from them.
+        y : ignored
+            There for scikit-learn.
+        """
+        super().fit(data, y)
+        profiles = self.statistics_.interactions
+        if profiles is None:
+            raise InputError("These counts were given without profiles: nobody can calibrate.")
+        if self.window is None:
+            cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
+            return self._calibrate(self.statistics_, cases)
+        end = int(profiles.times.max()) + 1
+        begin = end - int(self.window * _DAY)
+        cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
+        return self._calibrate(
+            count_precedence(profiles.until(begin), ties=self.statistics_.ties), cases
+        )
+
+    def recalibrate(self, interactions: Interactions, *, refit: bool = True) -> Self:
+        """Renew the threshold on what has happened since the counts were made.
+
+        The counts that exist are the past of that window, so nothing has to be counted for it.
+
+        Parameters
+        ----------
+        interactions : Interactions
+            All profiles as they are now: what was known, and what came later.
+        refit : bool, default=True
+            Count them too, after calibrating, so that the next window is served with all that is
+            known. Without it only the threshold is renewed, and no count is made.
+        """
+        self._require_fit()
+        past = self.statistics_
+        assert past.interactions is not None  # noqa: S101  # it was fitted on profiles
+        begin, end = int(past.interactions.times.max()) + 1, int(interactions.times.max()) + 1
+        if begin >= end:
+            raise InputError(
+                f"Nothing has happened since {day_of(begin)}, up to which was counted: there is "
+                "nothing to recalibrate on."
+            )
+        cases = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
+        if refit:
+            super().fit(count_precedence(interactions, ties=past.ties))
+        return self._calibrate(past, cases)
+
+    def _calibrate(self, past: PrecedenceStatistics, cases: Cases) -> Self:
+        chosen = cases.sample(self.n_calibration, self.seed)
+        outcomes = observe(self._scorer_on(past), past, chosen)
+        self._keep(Calibration.of(outcomes, self.cut, self.statistics_))
+        return self
+
+    def _keep(self, calibration: Calibration) -> None:
+        self.calibration_ = calibration
+        self._groups = LengthGroups.equal(calibration.n_known, self.groups)
+        group_of = self._groups.of(calibration.n_known)
+        whole = calibration.curve(self.promise)
+        self._curves = [whole.of_owners(group_of == group) for group in range(self._groups.n)]
+        self._place_in_group = _places_within(group_of)
+        self._group_of = group_of
+        self._warned = False
+
+    def _scorer_on(self, statistics: PrecedenceStatistics) -> Scorer:
+        if _scores(self.measure):
+            scorer: Scorer = self.measure
+            return scorer
+        return MeasureScorer(statistics, self.measure)
+
+    def _scorer(self) -> Scorer:
+        key = (id(self.statistics_), id(self.measure))
+        if getattr(self, "_scorer_key", None) != key:  # looked up once, asked thousands of times
+            self._made_scorer, self._scorer_key = self._scorer_on(self.statistics_), key
+        return self._made_scorer
+
+    def _training(self, query: Query) -> NDArray[np.int64]:
+        return query.history
+
+    def _assess(self, query: Query, candidates: NDArray[np.int64]) -> Assessment:
+        self._warn_if_stale()
+        every, scores, values = self._rank(query)
+        entries = np.full(self.statistics_.n_items, np.inf)
+        if self.cut == "rank":
+            entries[every[np.argsort(-scores[every], kind="stable")]] = np.arange(1, len(every) + 1)
+        else:
+            entries[every] = -share_of_all(values[every])
+        group = int(self._groups.of(np.array([len(query.history)]))[0])
+        curve, own = self._curves[group], self._own_place(query, group)
+        return PopulationAssessment(
+            candidates,
+            score=scores[candidates],
+            shown=values[candidates],
+            n_calibration=curve.n_users - (own is not None),
+            levels_below=curve.levels(entries[candidates], without=own),
+            lowest_level=curve.lowest_level(without=own),
+            group=group,
+            gap=self._gap(query),
+        )
+
+    def _rank(
+        self, query: Query
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Give the codes of all candidates, and every item's score and value."""
+        scorer = self._scorer()
+        scores = scorer.score(query.history, without_user=query.user)
+        values = value_of(scorer, scores, len(query.history), self.statistics_.n_users)
+        return self._candidates(query), scores, values
+
+    def _own_place(self, query: Query, group: int) -> int | None:
+        """Give which of the group's calibration users this is, whose own future must not count."""
+        place = self.calibration_.place_of(query.user)
+        if place is None or self._group_of[place] != group:
+            return None
+        return int(self._place_in_group[place])
+
+    def _gap(self, query: Query) -> str:
+        if query.user is not None and not getattr(self._scorer(), "leaves_users_out", True):
+            return "this user was part of what the scorer learned from, and cannot be left out"
+        if len(query.history) < self.min_known:
+            n = len(query.history)
+            return (
+                f"only {n} item{' is' if n == 1 else 's are'} known of this person, and the "
+                f"calibration users had {self.min_known} or more"
+            )
+        return ""
+
+    def hit_probability(
+        self, user: Any = None, *, history: Iterable[Any] | None = None, k: int = 10
+    ) -> Slate:
+        """Give the k best items, and this person's probability that at least one is a hit.
+
+        Calibrated on the calibration users by Venn–Abers: among people with such a probability,
+        that share takes one of their k best items within the horizon.
+
+        Parameters
+        ----------
+        user, history
+            As in :meth:`recommend`.
+        k : int, default=10
+            Length of the slate, up to 100.
+        """
+        n = check_whole("k", k)
+        if n > SLATE_MOST:
+            raise InputError(f"k is {n}; slates are calibrated up to {SLATE_MOST} items.")
+        query = self._query(user, history)
+        every, scores, values = self._rank(query)
+        order = every[np.argsort(-scores[every], kind="stable")][:n]
+        place = self.calibration_.place_of(query.user)
+        # The k highest values, as in calibration; those of the k best but for ties.
+        highest = float(np.sort(values[every])[::-1][:n].mean())
+        found = self.calibration_.hit_probability(n, highest, without=place)
+        gap = self._gap(query)
+        return Slate(
+            items=self.items_.ids.gather(order).to_list(),
+            probability=float(found.probability[0]),
+            low=float(found.low[0]),
+            high=float(found.high[0]),
+            guarantee=(
+                f"None: {gap}."
+                if gap
+                else f"Of people with this probability, that share takes one of their {n} best "
+                f"items among {self._future_in_words()}, {self._condition(len(self.calibration_))}"
+            ),
+        )
+
+    @property
+    def valid_until_(self) -> datetime | None:
+        """The end of the window that a calibration by the calendar was made for."""
+        if self.window is None:
+            return None
+        return _instant(int(self.calibration_.period[1])) + timedelta(days=self.window)
+
+    def age(self, at: datetime | None = None) -> timedelta:
+        """Give how long ago the futures that calibrated it ended.
+
+        Parameters
+        ----------
+        at : datetime, optional
+            By default now.
+        """
+        self._require_fit()
+        return (at or _now()) - _instant(int(self.calibration_.period[1]))
+
+    def _warn_if_stale(self) -> None:
+        until = self.valid_until_
+        if until is None or self._warned or _now() <= until:
+            return
+        self._warned = True
+        warnings.warn(
+            f"This model was calibrated for the {self.window:g} days after "
+            f"{day_of(int(self.calibration_.period[1]))}, and {self.age().days:,} have passed: "
+            "its promise may not hold any more; call recalibrate with newer data.",
+            StaleModelWarning,
+            stacklevel=4,
+        )
+
+    def _future_in_words(self) -> str:
+        if isinstance(self.horizon, float):
+            if self.window is None:
+                return f"the last {self.horizon:.0%} of what they take"
+            return f"what they take in the next {self.window:g} days"
+        within = "" if self.window is None else f" within {self.window:g} days"
+        items = "item" if self.horizon == 1 else f"{self.horizon} items"
+        return f"the next {items}{within}"
+
+    def _condition(self, n_users: int) -> str:
+        begin, end = (day_of(int(time)) for time in self.calibration_.period)
+        return (
+            f"if they are exchangeable with the {n_users:,} calibration users, whose futures lie "
+            f"between {begin} and {end}: as the calendar moves on it holds less well."
+        )
+
+    def _promise(self, significance: float, assessment: Assessment) -> str:
+        assert isinstance(assessment, PopulationAssessment)  # noqa: S101  # as _assess gives
+        if assessment.gap:
+            return f"None for this person: {assessment.gap}."
+        among = ""
+        if self._groups.n > 1:
+            among = f" with {self._groups.in_words(assessment.group)}"
+        condition = self._condition(assessment.n_calibration)
+        future = self._future_in_words()
+        if self.promise == "hit":
+            return (
+                f"At least one of {future} is in this set with probability at least "
+                f"{1 - significance:.4g}, over people{among}, {condition}"
+            )
+        return (
+            f"Of {future}, a share of at most {significance:.4g} is left out on average over "
+            f"people{among}, {condition}"
+        )
+
+    def _beyond(self, epsilon: float, assessment: Assessment) -> str:
+        n, needed = assessment.n_calibration, users_needed(epsilon)
+        if n < needed:
+            return (
+                f"Every item qualifies: a confidence of {1 - epsilon:.4g} needs at least "
+                f"{needed:,} calibration users, and there {'is' if n == 1 else 'are'} {n:,}."
+            )
+        return (
+            f"None: {self.calibration_.unknown_share:.1%} of what calibration users took next was "
+            f"unknown to the model, so no set of known items supports a confidence above "
+            f"{assessment.highest_confidence:.4g}; every item is in the set."
+        )
+
+
+def _scores(measure: object) -> bool:
+    return callable(getattr(measure, "score", None))
+
+
+def _places_within(group_of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give each member's number within the group, from 0 and in their order."""
+    places = np.empty(len(group_of), dtype=np.int64)
+    for group in np.unique(group_of):
+        members = group_of == group
+        places[members] = np.arange(int(members.sum()))
+    return places
+
+
+def _instant(time: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

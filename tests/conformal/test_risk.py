@@ -1,0 +1,102 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surerec.conformal import RiskCurve, users_needed
+from surerec.errors import InputError
+
+ENTRIES = st.one_of(st.integers(1, 12).map(float), st.just(np.inf))
+USERS = st.lists(st.lists(ENTRIES, min_size=1, max_size=5), min_size=1, max_size=12)
+EPSILONS = st.integers(1, 99).map(lambda percent: percent / 100)
+
+
+def curve_of(users, kind="of_shares"):
+    owners = [who for who, entries in enumerate(users) for _ in entries]
+    return getattr(RiskCurve, kind)([e for entries in users for e in entries], owners, len(users))
+
+
+def miss(entries, cut):
+    return Fraction(sum(e > cut or np.isinf(e) for e in entries), len(entries))
+
+
+def no_hit(entries, cut):
+    return Fraction(all(e > cut or np.isinf(e) for e in entries))
+
+
+def slow_cut(users, loss, epsilon):
+    """Try every cut, smallest first, in fractions."""
+    epsilon = Fraction(epsilon).limit_denominator(100)
+    for cut in [-np.inf, *sorted({e for entries in users for e in entries if e < np.inf})]:
+        if (sum(loss(entries, cut) for entries in users) + 1) / (len(users) + 1) <= epsilon:
+            return cut
+    return np.inf
+
+
+@given(USERS, EPSILONS, st.sampled_from([("of_shares", miss), ("of_first", no_hit)]))
+def test_the_cut_is_the_smallest_that_keeps_the_promise(users, epsilon, kind):
+    name, loss = kind
+    assert curve_of(users, name).cut(epsilon) == slow_cut(users, loss, epsilon)
+
+
+@given(USERS, EPSILONS, st.integers(1, 13))
+def test_an_item_is_in_the_set_exactly_below_its_level(users, epsilon, entry):
+    curve = curve_of(users)
+    level = curve.levels([entry])[0]
+    assert (level > epsilon + 1e-9) == (entry <= curve.cut(epsilon))
+
+
+@given(USERS.filter(lambda users: len(users) > 1), st.data())
+def test_leaving_a_user_out_is_calibrating_without_them(users, data):
+    who = data.draw(st.integers(0, len(users) - 1))
+    others = curve_of(users[:who] + users[who + 1 :])
+    wanted = np.arange(0, 14)
+    assert curve_of(users).levels(wanted, without=who) == pytest.approx(others.levels(wanted))
+    assert curve_of(users).lowest_level(without=who) == pytest.approx(others.lowest_level())
+
+
+@given(USERS, st.data())
+def test_a_group_is_its_users_alone(users, data):
+    chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(users), max_size=len(users))))
+    group = [entries for entries, kept in zip(users, chosen, strict=True) if kept]
+    if not group:
+        return
+    wanted = np.arange(0, 14)
+    assert curve_of(users).of_owners(chosen).levels(wanted) == pytest.approx(
+        curve_of(group).levels(wanted)
+    )
+
+
+def test_the_hit_cut_is_the_conformal_quantile_of_the_first_hit():
+    first = np.random.default_rng(0).permutation(99) + 1.0
+    curve = RiskCurve.of_first(first, np.arange(99), 99)
+    assert [curve.cut(epsilon) for epsilon in (0.1, 0.2, 0.5)] == [90, 80, 50]
+
+
+@pytest.mark.parametrize(("epsilon", "needed"), [(0.5, 1), (0.1, 9), (0.05, 19), (0.01, 99)])
+def test_too_few_users_can_promise_nothing(epsilon, needed):
+    assert users_needed(epsilon) == needed
+    perfect = RiskCurve.of_shares(np.ones(needed), np.arange(needed), needed)
+    assert perfect.cut(epsilon) == 1
+    if needed > 1:
+        fewer = RiskCurve.of_shares(np.ones(needed - 1), np.arange(needed - 1), needed - 1)
+        assert fewer.cut(epsilon) == np.inf
+
+
+def test_entries_that_are_not_numbers_are_refused():
+    with pytest.raises(InputError, match="not all numbers"):
+        RiskCurve.of_shares([np.nan], [0], 1)
+
+
+def test_the_expected_loss_is_at_most_epsilon_over_many_draws():
+    """Exchangeable users: the mean loss of the next one over 2,000 calibrations of 99 users."""
+    rng = np.random.default_rng(1)
+    owners, losses = np.repeat(np.arange(99), 3), []
+    for _ in range(2_000):
+        entries = rng.exponential(size=(100, 3))
+        curve = RiskCurve.of_shares(entries[:99].ravel(), owners, 99)
+        losses.append((entries[99] > curve.cut(0.3)).mean())
+    spread = np.std(losses) / np.sqrt(len(losses))
+    assert 0.3 - 0.01 - 3 * spread < np.mean(losses) < 0.3 + 3 * spread

@@ -1,0 +1,115 @@
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.futures import check_horizon, profile_cases, window_cases
+
+profiles = st.lists(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 40)), min_size=1, max_size=12),
+    min_size=1,
+    max_size=6,
+)
+
+
+def read(rows):
+    frame = {"user": [], "item": [], "time": []}
+    for user, taken in enumerate(rows):
+        for item, time in taken:
+            frame["user"].append(user)
+            frame["item"].append(item)
+            frame["time"].append(time)
+    return sr.read_interactions(pl.DataFrame(frame), time_format="us")
+
+
+@given(profiles, st.sampled_from([0.2, 0.4, 0.9, 1, 2, 5]), st.integers(1, 3))
+def test_the_past_and_the_future_make_up_the_profile(rows, horizon, min_known):
+    taken = read(rows)
+    lengths = np.diff(taken.offsets)
+    n_future = (
+        np.maximum(1, np.floor(horizon * lengths + 0.5)).astype(int)
+        if isinstance(horizon, float)
+        else np.full(len(lengths), horizon)
+    )
+    expected = [u for u in range(taken.n_users) if lengths[u] - n_future[u] >= min_known]
+    if not expected:
+        with pytest.raises(InputError, match=f"horizon of {horizon}"):
+            profile_cases(taken, horizon, min_known=min_known)
+        return
+    cases = profile_cases(taken, horizon, min_known=min_known)
+    assert cases.users.tolist() == expected
+    for case, user in enumerate(expected):
+        whole = taken.items_taken[taken.offsets[user] : taken.offsets[user + 1]].tolist()
+        assert [*cases.known(case), *cases.future(case)] == whole
+        assert len(cases.future(case)) == n_future[user]
+
+
+@given(profiles, st.integers(0, 40), st.integers(1, 20), st.sampled_from([0.4, 1, 3]))
+def test_a_window_takes_what_happened_in_it(rows, begin, length, horizon):
+    taken = read(rows)
+    expected = {}
+    for user in range(taken.n_users):
+        where = slice(taken.offsets[user], taken.offsets[user + 1])
+        items, times = taken.items_taken[where], taken.times[where]
+        future = items[(times >= begin) & (times < begin + length)].tolist()
+        if not isinstance(horizon, float):
+            future = future[:horizon]
+        known = items[times < begin].tolist()
+        if known and future:
+            expected[user] = known, future
+    if not expected:
+        with pytest.raises(InputError, match="no future to look at"):
+            window_cases(taken, begin, begin + length, horizon, min_known=1)
+        return
+    cases = window_cases(taken, begin, begin + length, horizon, min_known=1)
+    found = {
+        int(user): (cases.known(case).tolist(), cases.future(case).tolist())
+        for case, user in enumerate(cases.users)
+    }
+    assert found == expected
+    first, last = cases.period()
+    assert begin <= first <= last < begin + length
+
+
+@given(profiles, st.integers(0, 40))
+def test_until_leaves_out_what_came_later_and_keeps_all_codes(rows, time):
+    taken = read(rows)
+    past = taken.until(time)
+    assert past.users is taken.users
+    assert past.items is taken.items
+    for user in range(taken.n_users):
+        where = slice(taken.offsets[user], taken.offsets[user + 1])
+        kept = taken.items_taken[where][taken.times[where] < time].tolist()
+        assert past.items_taken[past.offsets[user] : past.offsets[user + 1]].tolist() == kept
+
+
+def test_counts_of_a_past_are_those_of_the_rows_of_the_past():
+    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, seed=3)
+    middle = int(np.median(films.times))
+    counts = sr.count_precedence(films.until(middle))
+    alone = sr.count_precedence(
+        sr.read_interactions(
+            films.to_frame().filter(films.to_frame()["datetime"].to_physical() < middle)
+        )
+    )
+    assert alone.interactions is not None
+    here = films.items.codes(alone.interactions.items.ids)
+    for code, item in enumerate(here):
+        assert counts.followers(int(item))[here].tolist() == alone.followers(code).tolist()
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.0, 0.0, 1.5, True, "5", None])
+def test_an_impossible_horizon_is_refused(wrong):
+    with pytest.raises(InputError, match="horizon is"):
+        check_horizon(wrong)
+
+
+def test_a_sample_is_the_same_for_the_same_seed():
+    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, seed=3)
+    cases = profile_cases(films, 0.4)
+    assert cases.sample(10, 1).users.tolist() == cases.sample(10, 1).users.tolist()
+    assert cases.sample(10, 1).users.tolist() != cases.sample(10, 2).users.tolist()
+    assert cases.sample(10_000, 1).users.tolist() == cases.users.tolist()

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.futures import observe, profile_cases, share_of_all
+from surerec.futures._kernels import ranks_among
+from surerec.measures import MeasureScorer
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.data())
+def test_ranks_are_those_of_sorting_by_score_and_code(scores, data):
+    some = st.lists(st.integers(0, len(scores) - 1), unique=True, min_size=1)
+    candidates = np.sort(np.array(data.draw(some)))
+    items = np.array(data.draw(st.permutations(candidates.tolist())))[
+        : data.draw(st.integers(1, 9))
+    ]
+    order = sorted(candidates, key=lambda code: (-scores[code], code))
+    ranks = np.empty(len(items), dtype=np.int64)
+    ranks_among(np.array(scores, dtype=float), candidates, items, ranks)
+    assert ranks.tolist() == [order.index(item) + 1 for item in items]
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=20))
+def test_shares_keep_the_order_and_sum_to_one(values):
+    shares = share_of_all(np.array(values))
+    assert shares.sum() == pytest.approx(1)
+    order = np.argsort(values, kind="stable")
+    assert (np.diff(shares[order]) >= -1e-12).all()
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=5)
+
+
+@pytest.mark.parametrize("measure", ["CM3", "CM12", "NCM15"])
+def test_outcomes_are_those_of_scoring_without_the_user(films, measure):
+    counts = sr.count_precedence(films)
+    scorer = MeasureScorer(counts, measure)
+    cases = profile_cases(films, 0.4)
+    found = observe(scorer, counts, cases, keep_candidates=True)
+    for case in range(0, len(cases), 7):
+        known, future = cases.known(case), cases.future(case)
+        others = counts.without_user(int(cases.users[case]))
+        scores = MeasureScorer(others, measure).score(known)
+        rest = [code for code in range(counts.n_items) if code not in set(known.tolist())]
+        order = sorted(rest, key=lambda code: (-scores[code], code))
+        here = found.owners == case
+        assert found.items[here].tolist() == future.tolist()
+        assert found.ranks[here].tolist() == [order.index(item) + 1 for item in future]
+        assert found.n_candidates[case] == len(rest)
+        shares = found.candidate_shares[case, : len(rest)]
+        assert shares.sum() == pytest.approx(1, abs=1e-4)
+        assert np.isin(found.shares[here].astype(np.float32), shares).all()
+
+
+def test_what_the_statistics_do_not_know_is_in_no_set(films):
+    middle = int(np.median(films.times))
+    past = sr.count_precedence(films.until(middle))
+    cases = profile_cases(films, 0.4)
+    found = observe(MeasureScorer(past, "CM12"), past, cases)
+    unknown = past.support[np.concatenate([found.cases.future(c) for c in range(len(found))])] == 0
+    assert (np.isinf(found.ranks) == unknown).all()
+    assert (found.items[unknown] == -1).all()
+
+
+def test_cases_of_other_data_are_looked_up_by_id(films):
+    """The same people under other codes, with an item and a user that the model does not know."""
+    frame = films.to_frame().sort("item_id", "user_id")
+    again = sr.read_interactions(frame)
+    counts = sr.count_precedence(films)
+    scorer = MeasureScorer(counts, "CM12")
+    here = observe(scorer, counts, profile_cases(films, 3))
+    there = observe(scorer, counts, profile_cases(again, 3))
+    mine = dict(zip(films.users.ids.gather(here.cases.users), range(len(here)), strict=True))
+    for case, user in enumerate(again.users.ids.gather(there.cases.users)):
+        assert (
+            there.ranks[there.owners == case].tolist()
+            == here.ranks[here.owners == mine[user]].tolist()
+        )
+
+
+def test_scores_that_are_not_numbers_are_refused(films):
+    class Broken:
+        def score(self, history, *, without_user=None):  # noqa: ARG002
+            return np.full(films.n_items, np.nan)
+
+    with pytest.raises(InputError, match="Broken gave 50 scores that are not numbers"):
+        observe(Broken(), sr.count_precedence(films), profile_cases(films, 3))

@@ -1,0 +1,249 @@
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.conformal import RiskCurve
+from surerec.errors import InputError, StaleModelWarning
+from surerec.futures import observe, profile_cases
+from surerec.measures import MeasureScorer
+from surerec.recommenders import _population
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=400, n_items=80, n_rows=9_000, drift=0.4, seed=2)
+
+
+@pytest.fixture(scope="module")
+def counts(films):
+    return sr.count_precedence(films)
+
+
+@pytest.mark.parametrize("promise", ["miss-rate", "hit"])
+@pytest.mark.parametrize("cut", ["rank", "score"])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_the_promise_is_kept_on_people_who_did_not_calibrate(films, counts, promise, cut, groups):
+    """Half of the users calibrate, the others are served; a bias of 0.05 would fail."""
+    horizon = 0.4 if promise == "miss-rate" else 5
+    losses = []
+    for seed in range(6):
+        model = sr.PopulationConformal(
+            "CM12",
+            promise=promise,
+            horizon=horizon,
+            cut=cut,
+            groups=groups,
+            n_calibration=190,
+            seed=seed,
+        ).fit(counts)
+        cases = profile_cases(films, horizon)
+        others = cases[~np.isin(cases.users, model.calibration_.users)]
+        for case in range(len(others)):
+            user = films.users[int(others.users[case])]
+            known = films.items.ids.gather(others.known(case)).to_list()
+            future = set(films.items.ids.gather(others.future(case)).to_list())
+            picks = set(model.recommend(user, history=known, significance=0.2).items)
+            missed = len(future - picks) / len(future)
+            losses.append(missed if promise == "miss-rate" else float(missed == 1))
+    assert 0.2 - 0.045 < np.mean(losses) < 0.2 + 0.03
+
+
+@pytest.mark.parametrize("cut", ["rank", "score"])
+def test_a_set_is_what_the_risk_curve_cuts(films, counts, cut):
+    model = sr.PopulationConformal("CM8", cut=cut).fit(counts)
+    outcomes = observe(MeasureScorer(counts, "CM8"), counts, profile_cases(films, 0.4))
+    entries = outcomes.ranks if cut == "rank" else -outcomes.shares
+    curve = RiskCurve.of_shares(entries, outcomes.owners, len(outcomes))
+    history = films.items.ids[[3, 7, 11, 20, 31, 40]].to_list()
+    scores = MeasureScorer(counts, "CM8").score(films.items.codes(history))
+    rest = [code for code in range(counts.n_items) if films.items[code] not in history]
+    order = sorted(rest, key=lambda code: (-scores[code], code))
+    for epsilon in (0.1, 0.25, 0.5):
+        at = curve.cut(epsilon)
+        if cut == "rank":
+            expected = order[: int(at)]
+        else:
+            total = sum(scores[code] for code in rest)
+            expected = [code for code in order if -scores[code] / total <= at + 1e-12]
+        picks = model.recommend(history=history, significance=epsilon)
+        assert picks.items == films.items.ids.gather(expected).to_list()
+        assert picks.to_frame()["rank"].to_list() == list(range(1, len(expected) + 1))
+
+
+def test_one_answer_serves_every_confidence(films, counts):
+    model = sr.PopulationConformal("CM12").fit(counts)
+    user = films.users[5]
+    entries = model.p_values(user)
+    assert entries["p_value"].is_nan().all()
+    for confidence in (0.3, 0.5, 0.8, 0.93):
+        inside = entries.filter(pl.col("entry_confidence") < confidence - 1e-9)["item_id"]
+        assert set(model.recommend(user, confidence=confidence).items) == set(inside)
+
+
+def test_nobody_is_served_by_their_own_future(films, counts):
+    """A calibration user's sets are those of calibrating without them."""
+    model = sr.PopulationConformal("CM12", cut="rank", n_calibration=60).fit(counts)
+    code = int(model.calibration_.users[17])
+    cases = profile_cases(films, 0.4).sample(60, 0)
+    others = cases[cases.users != code]
+    outcomes = observe(MeasureScorer(counts, "CM12"), counts, others)
+    curve = RiskCurve.of_shares(outcomes.ranks, outcomes.owners, len(outcomes))
+    sizes = [len(model.recommend(films.users[code], significance=e)) for e in (0.1, 0.2, 0.3, 0.5)]
+    assert sizes == [int(min(curve.cut(e), 79)) for e in (0.1, 0.2, 0.3, 0.5)]
+
+
+def test_groups_have_thresholds_of_their_own(films, counts):
+    model = sr.PopulationConformal("CM12", cut="rank", groups=3).fit(counts)
+    sizes = {}
+    for n in (5, 9, 30):
+        picks = model.recommend(history=films.items.ids[:n].to_list(), confidence=0.8)
+        sizes[n] = len(picks)
+        assert "known items" in picks.guarantee
+    assert len(set(sizes.values())) > 1
+
+
+def test_the_promise_is_said_with_its_assumption(films, counts):
+    history = films.items.ids[:8].to_list()
+    missed = sr.PopulationConformal("CM12").fit(counts).recommend(history=history, confidence=0.8)
+    assert "a share of at most 0.2 is left out on average" in missed.guarantee
+    assert "exchangeable" in missed.guarantee
+    assert "2020-" in missed.guarantee
+    hit = sr.PopulationConformal("CM12", promise="hit", horizon=5).fit(counts)
+    assert "At least one of the next 5 items is in this set with probability at least 0.8" in (
+        hit.recommend(history=history, confidence=0.8).guarantee
+    )
+
+
+def test_a_confidence_that_so_few_users_cannot_support_is_not_promised(films, counts):
+    model = sr.PopulationConformal("CM12", n_calibration=8).fit(counts)
+    picks = model.recommend(history=films.items.ids[:8].to_list(), confidence=0.9)
+    assert picks.everything_qualifies
+    assert len(picks) == picks.n_candidates
+    assert "needs at least 9 calibration users, and there are 8" in picks.guarantee
+    enough = sr.PopulationConformal("CM12", n_calibration=9).fit(counts)
+    assert not enough.recommend(
+        history=films.items.ids[:8].to_list(), confidence=0.9
+    ).everything_qualifies
+
+
+def test_people_unlike_the_calibration_users_are_promised_nothing(films, counts):
+    model = sr.PopulationConformal("CM12").fit(counts)
+    short = model.recommend(history=films.items.ids[:2].to_list(), confidence=0.8)
+    assert short.guarantee.startswith("None for this person: only 2 items are known")
+
+    class Nearest:
+        leaves_users_out = False
+
+        def score(self, history, *, without_user=None):  # noqa: ARG002
+            return -np.abs(np.arange(films.n_items) - history[-1]).astype(float)
+
+    mine = sr.PopulationConformal(Nearest()).fit(counts)
+    assert "cannot be left out" in mine.recommend(films.users[3], confidence=0.8).guarantee
+    history = films.items.ids[:8].to_list()
+    assert "share of at most 0.2" in mine.recommend(history=history, confidence=0.8).guarantee
+
+
+def test_a_window_calibrates_by_the_calendar(films, monkeypatch):
+    end = int(films.times.max()) + 1
+    model = sr.PopulationConformal("CM12", window=120, horizon=5).fit(films)
+    begin = end - 120 * 86_400_000_000
+    first, last = model.calibration_.period
+    assert begin <= first <= last < end
+    monkeypatch.setattr(_population, "_now", lambda: model.valid_until_)
+    picks = model.recommend(history=films.items.ids[:8].to_list(), confidence=0.8)
+    assert "Of the next 5 items within 120 days" in picks.guarantee
+
+
+def test_a_model_knows_its_age_and_warns_once(films, monkeypatch):
+    model = sr.PopulationConformal("CM12", window=120).fit(films)
+    history = films.items.ids[:8].to_list()
+    inside = model.valid_until_ - timedelta(days=1)
+    monkeypatch.setattr(_population, "_now", lambda: inside)
+    model.recommend(history=history, confidence=0.8)  # warnings are errors here
+    assert timedelta(days=118) < model.age() < timedelta(days=121)
+    monkeypatch.setattr(_population, "_now", lambda: inside + timedelta(days=30))
+    with pytest.warns(StaleModelWarning, match="calibrated for the 120 days after .*recalibrate"):
+        model.recommend(history=history, confidence=0.8)
+    model.recommend(history=history, confidence=0.8)
+    assert model.age(datetime(2030, 1, 1, tzinfo=UTC)) > timedelta(days=2_000)
+
+
+def test_recalibrating_is_calibrating_on_what_came_later(films):
+    middle = int(np.quantile(films.times, 0.7))
+    old = sr.PopulationConformal("CM12", cut="rank").fit(films.until(middle))
+    before = old.statistics_
+    renewed = old.recalibrate(films, refit=False)
+    assert renewed.statistics_ is before
+    assert renewed.calibration_.period[0] >= middle
+    recounted = sr.PopulationConformal("CM12", cut="rank").fit(films.until(middle))
+    recounted.recalibrate(films)
+    assert recounted.statistics_.interactions.n_rows == films.n_rows
+    assert recounted.calibration_.entries.tolist() == renewed.calibration_.entries.tolist()
+    with pytest.raises(InputError, match="Nothing has happened since"):
+        recounted.recalibrate(films)
+
+
+def test_recalibrating_with_data_that_has_new_items_and_people(films):
+    """Read from a file again, codes differ and unknown items come in."""
+    middle = int(np.quantile(films.times, 0.6))
+    past = films.to_frame().filter(films.to_frame()["datetime"].to_physical() < middle)
+    few = past["item_id"].unique().sort()[:60]
+    model = sr.PopulationConformal("CM12", cut="rank").fit(
+        sr.read_interactions(past.filter(pl.col("item_id").is_in(few.to_list())))
+    )
+    model.recalibrate(sr.read_interactions(films.to_frame()), refit=False)
+    assert 0 < model.calibration_.unknown_share < 1
+    picks = model.recommend(history=few[:8].to_list(), confidence=0.97)
+    assert "unknown to the model" in picks.guarantee
+    assert picks.everything_qualifies
+
+
+def test_slates_carry_a_calibrated_probability(films, counts):
+    model = sr.PopulationConformal("CM12", promise="hit", horizon=5, n_calibration=140).fit(counts)
+    cases = profile_cases(films, 5)
+    others = cases[~np.isin(cases.users, model.calibration_.users)]
+    found, hits = [], []
+    for case in range(len(others)):
+        known = films.items.ids.gather(others.known(case)).to_list()
+        slate = model.hit_probability(films.users[int(others.users[case])], history=known, k=5)
+        future = films.items.ids.gather(others.future(case)).to_list()
+        assert slate.low <= slate.probability <= slate.high
+        found.append(slate.probability)
+        hits.append(bool(set(slate.items) & set(future)))
+    assert len(found) > 100
+    assert np.mean(found) == pytest.approx(np.mean(hits), abs=0.07)
+    assert model.hit_probability(films.users[3], k=20).probability > np.mean(found) - 0.5
+    best = model.recommend(films.users[3], confidence=0.9).items
+    assert model.hit_probability(films.users[3], k=3).items == best[:3]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"promise": "all"}, "promise is 'all'; choose one of miss-rate, hit"),
+        ({"cut": "half"}, "cut is 'half'; choose one of rank, score"),
+        ({"horizon": 0}, "horizon is 0"),
+        ({"groups": 0}, "groups is 0"),
+        ({"window": -1}, "window is -1"),
+        ({"measure": "CM99"}, "no measure 'CM99'"),
+        ({"n_calibration": 0}, "n_calibration is 0"),
+        ({"min_known": 0}, "min_known is 0"),
+    ],
+)
+def test_impossible_settings_are_refused(counts, wrong, sentence):
+    with pytest.raises(InputError, match=sentence):
+        sr.PopulationConformal(**wrong).fit(counts)
+
+
+def test_impossible_data_is_refused(films, counts):
+    with pytest.raises(InputError, match="no user has 5 known items and a future; the longest"):
+        sr.PopulationConformal(horizon=500).fit(counts)
+    with pytest.raises(InputError, match="given without profiles"):
+        sr.PopulationConformal().fit(
+            sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
+        )
+    with pytest.raises(InputError, match="slates are calibrated up to 100"):
+        sr.PopulationConformal().fit(counts).hit_probability(films.users[0], k=101)
