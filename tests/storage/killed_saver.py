@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from stored_models import MAIN, new_statistics
+from stored_models import LEARNED, MAIN, new_statistics
 
 from surerec.storage import save_model
 
@@ -85,7 +85,7 @@ def main(work, old):
         child = os.fork()
         if not child:
             Steps(step).install()
-            save_model(folder, statistics, {"main": MAIN}, overwrite=True)
+            save_model(folder, statistics, {"main": MAIN, "learned": LEARNED}, overwrite=True)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if os.waitstatus_to_exitcode(status) == 0:

@@ -1,14 +1,29 @@
 """Small models to store, and what makes two of them the same."""
 
+import json
+import mmap
 from functools import cache
 
 import numpy as np
 
 import surerec as sr
 from surerec.storage import RecommenderSpec, load_model
+from surerec.storage._manifest import encode
 
 MAIN = RecommenderSpec("inductive", {"measure": "CM12", "alpha": 0.1, "limits": [1, None]})
 OTHER = RecommenderSpec("mining", {"top": 3})
+LEARNED = RecommenderSpec(
+    "learned",
+    {"rounds": 2},
+    {"thresholds": np.array([0.25, np.nan]), "used": np.array([[True], [False]])},
+    {"trees": "tree\r\nü\n"},
+)
+LEARNED_EARLIER = RecommenderSpec(
+    "learned",
+    {"rounds": 1},
+    {"thresholds": np.array([0.5, 1.5, 2.5]), "used": LEARNED.arrays["used"]},
+    {"trees": "stump\n"},
+)
 
 
 def statistics_of(*profiles, ties="order", strategy="dense", **about):
@@ -86,6 +101,31 @@ def holds(folder, statistics):
     if same:
         assert_same_rows(model.statistics, statistics)
     return same
+
+
+def is_mapped(array):
+    """Tell whether an array lies in a mapped file."""
+    while array is not None:
+        if isinstance(array, mmap.mmap):
+            return True
+        array = getattr(array, "base", None) if not isinstance(array, memoryview) else array.obj
+    return False
+
+
+def flip(path, position, bits):
+    """Damage one byte of a file."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= bits
+    path.write_bytes(content)
+
+
+def reseal(folder, change):
+    """Change a manifest as somebody would who knows how it is sealed."""
+    path = folder / "manifest.json"
+    card = json.loads(path.read_text())
+    del card["sha256"]
+    change(card)
+    path.write_bytes(encode(card))
 
 
 def assert_tidy(folder):

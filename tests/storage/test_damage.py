@@ -1,16 +1,24 @@
-import json
 import os
 import random
 import shutil
 
 import numpy as np
 import pytest
-from stored_models import MAIN, holds, new_statistics, old_statistics, statistics_of
+from stored_models import (
+    LEARNED,
+    MAIN,
+    flip,
+    holds,
+    new_statistics,
+    old_statistics,
+    reseal,
+    statistics_of,
+)
 
 from surerec.errors import InputError
 from surerec.storage import load_model, read_card, save_model
 from surerec.storage._content import array_content
-from surerec.storage._manifest import encode, file_name
+from surerec.storage._layout import file_name
 
 STRATEGIES = ["dense", "bounded", "on-demand"]
 
@@ -18,14 +26,8 @@ STRATEGIES = ["dense", "bounded", "on-demand"]
 @pytest.fixture(params=STRATEGIES)
 def model(request, tmp_path):
     statistics = statistics_of([0, 1, 2], [2, 0], [1], strategy=request.param, name="ünsere")
-    save_model(tmp_path / "model", statistics, {"main": MAIN})
+    save_model(tmp_path / "model", statistics, {"main": MAIN, "learned": LEARNED})
     return tmp_path / "model"
-
-
-def flip(path, position, bits):
-    content = bytearray(path.read_bytes())
-    content[position] ^= bits
-    path.write_bytes(content)
 
 
 def test_every_flipped_byte_of_the_manifest_is_noticed(tmp_path):
@@ -79,24 +81,15 @@ def test_sentences_for_truncation_name_the_sizes(model):
         load_model(model)
 
 
-def reseal(folder, change):
-    """Change a manifest as somebody would who knows how it is sealed."""
-    path = folder / "manifest.json"
-    card = json.loads(path.read_text())
-    del card["sha256"]
-    change(card)
-    path.write_bytes(encode(card))
-
-
 @pytest.mark.parametrize("sealed", [True, False])
 def test_a_newer_format_asks_for_an_upgrade(model, sealed):
     path = model / "manifest.json"
     if sealed:
-        reseal(model, lambda card: card.update(format_version=2, shape="new"))
+        reseal(model, lambda card: card.update(format_version=3, shape="new"))
     else:
-        path.write_text('{"format": "surerec-model", "format_version": 2}')
+        path.write_text('{"format": "surerec-model", "format_version": 3}')
     before = path.read_bytes()
-    newer = r"model was written by a newer surerec \(format 2, and this one reads 1\); upgrade"
+    newer = r"model was written by a newer surerec \(format 3, and this one reads 2\); upgrade"
     for question in (load_model, read_card):
         with pytest.raises(InputError, match=newer):
             question(model)

@@ -4,7 +4,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from stored_models import MAIN, OTHER, assert_tidy, holds, new_statistics, old_statistics
+from stored_models import (
+    LEARNED,
+    LEARNED_EARLIER,
+    MAIN,
+    OTHER,
+    assert_tidy,
+    holds,
+    new_statistics,
+    old_statistics,
+)
 
 from surerec.errors import InputError
 from surerec.storage import load_model, save_model
@@ -12,7 +21,10 @@ from surerec.storage import load_model, save_model
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 
 
-def kill_at_every_step(work, *old):
+SAVED = {"main": MAIN, "learned": LEARNED}  # as killed_saver.py does
+
+
+def kill_at_every_step(work, *old, n_files=11):
     saver = Path(__file__).with_name("killed_saver.py")
     work.mkdir()
     done = subprocess.run(  # noqa: S603
@@ -24,7 +36,7 @@ def kill_at_every_step(work, *old):
     )
     assert done.returncode == 0, done.stderr
     n_steps = int(done.stdout)
-    assert n_steps > 30  # eight files: open, write twice, sync, rename
+    assert n_steps > 4 * n_files  # open, write, sync, rename; and the manifest
     return [work / f"{step:03d}" / "model" for step in range(n_steps)]
 
 
@@ -34,6 +46,7 @@ def test_a_first_save_killed_at_any_step_is_a_whole_model_or_none(tmp_path):
         whole.append((folder / "manifest.json").exists())
         if whole[-1]:
             assert holds(folder, new_statistics())
+            assert load_model(folder).recommenders == SAVED
         else:
             with pytest.raises(InputError, match=r"no folder|no complete model|has no manifest"):
                 load_model(folder)
@@ -46,15 +59,31 @@ def test_a_first_save_killed_at_any_step_is_a_whole_model_or_none(tmp_path):
 
 def test_an_overwrite_killed_at_any_step_leaves_the_old_model_or_the_new(tmp_path):
     old = tmp_path / "old"
-    save_model(old, old_statistics(), {"a": OTHER, "b": OTHER})
+    before = {"a": OTHER, "b": LEARNED_EARLIER}
+    save_model(old, old_statistics(), before)
     replaced = []
     for folder in kill_at_every_step(tmp_path / "work", old):
         replaced.append(holds(folder, new_statistics()))
         assert replaced[-1] or holds(folder, old_statistics())
-        expected = {"main": MAIN} if replaced[-1] else {"a": OTHER, "b": OTHER}
-        assert load_model(folder).recommenders == expected
+        assert load_model(folder).recommenders == (SAVED if replaced[-1] else before)
         save_model(folder, new_statistics(), {"again": OTHER}, overwrite=True)
         assert holds(folder, new_statistics())
+        assert_tidy(folder)
+    assert sorted(replaced) == replaced
+    assert set(replaced) == {False, True}
+
+
+def test_new_parts_killed_at_any_step_leave_the_old_parts_or_the_new(tmp_path):
+    old = tmp_path / "old"
+    before = {"kept": LEARNED_EARLIER, "learned": LEARNED_EARLIER}
+    save_model(old, new_statistics(), before)
+    replaced = []
+    for folder in kill_at_every_step(tmp_path / "work", old, n_files=2):
+        found = load_model(folder).recommenders
+        replaced.append("main" in found)
+        assert found == (before | SAVED if replaced[-1] else before)
+        save_model(folder, new_statistics(), {"kept": OTHER})
+        assert load_model(folder).recommenders == found | {"kept": OTHER}
         assert_tidy(folder)
     assert sorted(replaced) == replaced
     assert set(replaced) == {False, True}

@@ -1,5 +1,4 @@
 import itertools
-import mmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,7 +7,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_models import MAIN, OTHER, assert_same, new_statistics, old_statistics, statistics_of
+from stored_models import (
+    MAIN,
+    OTHER,
+    assert_same,
+    is_mapped,
+    new_statistics,
+    old_statistics,
+    statistics_of,
+)
 
 import surerec as sr
 from surerec.precedence._rows import DenseRows, OnDemandRows
@@ -99,14 +106,6 @@ def test_the_card_says_what_is_there(tmp_path):
     assert load_model(tmp_path / "model").card == card
     sizes = {name: (tmp_path / "model" / name).stat().st_size for name in card["files"]}
     assert sizes == {name: record["bytes"] for name, record in card["files"].items()}
-
-
-def is_mapped(array):
-    while array is not None:
-        if isinstance(array, mmap.mmap):
-            return True
-        array = getattr(array, "base", None) if not isinstance(array, memoryview) else array.obj
-    return False
 
 
 @pytest.mark.parametrize("strategy", ["dense", "bounded", "on-demand"])

@@ -29,7 +29,7 @@ from surerec.storage import RecommenderSpec, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -107,6 +107,30 @@ class Recommender(Parameters, ABC):
     def default_name(self) -> str:
         """Give the paper's name for it, such as "icrs12"."""
 
+    def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+        """Give the arrays and texts that were learned beside the statistics, to be saved."""
+        return {}, {}
+
+    def _restore(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: Mapping[str, NDArray[Any]],
+        texts: Mapping[str, str],
+    ) -> Self:
+        """Be as it was when saved; KeyError or ValueError if it has no use for these parts.
+
+        A recommender with parts takes them instead of learning again. They come from a file:
+        kernels must not believe their shapes and indices.
+        """
+        if arrays or texts:
+            raise ValueError(f"{type(self).__name__} has none")
+        return self.fit(statistics)
+
+    def _spec(self) -> RecommenderSpec:
+        """Give all that is stored of it but for the statistics."""
+        self._require_fit()
+        return RecommenderSpec(type(self).__name__, self.get_params(), *self._parts())
+
     def save(
         self, folder: str | os.PathLike[str], name: str | None = None, *, overwrite: bool = False
     ) -> None:
@@ -122,9 +146,7 @@ class Recommender(Parameters, ABC):
         overwrite : bool, default=False
             Replace what a model folder with other statistics holds.
         """
-        self._require_fit()
-        spec = RecommenderSpec(type(self).__name__, self.get_params())
-        specs = {name or self.default_name(): spec}
+        specs = {name or self.default_name(): self._spec()}
         save_model(folder, self.statistics_, specs, overwrite=overwrite)
 
     def recommend(

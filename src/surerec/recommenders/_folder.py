@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from surerec.errors import InputError
+from surerec.errors import InputError, SurerecError
 from surerec.recommenders._names import KINDS
-from surerec.storage import RecommenderSpec, load_model, save_model
+from surerec.storage import load_model, save_model
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+    from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._base import Recommender
+    from surerec.storage import RecommenderSpec
 
 __all__ = ["load", "load_all", "save_all"]
 
@@ -36,34 +38,20 @@ def save_all(
     """
     if not recommenders:
         raise InputError("There is no recommender to save.")
+    specs = {name: model._spec() for name, model in recommenders.items()}  # noqa: SLF001  # same room
     models = list(recommenders.values())
-    for model in models:
-        model._require_fit()  # noqa: SLF001  # the same room
     if any(model.statistics_ is not models[0].statistics_ for model in models):
         raise InputError("Recommenders of one folder must be fitted on the same statistics.")
-    specs = {
-        name: RecommenderSpec(type(model).__name__, model.get_params())
-        for name, model in recommenders.items()
-    }
     save_model(folder, models[0].statistics_, specs, overwrite=overwrite)
 
 
 def load_all(folder: str | os.PathLike[str], *, verify: bool = True) -> dict[str, Recommender]:
     """Load every recommender of a model folder, by name; they share the statistics."""
     stored = load_model(folder, verify=verify)
-    models = {}
-    for name, spec in stored.recommenders.items():
-        if spec.kind not in KINDS:
-            raise InputError(
-                f"{folder}: the recommender {name!r} is of the unknown kind {spec.kind!r}; "
-                "a newer surerec may know it."
-            )
-        try:
-            model = KINDS[spec.kind](**spec.params)
-        except TypeError as error:
-            raise InputError(f"{folder}: the settings of {name!r} do not fit ({error}).") from error
-        models[name] = model.fit(stored.statistics)
-    return models
+    return {
+        name: _restored(folder, name, spec, stored.statistics)
+        for name, spec in stored.recommenders.items()
+    }
 
 
 def load(
@@ -90,8 +78,38 @@ def load(
     >>> sr.load(folder)
     InductiveConformal(measure='CM3')
     """
-    models = load_all(folder, verify=verify)
-    name = next(iter(models)) if recommender is None else recommender
-    if name not in models:
-        raise InputError(f"{folder}: no recommender {name!r}; it has {', '.join(models)}.")
-    return models[name]
+    stored = load_model(folder, verify=verify)
+    specs = stored.recommenders
+    if not specs:
+        raise InputError(f"{folder}: there are statistics but no recommender; save one there.")
+    name = next(iter(specs)) if recommender is None else recommender
+    if name not in specs:
+        raise InputError(f"{folder}: no recommender {name!r}; it has {', '.join(specs)}.")
+    return _restored(folder, name, specs[name], stored.statistics)
+
+
+def _restored(
+    folder: str | os.PathLike[str],
+    name: str,
+    spec: RecommenderSpec,
+    statistics: PrecedenceStatistics,
+) -> Recommender:
+    if spec.kind not in KINDS:
+        raise InputError(
+            f"{folder}: the recommender {name!r} is of the unknown kind {spec.kind!r}; "
+            "a newer surerec may know it."
+        )
+    try:
+        model = KINDS[spec.kind](**spec.params)
+    except TypeError as error:
+        raise InputError(f"{folder}: the settings of {name!r} do not fit ({error}).") from error
+    try:
+        return model._restore(statistics, spec.arrays, spec.texts)  # noqa: SLF001  # same room
+    except SurerecError:
+        raise  # a sentence already
+    except (KeyError, ValueError) as error:
+        reason = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise InputError(
+            f"{folder}: the arrays and texts of {name!r} do not fit it ({reason}); save it again, "
+            "or upgrade surerec, as a newer one may have saved it."
+        ) from error

@@ -13,11 +13,16 @@ A folder holds one set of statistics, and any number of named recommenders on th
       offsets-….npy  items_taken-….npy  times-….npy  support-….npy
       followers-….npy  predecessors-….npy             dense rows, or
       following_starts-….npy  preceding_starts-….npy … the spans to count rows from
+      array-….npy  text-….txt                         what recommenders learned beside them
 
 The manifest is the only commit point. Data files carry the beginning of their checksum in their
 name: a save writes what is not there yet beside what is, replaces the manifest in one step, and
 then removes what no manifest names. Whenever a save is interrupted, the folder holds the old
 model or the new one, and the next save tidies up.
+
+A recommender's arrays and texts are files like the others, named by the manifest alone: equal ones
+are one file, whichever recommenders use it. A folder with such parts is of format 2, one without
+of format 1, as it was before there were parts.
 """
 
 from surerec.storage._loading import StoredModel, load_model, read_card

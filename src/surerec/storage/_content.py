@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import tokenize
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Content", "array_content", "open_array", "open_table", "table_content"]
+__all__ = [
+    "Content",
+    "array_content",
+    "open_array",
+    "open_table",
+    "read_text",
+    "table_content",
+    "text_content",
+]
 
 _PIECE = 16 << 20  # bytes between two moves of the progress bar
+
+# What NumPy's reader raises, beside ValueError, at a header that was made to lead it astray.
+_BAD_HEADER = (
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    SyntaxError,
+    TypeError,
+    tokenize.TokenError,
+)
 
 
 @dataclass(frozen=True)
@@ -51,10 +70,15 @@ class Content:
 
 def array_content(role: str, array: NDArray[Any]) -> Content:
     """Give an array as the bytes of a ``.npy`` file."""
-    flat = np.ascontiguousarray(array)
+    flat = np.asarray(array, order="C")  # a single number keeps its shape, ()
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(flat))
     return Content(role, (memoryview(header.getvalue()), flat.reshape(-1).view(np.uint8).data))
+
+
+def text_content(role: str, text: str) -> Content:
+    """Give a text as the bytes of a UTF-8 file, line ends as they are."""
+    return Content(role, (memoryview(text.encode("utf-8")),))
 
 
 def table_content(role: str, columns: dict[str, pl.Series]) -> Content:
@@ -76,9 +100,15 @@ def table_content(role: str, columns: dict[str, pl.Series]) -> Content:
 def open_array(path: Path) -> NDArray[Any]:
     """Map an array from its file, read-only, as the plain kind that kernels know; no pickle."""
     try:
-        return np.asarray(np.lib.format.open_memmap(path, mode="r"))
-    except OverflowError as error:  # a shape beyond all memory
+        with np.errstate(over="ignore"):  # a shape beyond all memory is refused a line later
+            return np.asarray(np.lib.format.open_memmap(path, mode="r"))
+    except _BAD_HEADER as error:
         raise ValueError(path) from error
+
+
+def read_text(path: Path) -> str:
+    """Read a text, line ends as they are; ValueError if it is none."""
+    return path.read_bytes().decode("utf-8")
 
 
 def open_table(path: Path, *, verify: bool) -> pl.DataFrame:

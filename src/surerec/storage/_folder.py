@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from surerec.errors import InputError
-from surerec.storage._layout import ROLES
+from surerec.storage._layout import ROLES, file_kind
 from surerec.storage._manifest import FORMAT, FORMAT_VERSION, Manifest, is_intact
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ LOCK: Final = ".lock"
 
 _NAME_ANOTHER: Final = "name the folder that a model was saved into"
 
-_DATA_FILE = rf"(?:{'|'.join(sorted(ROLES))})-[0-9a-f]{{16}}\.(?:npy|arrow)"
+_DATA_FILE = "|".join(rf"{role}-[0-9a-f]{{16}}\.{file_kind(role)}" for role in sorted(ROLES))
 _PART = r"\.[0-9a-f]{8}\.part"
-_OURS = re.compile(rf"{_DATA_FILE}(?:{_PART})?|{re.escape(MANIFEST)}{_PART}")
+_OURS = re.compile(rf"(?:{_DATA_FILE})(?:{_PART})?|{re.escape(MANIFEST)}{_PART}")
 
 
 def is_ours(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The arrays of a model: their roles, types and shapes, checked alike when written and read."""
+"""The files of a model: their roles, types and shapes, checked alike when written and read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
+from surerec._memory import in_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HELD_ROLES",
+    "MOST_TEXT",
+    "PART_ROLES",
     "ROLES",
     "TABLES",
     "check_array",
     "check_offsets",
+    "check_part_array",
+    "check_part_text",
     "check_table",
+    "file_kind",
+    "file_name",
+    "role_of",
     "roles_for",
 ]
 
@@ -57,7 +65,37 @@ HELD_ROLES: Final = {
 }
 _TYPES.update({role: (_HELD[part],) for role, (_, part) in HELD_ROLES.items()})
 
-ROLES: Final = frozenset(TABLES.keys() | _TYPES.keys())
+PART_ROLES: Final = {"arrays": "array", "texts": "text"}
+"""What recommenders keep beside the statistics, by field: any number of files of each role."""
+MOST_TEXT: Final = 1 << 30
+"""Bytes of one text: texts are read, not mapped, and a stranger's file must not fill the memory."""
+_PART_TYPES: Final = frozenset(
+    {"bool", "float32", "float64"}
+    | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+)
+
+ROLES: Final = frozenset({*TABLES, *_TYPES, *PART_ROLES.values()})
+
+
+def file_kind(role: str) -> str:
+    """Give the ending of a file's name."""
+    return "arrow" if role in TABLES else "txt" if role == PART_ROLES["texts"] else "npy"
+
+
+def file_name(role: str, sha256: str) -> str:
+    """Give the name of the file of that role and content.
+
+    Examples
+    --------
+    >>> file_name("users", 64 * "a"), file_name("times", 64 * "b"), file_name("text", 64 * "c")
+    ('users-aaaaaaaaaaaaaaaa.arrow', 'times-bbbbbbbbbbbbbbbb.npy', 'text-cccccccccccccccc.txt')
+    """
+    return f"{role}-{sha256[:16]}.{file_kind(role)}"
+
+
+def role_of(name: str) -> str:
+    """Give the role of a file from its name."""
+    return name.partition("-")[0]
 
 
 def roles_for(rows: str, *, with_profiles: bool) -> set[str]:
@@ -84,6 +122,30 @@ def check_array(role: str, array: NDArray[Any], counts: Counts) -> None:
         raise ValueError(
             f"{role} is {array.dtype.name} {array.shape}, not {' or '.join(_TYPES[role])} {shape}"
         )
+
+
+def check_part_array(array: object) -> None:
+    """Raise ValueError unless it is an array that can be a part of a recommender."""
+    # By type, for a masked array would lose its mask.
+    if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
+        raise ValueError(f"it is of type {type(array).__name__}, not a NumPy array")
+    if array.dtype.name not in _PART_TYPES or not array.dtype.isnative:
+        raise ValueError(
+            f"its numbers are of type {array.dtype}, not bool, int8 to int64, uint8 to uint64, "
+            "float32 or float64 in this machine's byte order"
+        )
+
+
+def check_part_text(text: object) -> None:
+    """Raise ValueError unless it is a text that can be a part of a recommender."""
+    if not isinstance(text, str):
+        raise ValueError(f"it is of type {type(text).__name__}, not text")  # noqa: TRY004
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise ValueError(f"UTF-8 cannot say its character {error.start + 1:,}") from None
+    if size > MOST_TEXT:
+        raise ValueError(f"it has {in_words(size)}, more than {in_words(MOST_TEXT)}")
 
 
 def check_table(role: str, table: pl.DataFrame, counts: Counts) -> None:

@@ -11,10 +11,9 @@ from surerec._files import digest
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.storage._content import open_array, open_table
+from surerec.storage._content import open_array, open_table, read_text
 from surerec.storage._folder import MANIFEST, damaged, plain_size, read_manifest, reading_errors
-from surerec.storage._layout import check_array, check_table
-from surerec.storage._manifest import role_of
+from surerec.storage._layout import check_array, check_part_array, check_table, role_of
 from surerec.storage._statistics import check_indices, statistics_from
 
 if TYPE_CHECKING:
@@ -101,7 +100,8 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
         ``format``, ``format_version``, ``surerec_version``, ``created`` and ``updated`` (UTC),
         ``data`` (``name``, ``origin`` and ``rows_read``; None for given counts), ``counts``
         (``users``, ``items``, ``rows``), ``settings``, ``recommenders`` (``kind`` and ``params``
-        by name) and ``files`` (``bytes`` and ``sha256`` by name).
+        by name; ``arrays`` and ``texts``, if it has any, with the file of each) and ``files``
+        (``bytes`` and ``sha256`` by name).
 
     Raises
     ------
@@ -130,11 +130,13 @@ def _open(folder: Path, manifest: Manifest, *, verify: bool) -> StoredModel:
             raise damaged(folder, f"{name} was {what} {size:,} of {record.bytes:,} bytes")
     if verify:
         _verify(folder, manifest)
+    files = _MappedFiles(folder, manifest, verify=verify)
     with _refusing(folder, "its files do not fit together"):
-        statistics = statistics_from(_MappedFiles(folder, manifest, verify=verify), manifest)
+        statistics = statistics_from(files, manifest)
         if verify:
             check_indices(statistics)
-    return StoredModel(statistics, dict(manifest.recommenders), manifest.card())
+    recommenders = {name: each.spec(files) for name, each in manifest.recommenders.items()}
+    return StoredModel(statistics, recommenders, manifest.card())
 
 
 def _verify(folder: Path, manifest: Manifest) -> None:
@@ -158,6 +160,9 @@ class _MappedFiles:
         self._counts = manifest.counts
         self._names = {role_of(name): name for name in manifest.files}
         self._verify = verify
+        # Recommenders may share a part: it is opened once, as every mapping keeps a file open.
+        self._part_arrays: dict[str, NDArray[Any]] = {}
+        self._part_texts: dict[str, str] = {}
 
     def array(self, role: str) -> NDArray[Any]:
         name = self._names[role]
@@ -172,6 +177,22 @@ class _MappedFiles:
             table = open_table(self._folder / name, verify=self._verify)
             check_table(role, table, self._counts)
         return table
+
+    def part_array(self, name: str) -> NDArray[Any]:
+        if name not in self._part_arrays:
+            with _refusing(self._folder, f"{name} is not as it was saved"):
+                array = open_array(self._folder / name)
+                check_part_array(array)
+                if not array.flags.c_contiguous:
+                    raise ValueError(name)
+            self._part_arrays[name] = array
+        return self._part_arrays[name]
+
+    def part_text(self, name: str) -> str:
+        if name not in self._part_texts:
+            with _refusing(self._folder, f"{name} is not as it was saved"):
+                self._part_texts[name] = read_text(self._folder / name)
+        return self._part_texts[name]
 
 
 @contextmanager

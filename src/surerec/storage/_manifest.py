@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from surerec.interactions import RowsRead
-from surerec.storage._layout import ROLES, TABLES, roles_for
-from surerec.storage._spec import RecommenderSpec, check_recommenders
+from surerec.storage._expect import expect
+from surerec.storage._layout import MOST_TEXT, PART_ROLES, ROLES, file_name, role_of, roles_for
+from surerec.storage._parts import RecommenderCard
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "FORMAT",
@@ -21,13 +25,14 @@ __all__ = [
     "Manifest",
     "Settings",
     "encode",
-    "file_name",
     "is_intact",
-    "role_of",
 ]
 
 FORMAT: Final = "surerec-model"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""The newest format that is read."""
+_WITHOUT_PARTS: Final = 1
+"""The format of folders whose recommenders are a kind and parameters: any surerec reads them."""
 
 _CHECKSUM: Final = "sha256"
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -81,22 +86,39 @@ class Manifest:
     data: DataCard | None
     counts: Counts
     settings: Settings
-    recommenders: dict[str, RecommenderSpec]
+    recommenders: dict[str, RecommenderCard]
     files: dict[str, FileRecord]
 
     def has_statistics_of(self, other: Manifest) -> bool:
         """Tell whether both speak of the same statistics, whatever name the data go by."""
-        mine = (self.counts, self.settings, self.files)
-        return mine == (other.counts, other.settings, other.files)
+        mine = (self.counts, self.settings, self._statistics_files())
+        return mine == (other.counts, other.settings, other._statistics_files())
+
+    def keeping(self, old: Manifest) -> Manifest:
+        """Give this manifest with the other recommenders of one of the same statistics."""
+        recommenders = old.recommenders | self.recommenders
+        parts = _part_files(recommenders)
+        files = {name: each for name, each in (old.files | self.files).items() if name in parts}
+        return replace(
+            self,
+            created=old.created,
+            recommenders=recommenders,
+            files=self._statistics_files() | files,
+        )
 
     def card(self) -> dict[str, Any]:
         """Give the content as JSON has it."""
-        return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION if _part_files(self.recommenders) else _WITHOUT_PARTS,
+            **asdict(self),
+            "recommenders": {name: each.card() for name, each in self.recommenders.items()},
+        }
 
     @classmethod
     def from_card(cls, card: dict[str, Any]) -> Manifest:
         """Read a content back; ValueError if it is not one that `card` gives."""
-        _expect(
+        expect(
             card,
             format=str,
             format_version=int,
@@ -109,8 +131,8 @@ class Manifest:
             recommenders=dict,
             files=dict,
         )
-        _expect(card["counts"], users=int, items=int, rows=(int, type(None)))
-        _expect(card["settings"], ties=str, rows=str)
+        expect(card["counts"], users=int, items=int, rows=(int, type(None)))
+        expect(card["settings"], ties=str, rows=str)
         manifest = cls(
             card["surerec_version"],
             card["created"],
@@ -118,18 +140,31 @@ class Manifest:
             None if card["data"] is None else _data_card(card["data"]),
             Counts(**card["counts"]),
             Settings(**card["settings"]),
-            check_recommenders({name: _spec(x) for name, x in card["recommenders"].items()}),
+            {
+                name: RecommenderCard.from_card(name, each)
+                for name, each in card["recommenders"].items()
+            },
             {name: _file_record(name, record) for name, record in card["files"].items()},
         )
-        manifest._check_roles()
+        manifest._check_files()
+        if manifest.card()["format_version"] != card["format_version"]:
+            raise ValueError(card["format_version"])
         return manifest
 
-    def _check_roles(self) -> None:
+    def _statistics_files(self) -> dict[str, FileRecord]:
+        parts = PART_ROLES.values()
+        return {name: each for name, each in self.files.items() if role_of(name) not in parts}
+
+    def _check_files(self) -> None:
+        """See that every file has its one use, and every use its file."""
         with_profiles = self.data is not None
         needed = roles_for(self.settings.rows, with_profiles=with_profiles)
-        roles = [role_of(name) for name in self.files]
+        of_statistics = self._statistics_files()
+        roles = [role_of(name) for name in of_statistics]
         if sorted(roles) != sorted(needed) or with_profiles != (self.counts.rows is not None):
             raise ValueError(roles)
+        if self.files.keys() - of_statistics.keys() != _part_files(self.recommenders):
+            raise ValueError("parts")
 
 
 def encode(card: dict[str, Any]) -> bytes:
@@ -153,49 +188,22 @@ def is_intact(card: dict[str, Any], raw: bytes) -> bool:
         return False
 
 
-def file_name(role: str, sha256: str) -> str:
-    """Give the name of the file of that role and content.
-
-    Examples
-    --------
-    >>> file_name("users", 64 * "a"), file_name("times", 64 * "b")
-    ('users-aaaaaaaaaaaaaaaa.arrow', 'times-bbbbbbbbbbbbbbbb.npy')
-    """
-    kind = "arrow" if role in TABLES else "npy"
-    return f"{role}-{sha256[:16]}.{kind}"
-
-
-def role_of(name: str) -> str:
-    """Give the role of a file from its name."""
-    return name.partition("-")[0]
-
-
 def _data_card(value: dict[str, Any]) -> DataCard:
-    _expect(value, name=(str, type(None)), origin=(str, type(None)), rows_read=dict)
-    _expect(value["rows_read"], **dict.fromkeys(asdict(RowsRead()), int))
+    expect(value, name=(str, type(None)), origin=(str, type(None)), rows_read=dict)
+    expect(value["rows_read"], **dict.fromkeys(asdict(RowsRead()), int))
     return DataCard(value["name"], value["origin"], RowsRead(**value["rows_read"]))
 
 
-def _spec(value: object) -> RecommenderSpec:
-    _expect(value, kind=str, params=dict)
-    assert isinstance(value, dict)  # noqa: S101  # what _expect has just seen
-    return RecommenderSpec(value["kind"], value["params"])
+def _part_files(recommenders: Mapping[str, RecommenderCard]) -> set[str]:
+    return {name for each in recommenders.values() for name in each.files()}
 
 
 def _file_record(name: str, value: object) -> FileRecord:
-    _expect(value, bytes=int, sha256=str)
-    assert isinstance(value, dict)  # noqa: S101  # what _expect has just seen
-    record = FileRecord(value["bytes"], value["sha256"])
+    record = FileRecord(**expect(value, bytes=int, sha256=str))
     # A name is a role and a checksum, never a path.
     role, is_checksum = role_of(name), _SHA256.fullmatch(record.sha256)
     if role not in ROLES or not is_checksum or name != file_name(role, record.sha256):
         raise ValueError(name)
+    if role == PART_ROLES["texts"] and record.bytes > MOST_TEXT:
+        raise ValueError(record.bytes)
     return record
-
-
-def _expect(value: object, **kinds: type | tuple[type, ...]) -> None:
-    if not isinstance(value, dict) or value.keys() != kinds.keys():
-        raise ValueError(value)
-    for key, kind in kinds.items():
-        if not isinstance(value[key], kind):
-            raise ValueError(key)  # noqa: TRY004  # not a caller's mistake: the bytes are wrong

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +21,15 @@ from surerec.storage._disk import (
     writing_errors,
 )
 from surerec.storage._folder import MANIFEST, is_unfinished, names_in, read_manifest
-from surerec.storage._manifest import FileRecord, Manifest, encode, file_name
+from surerec.storage._layout import file_name
+from surerec.storage._manifest import FileRecord, Manifest, encode
+from surerec.storage._parts import RecommenderCard, part_contents
 from surerec.storage._spec import check_recommenders
 from surerec.storage._statistics import contents, describe
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from surerec.precedence import PrecedenceStatistics
     from surerec.storage._content import Content
@@ -56,7 +58,8 @@ def save_model(
     statistics : PrecedenceStatistics
         Made by :func:`surerec.count_precedence` or from given counts.
     recommenders : mapping of str to RecommenderSpec
-        Names are letters, digits, ".", "_" and "-".
+        Names are letters, digits, ".", "_" and "-". One that the folder has under the same name
+        is replaced, with its arrays and texts.
     overwrite : bool, default=False
         Replace a model of other statistics, with all its recommenders.
 
@@ -83,16 +86,31 @@ def save_model(
     data, counts, settings = describe(statistics)
     with writing_errors(place):
         _held(place)  # a folder of something else is refused before any work
-        parts = contents(statistics, counts)
-        size = sum(part.size for part in parts)
+        wanted = contents(statistics, counts)
+        parts = part_contents(specs)
+        everything = [*wanted, *parts.values()]
+        size = sum(each.size for each in everything)
         with progress("Saving the model", total=2 * size, in_bytes=True) as advance:
-            files = _named(parts, advance)
+            files = _named(everything, advance)
+            part_files = dict(zip(parts, (each.name for each in files[len(wanted) :]), strict=True))
+            cards = {
+                name: RecommenderCard.of(name, spec, part_files) for name, spec in specs.items()
+            }
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            records = {name: record for name, (record, _) in files.items()}
-            new = Manifest(__version__, now, now, data, counts, settings, specs, records)
+            records = {each.name: each.record for each in files}
+            new = Manifest(__version__, now, now, data, counts, settings, cards, records)
             with sole_writer(place):
                 old = _held(place)
                 _commit(place, old, _merged(place, old, new, overwrite=overwrite), files, advance)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file to be."""
+
+    name: str
+    record: FileRecord
+    content: Content
 
 
 def _held(folder: Path) -> Manifest | None:
@@ -111,16 +129,18 @@ def _held(folder: Path) -> Manifest | None:
     )
 
 
-def _named(
-    parts: Iterable[Content], advance: Callable[[float], None]
-) -> dict[str, tuple[FileRecord, Content]]:
-    """Name every content by its role and checksum, on all cores."""
-    largest_first = sorted(parts, key=lambda part: -part.size)
-    checksums = run_blocks(lambda part: part.sha256(advance), largest_first)
-    return {
-        file_name(part.role, checksum): (FileRecord(part.size, checksum), part)
-        for part, checksum in zip(largest_first, checksums, strict=True)
-    }
+def _named(contents: Sequence[Content], advance: Callable[[float], None]) -> list[_File]:
+    """Name every content by its role and checksum, on all cores, in their order."""
+
+    def named(position: int) -> tuple[int, _File]:
+        content = contents[position]
+        checksum = content.sha256(advance)
+        name = file_name(content.role, checksum)
+        return position, _File(name, FileRecord(content.size, checksum), content)
+
+    largest_first = sorted(range(len(contents)), key=lambda position: -contents[position].size)
+    files = dict(run_blocks(named, largest_first))
+    return [files[position] for position in range(len(contents))]
 
 
 def _merged(folder: Path, old: Manifest | None, new: Manifest, *, overwrite: bool) -> Manifest:
@@ -128,8 +148,7 @@ def _merged(folder: Path, old: Manifest | None, new: Manifest, *, overwrite: boo
     if old is None:
         return new
     if old.has_statistics_of(new):
-        recommenders = old.recommenders | new.recommenders
-        return replace(new, created=old.created, recommenders=recommenders)
+        return new.keeping(old)
     if not overwrite:
         raise InputError(
             f"The folder {folder} holds a model of other statistics ({_in_words(old)}, not "
@@ -150,19 +169,18 @@ def _commit(
     folder: Path,
     old: Manifest | None,
     new: Manifest,
-    files: dict[str, tuple[FileRecord, Content]],
+    files: Iterable[_File],
     advance: Callable[[float], None],
 ) -> None:
     before = set() if old is None else old.files.keys()
     try:
-        missing = {
-            name: part
-            for name, (record, part) in files.items()
-            if not is_there(folder / name, record)
-        }
-        require_room(folder, sum(part.size for part in missing.values()))
-        for name, part in missing.items():
-            write(folder / name, part.pieces(), advance)
+        by_name = {each.name: each for each in files}  # equal parts are one file
+        missing = [
+            each for each in by_name.values() if not is_there(folder / each.name, each.record)
+        ]
+        require_room(folder, sum(each.content.size for each in missing))
+        for each in missing:
+            write(folder / each.name, each.content.pieces(), advance)
         sync_folder(folder)
         write(folder / MANIFEST, [memoryview(encode(new.card()))])
         sync_folder(folder)

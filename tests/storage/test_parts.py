@@ -1,0 +1,402 @@
+"""The arrays and texts that recommenders keep beside the statistics."""
+
+import os
+import random
+import struct
+from tempfile import TemporaryDirectory
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stored_models import (
+    LEARNED,
+    LEARNED_EARLIER,
+    MAIN,
+    OTHER,
+    assert_tidy,
+    flip,
+    is_mapped,
+    new_statistics,
+    old_statistics,
+    reseal,
+)
+
+from surerec.errors import InputError
+from surerec.storage import RecommenderSpec, load_model, read_card, save_model
+from surerec.storage._content import Content, array_content
+from surerec.storage._layout import file_name
+
+TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
+names = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True)
+shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+arrays = st.sampled_from(TYPES).flatmap(lambda kind: hnp.arrays(np.dtype(kind), shapes))
+texts = st.text(st.characters(codec="utf-8")) | st.sampled_from(["", "\r\n", "a\rb\n", "\ufeff"])
+
+
+def part_files(folder):
+    return sorted(path for path in folder.iterdir() if path.name.startswith(("array-", "text-")))
+
+
+@pytest.fixture
+def model(tmp_path):
+    save_model(tmp_path / "model", old_statistics(), {"main": MAIN, "learned": LEARNED})
+    return tmp_path / "model"
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(names, arrays, max_size=3),
+    st.dictionaries(names, texts, max_size=3),
+    st.booleans(),
+)
+def test_parts_come_back_as_they_were(arrays, texts, verify):
+    spec = RecommenderSpec("learned", {"a": 1}, arrays, texts)
+    with TemporaryDirectory() as folder:
+        save_model(folder, old_statistics(), {"learned": spec, "main": MAIN})
+        found = load_model(folder, verify=verify).recommenders
+        assert found == {"learned": spec, "main": MAIN}
+        for part, array in found["learned"].arrays.items():
+            assert type(array) is np.ndarray
+            assert (array.dtype, array.shape) == (arrays[part].dtype, arrays[part].shape)
+            assert array.tobytes() == arrays[part].tobytes()
+            assert array.flags.c_contiguous
+            assert not array.flags.writeable
+            assert is_mapped(array)
+        before = read_card(folder)["files"]
+        save_model(folder, old_statistics(), {"again": found["learned"]})
+        assert read_card(folder)["files"] == before
+
+
+def test_arrays_in_any_order_of_memory_are_stored_alike(tmp_path):
+    table = np.arange(12.0).reshape(3, 4)
+    views = {"columns": np.asfortranarray(table), "rows": table, "back": table[::-1][::-1]}
+    save_model(tmp_path, old_statistics(), {"x": RecommenderSpec("kind", {}, views)})
+    for array in load_model(tmp_path).recommenders["x"].arrays.values():
+        np.testing.assert_array_equal(array, table)
+    assert len(part_files(tmp_path)) == 1
+
+
+def test_a_text_of_some_megabytes(tmp_path):
+    text = "".join(f"split_feature={i} ü\n" for i in range(200_000))
+    save_model(tmp_path, old_statistics(), {"x": RecommenderSpec("kind", {}, {}, {"trees": text})})
+    assert load_model(tmp_path).recommenders["x"].texts == {"trees": text}
+
+
+def test_specs_are_equal_if_all_their_parts_are():
+    ones = {"a": np.ones(2)}
+    spec = RecommenderSpec("kind", {}, ones, {"t": "x"})
+    assert spec == RecommenderSpec("kind", {}, {"a": np.ones(2)}, {"t": "x"})
+    for other in (
+        RecommenderSpec("kind", {}, {"a": np.ones(2, dtype="f4")}, {"t": "x"}),
+        RecommenderSpec("kind", {}, {"a": np.ones((2, 1))}, {"t": "x"}),
+        RecommenderSpec("kind", {}, {"a": np.zeros(2)}, {"t": "x"}),
+        RecommenderSpec("kind", {}, {"b": np.ones(2)}, {"t": "x"}),
+        RecommenderSpec("kind", {}, ones, {"t": "y"}),
+        RecommenderSpec("kind", {}, ones),
+        RecommenderSpec("kind", {"p": 1}, ones, {"t": "x"}),
+        "kind",
+    ):
+        assert spec != other
+
+
+def test_the_card_names_the_parts_and_their_files(model):
+    card = read_card(model)
+    assert card["format_version"] == 2
+    assert card["recommenders"]["main"] == {"kind": MAIN.kind, "params": MAIN.params}
+    learned = card["recommenders"]["learned"]
+    assert learned.keys() == {"kind", "params", "arrays", "texts"}
+    assert learned["arrays"].keys() == {"thresholds", "used"}
+    trees = card["files"][learned["texts"]["trees"]]
+    assert trees["bytes"] == len(LEARNED.texts["trees"].encode())
+    assert card == load_model(model).card
+    assert "stump" not in repr(RecommenderSpec("kind", {}, {}, {"trees": "stump"}))
+
+
+def test_equal_parts_are_one_file(tmp_path):
+    same = np.arange(5)
+    specs = {
+        "a": RecommenderSpec("kind", {}, {"x": same, "y": same.copy()}, {"t": "text"}),
+        "b": RecommenderSpec("kind", {}, {"z": same}, {"u": "text"}),
+    }
+    save_model(tmp_path, old_statistics(), specs)
+    assert len(part_files(tmp_path)) == 2
+    assert load_model(tmp_path).recommenders == specs
+    save_model(tmp_path, old_statistics(), {"a": OTHER})
+    assert load_model(tmp_path).recommenders == {"a": OTHER, "b": specs["b"]}
+    assert len(part_files(tmp_path)) == 2
+    assert_tidy(tmp_path)
+
+
+def test_saving_another_recommender_leaves_the_parts_alone(model):
+    before = {path: path.stat() for path in part_files(model)}
+    assert len(before) == 3
+    save_model(model, old_statistics(), {"other": OTHER})
+    save_model(model, old_statistics(), {"learned-2": LEARNED})
+    for path, stat in before.items():
+        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (stat.st_ino, stat.st_mtime_ns)
+    found = load_model(model).recommenders
+    assert found == {"main": MAIN, "learned": LEARNED, "other": OTHER, "learned-2": LEARNED}
+    assert_tidy(model)
+
+
+def test_replaced_parts_go_and_shared_ones_stay(model):
+    old = {path.name for path in part_files(model)}
+    save_model(model, old_statistics(), {"learned": LEARNED_EARLIER})
+    new = {path.name for path in part_files(model)}
+    assert len(new) == 3
+    assert len(old & new) == 1  # both used the same
+    assert load_model(model).recommenders == {"main": MAIN, "learned": LEARNED_EARLIER}
+    assert_tidy(model)
+
+
+def test_without_parts_a_folder_is_one_that_any_surerec_reads(model):
+    save_model(model, old_statistics(), {"learned": OTHER})
+    assert part_files(model) == []
+    assert read_card(model)["format_version"] == 1
+    assert load_model(model).recommenders == {"main": MAIN, "learned": OTHER}
+
+
+def test_other_statistics_take_the_parts_away(model):
+    with pytest.raises(InputError, match="holds a model of other statistics"):
+        save_model(model, new_statistics(), {"learned": LEARNED})
+    save_model(model, new_statistics(), {"main": MAIN}, overwrite=True)
+    assert part_files(model) == []
+    assert_tidy(model)
+
+
+def test_a_loaded_part_survives_its_replacement(model):
+    loaded = load_model(model).recommenders["learned"]
+    save_model(model, old_statistics(), {"learned": OTHER})
+    assert loaded == LEARNED
+
+
+def test_saving_again_repairs_damaged_parts(model):
+    first, *others = part_files(model)
+    first.unlink()
+    for path in others:
+        flip(path, 1, 7)
+    save_model(model, old_statistics(), {"other": OTHER})
+    with pytest.raises(InputError, match=rf"damaged: {first.name} is missing"):
+        load_model(model)
+    save_model(model, old_statistics(), {"learned": LEARNED})
+    assert load_model(model).recommenders["learned"] == LEARNED
+
+
+def test_in_a_hurry_only_sizes_are_looked_at(model):
+    text = next(model.glob("text-*"))
+    whole = text.read_bytes()
+    text.write_bytes(b"x" * len(whole))
+    found = load_model(model, verify=False).recommenders["learned"]
+    assert found.texts == {"trees": "x" * len(whole)}
+    os.truncate(text, 2)
+    with pytest.raises(InputError, match=rf"damaged: {text.name} was truncated to 2 of"):
+        load_model(model, verify=False)
+
+
+def test_any_flipped_byte_of_a_part_gives_a_sentence_or_an_answer_in_a_hurry(model):
+    chance = random.Random(3)
+    for path in part_files(model):
+        whole = path.read_bytes()
+        for position in range(len(whole)):
+            flip(path, position, chance.randrange(1, 256))
+            try:
+                load_model(model, verify=False)
+            except InputError as error:
+                assert f"damaged: {path.name} is not as it was saved" in str(error)  # noqa: PT017
+            with pytest.raises(InputError, match=f"damaged: {path.name} is not as it was saved"):
+                load_model(model)
+            path.write_bytes(whole)
+    assert load_model(model)
+
+
+def test_every_flipped_byte_of_what_the_manifest_says_of_parts_is_noticed(model):
+    path = model / "manifest.json"
+    whole = path.read_bytes()
+    chance = random.Random(4)
+    for position in range(whole.index(b'"learned"'), whole.index(b'"files"')):
+        flip(path, position, chance.randrange(1, 256))
+        with pytest.raises(InputError, match=r"damaged: manifest\.json is not as it was saved"):
+            read_card(model)
+        path.write_bytes(whole)
+    assert load_model(model)
+
+
+RECORD = {"bytes": 1, "sha256": "0" * 64}
+NOWHERE = "array-0000000000000000.npy"
+
+
+def learned(card):
+    return card["recommenders"]["learned"]
+
+
+def swap_files(card):
+    parts = learned(card)
+    (text,) = parts["texts"].values()
+    parts["arrays"]["used"] = text
+
+
+HOSTILE = [
+    lambda card: card.update(format_version=1),
+    lambda card: card.update(format_version=0),
+    lambda card: learned(card)["arrays"].update(thresholds="../../../etc/passwd"),
+    lambda card: learned(card)["arrays"].update(thresholds="/etc/passwd"),
+    lambda card: learned(card)["texts"].update(trees="/etc/passwd"),
+    lambda card: learned(card)["texts"].update(trees="text-/../../../../etc/passwd"),
+    lambda card: learned(card)["texts"].update(trees="manifest.json"),
+    lambda card: learned(card)["texts"].update(trees=None),
+    lambda card: learned(card)["texts"].update(trees=["text-0000000000000000.txt"]),
+    lambda card: learned(card)["arrays"].update(thresholds=NOWHERE),
+    lambda card: learned(card)["arrays"].update({"../x": learned(card)["arrays"]["used"]}),
+    lambda card: learned(card)["arrays"].update({"": learned(card)["arrays"]["used"]}),
+    lambda card: learned(card)["arrays"].update(
+        used=next(name for name in card["files"] if name.startswith("times"))
+    ),
+    swap_files,
+    lambda card: learned(card)["arrays"].pop("used"),
+    lambda card: learned(card).pop("texts"),
+    lambda card: learned(card).update(arrays=[], texts=[]),
+    lambda card: learned(card).update(more={}),
+    lambda card: card["recommenders"]["main"].update(arrays={}, texts={}),
+    lambda card: card["files"].pop(learned(card)["texts"]["trees"]),
+    lambda card: card["files"].update({NOWHERE: RECORD}),
+    lambda card: card["files"].update({"text-0000000000000000.npy": RECORD}),
+    lambda card: card["files"].update({"text-/etc/passwd": RECORD}),
+    lambda card: card["files"][learned(card)["texts"]["trees"]].update(bytes=2**31),
+]
+
+
+@pytest.mark.parametrize("change", HOSTILE)
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_sealed_manifest_with_strange_parts(model, change, verify):
+    reseal(model, change)
+    with pytest.raises(InputError, match=r"damaged: manifest\.json is not as it was saved"):
+        load_model(model, verify=verify)
+
+
+def replace_part(folder, field, part, content):
+    """Put another file behind a part, with a right checksum, as a hostile hand could."""
+    checksum = content.sha256(lambda _: None)
+    name = file_name(content.role, checksum)
+
+    def change(card):
+        del card["files"][learned(card)[field][part]]
+        learned(card)[field][part] = name
+        card["files"][name] = {"bytes": content.size, "sha256": checksum}
+
+    reseal(folder, change)
+    (folder / name).write_bytes(b"".join(content.parts))
+    return name
+
+
+def with_header(header):
+    text = header.encode() + b"\n"
+    start = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text))
+    return Content("array", (memoryview(start + text + bytes(64)),))
+
+
+def described(kind, shape="(2,)", order="False"):
+    return with_header(f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}}}")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        described("'<f8'", "(2, 3)", "True"),
+        described("'<f8'", "(-1,)"),
+        described("'<f8'", "(9,)"),
+        described("'<f8'", "(True,)"),
+        described("'<f8'", "(9223372036854775807, 2)"),
+        described("'<f8'", "(0, 99999999999999999999)"),
+        described("'<f8'", "(" + "-" * 3000 + "1,)"),
+        described("'>f8'"),
+        described("'<f2'"),
+        described("'<c16'"),
+        described("'|O'"),
+        described("'<U2'"),
+        described("'<M8[s]'"),
+        described("'f8,,f'"),
+        described("[('a', '<f8')]"),
+        described("{}"),
+        with_header("(" * 9000),
+        with_header("-" * 9000 + "1"),
+        with_header("1+" * 4000 + "1"),
+        with_header("\0"),
+        Content("array", (memoryview(b"cos\nsystem\n(S'true'\ntR."),)),
+    ],
+)
+@pytest.mark.parametrize("verify", [True, False])
+def test_arrays_that_no_recommender_has_saved(model, content, verify):
+    name = replace_part(model, "arrays", "thresholds", content)
+    with pytest.raises(InputError, match=f"damaged: {name} is not as it was saved"):
+        load_model(model, verify=verify)
+
+
+def test_a_sealed_array_of_another_shape_is_the_recommenders_to_judge(model):
+    replace_part(model, "arrays", "thresholds", array_content("array", np.arange(3)))
+    found = load_model(model).recommenders["learned"].arrays["thresholds"]
+    np.testing.assert_array_equal(found, np.arange(3))
+
+
+def test_bytes_that_are_no_text(model):
+    name = replace_part(model, "texts", "trees", Content("text", (memoryview(b"tree \xff"),)))
+    with pytest.raises(InputError, match=f"damaged: {name} is not as it was saved"):
+        load_model(model)
+
+
+@pytest.mark.parametrize(
+    "part", ["", "A", "a-b", "a.b", "../a", "a/b", "ä", "1a", "a\n", "a" * 51, 7]
+)
+def test_names_that_no_part_can_have(tmp_path, part):
+    for spec in (
+        RecommenderSpec("kind", {}, {part: np.ones(1)}),
+        RecommenderSpec("kind", {}, {}, {part: "text"}),
+    ):
+        with pytest.raises(InputError, match="cannot name a part of the recommender 'x'"):
+            save_model(tmp_path / "model", old_statistics(), {"x": spec})
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("array", "what"),
+    [
+        ([1, 2], "of type list, not a NumPy array"),
+        (np.float64(1), "of type float64, not a NumPy array"),
+        (np.ma.masked_array([1, 2], [True, False]), "of type MaskedArray"),
+        (np.array([print]), "of type object"),
+        (np.array(["a"]), "of type <U1"),
+        (np.array([1.0], dtype=">f8"), "of type >f8"),
+        (np.array([1.0], dtype="f2"), "of type float16"),
+        (np.array([1j]), "of type complex128"),
+        (np.array(["2000-01-01"], dtype="M8[s]"), r"of type datetime64\[s\]"),
+        (np.zeros(1, dtype=[("a", "f8")]), r"of type \[\("),
+    ],
+)
+def test_arrays_that_cannot_be_stored(tmp_path, array, what):
+    spec = RecommenderSpec("kind", {}, {"a": array})
+    with pytest.raises(InputError, match=f"'a' in the arrays of the recommender 'x' .* {what}"):
+        save_model(tmp_path / "model", old_statistics(), {"x": spec})
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (b"bytes", "of type bytes, not text"),
+        (None, "of type NoneType, not text"),
+        ("ab\udcff", "UTF-8 cannot say its character 3"),
+        ("ü" * 6, "it has 12 bytes, more than 10 bytes"),
+    ],
+)
+def test_texts_that_cannot_be_stored(tmp_path, monkeypatch, text, what):
+    monkeypatch.setattr("surerec.storage._layout.MOST_TEXT", 10)
+    spec = RecommenderSpec("kind", {}, {}, {"t": text})
+    with pytest.raises(InputError, match=f"'t' in the texts of the recommender 'x' .*{what}"):
+        save_model(tmp_path / "model", old_statistics(), {"x": spec})
+
+
+@pytest.mark.parametrize("parts", [(None, {}), ({}, "text"), ([], {})])
+def test_parts_that_are_no_dicts(tmp_path, parts):
+    with pytest.raises(InputError, match="arrays and texts of the recommender 'x' must be dicts"):
+        save_model(tmp_path / "model", old_statistics(), {"x": RecommenderSpec("kind", {}, *parts)})
