@@ -247,3 +247,33 @@ def test_impossible_data_is_refused(films, counts):
         )
     with pytest.raises(InputError, match="slates are calibrated up to 100"):
         sr.PopulationConformal().fit(counts).hit_probability(films.users[0], k=101)
+
+
+@pytest.mark.parametrize("settings", [{}, {"cut": "rank", "groups": 3}, {"promise": "hit"}])
+def test_a_saved_calibration_is_opened_and_not_made_again(films, counts, settings, tmp_path):
+    model = sr.PopulationConformal("CM12", n_calibration=100, **settings).fit(counts)
+    model.save(tmp_path / "films")
+    opened = sr.load(tmp_path / "films")
+    assert opened.get_params() == model.get_params()
+    for user in films.users.ids[:5]:
+        here, there = (m.recommend(user, confidence=0.8) for m in (model, opened))
+        assert here.items == there.items
+        assert here.guarantee == there.guarantee
+    assert opened.hit_probability(films.users[3]) == model.hit_probability(films.users[3])
+
+
+def test_arrays_that_are_not_a_calibration_are_refused(counts):
+    model = sr.PopulationConformal("CM12", n_calibration=20).fit(counts)
+    good = model.calibration_.to_arrays()
+    bad = [
+        {**good, "owners": good["owners"] + 1},
+        {**good, "entries": np.full_like(good["entries"], np.nan)},
+        {**good, "slates": good["slates"][:, :5]},
+        {**good, "users": good["users"][:-1]},
+        {**good, "more": good["users"]},
+    ]
+    for arrays in bad:
+        with pytest.raises(ValueError, match="not those of a calibration"):
+            sr.PopulationConformal("CM12")._restore(counts, arrays, {})
+    with pytest.raises(KeyError):
+        sr.PopulationConformal("CM12")._restore(counts, {"users": good["users"]}, {})

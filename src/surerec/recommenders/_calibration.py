@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from surerec.conformal import CalibratedProbability, RiskCurve, venn_abers
-from surerec.futures import codes_in
+from surerec.futures import SLATE_MOST, codes_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from surerec.futures import Outcomes
@@ -96,6 +98,25 @@ class Calibration:
         return venn_abers(
             self.slates[others, k - 1], self.first_ranks[others] <= k, np.float32(slate)
         )
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Calibration:
+        """Read it back; KeyError or ValueError if these are not the arrays of a calibration."""
+        found = cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
+        n = len(found.users)
+        if (
+            len(arrays) != len(cls.__dataclass_fields__)
+            or found.n_known.shape != (n,)
+            or found.first_ranks.shape != (n,)
+            or found.slates.shape != (n, SLATE_MOST)
+            or found.period.shape != (2,)
+            or found.entries.shape != found.owners.shape
+            or found.owners.min(initial=0) < 0
+            or not np.array_equal(np.unique(found.owners), np.arange(n))
+            or np.isnan(found.entries).any()
+        ):
+            raise ValueError("they are not those of a calibration")
+        return found
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Give all arrays by name, for a model folder."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 
 from surerec._checks import check_whole
-from surerec.conformal import TOLERANCE, users_needed
+from surerec.conformal import users_needed
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import (
     SLATE_MOST,
@@ -26,12 +25,12 @@ from surerec.measures import MeasureScorer, find_measure
 from surerec.precedence import count_precedence
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._calibration import Calibration, Cut, Promise
-from surerec.recommenders._groups import LengthGroups
-from surerec.recommenders._sets import Assessment
+from surerec.recommenders._promises import Terms
 from surerec.recommenders._slates import Slate
+from surerec.recommenders._thresholds import PopulationAssessment, Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -40,42 +39,11 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._query import Query
+    from surerec.recommenders._sets import Assessment
 
 __all__ = ["PopulationConformal"]
 
 _DAY = 86_400_000_000  # microseconds
-
-
-@dataclass(frozen=True)
-class PopulationAssessment(Assessment):
-    """What is thought of every item, and the ε below which each is in the set."""
-
-    levels_below: NDArray[np.float64] | None = None
-    lowest_level: float = 1.0
-    group: int = 0
-    gap: str = ""
-    """Why the promise does not cover this person; empty if it does."""
-
-    @property
-    def entry_confidences(self) -> NDArray[np.float64]:
-        """The confidence above which each candidate is in the set."""
-        assert self.levels_below is not None  # noqa: S101  # always given
-        return 1 - self.levels_below
-
-    @property
-    def highest_confidence(self) -> float:
-        """The highest confidence that so many calibration users support."""
-        return 1 - self.lowest_level
-
-    def included(self, significance: float) -> NDArray[np.bool_]:
-        """Tell which candidates are in the set."""
-        assert self.levels_below is not None  # noqa: S101
-        return self.levels_below > significance + TOLERANCE
-
-    def ordered(self, significance: float | None) -> NDArray[np.intp]:
-        """Give the places of the candidates in the set, best first: by score, then popularity."""
-        order = super().ordered(None)
-        return order if significance is None else order[self.included(significance)[order]]
 
 
 class PopulationConformal(Recommender):
@@ -239,13 +207,23 @@ class PopulationConformal(Recommender):
 
     def _keep(self, calibration: Calibration) -> None:
         self.calibration_ = calibration
-        self._groups = LengthGroups.equal(calibration.n_known, self.groups)
-        group_of = self._groups.of(calibration.n_known)
-        whole = calibration.curve(self.promise)
-        self._curves = [whole.of_owners(group_of == group) for group in range(self._groups.n)]
-        self._place_in_group = _places_within(group_of)
-        self._group_of = group_of
+        self._thresholds = Thresholds(calibration, self.promise, self.groups)
         self._warned = False
+
+    def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+        return self.calibration_.to_arrays(), {}
+
+    def _restore(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: Mapping[str, NDArray[Any]],
+        texts: Mapping[str, str],
+    ) -> Self:
+        if texts:
+            raise ValueError("it has no texts")
+        super().fit(statistics)
+        self._keep(Calibration.from_arrays(arrays))
+        return self
 
     def _scorer_on(self, statistics: PrecedenceStatistics) -> Scorer:
         if _scores(self.measure):
@@ -270,16 +248,15 @@ class PopulationConformal(Recommender):
             entries[every[np.argsort(-scores[every], kind="stable")]] = np.arange(1, len(every) + 1)
         else:
             entries[every] = -share_of_all(values[every])
-        group = int(self._groups.of(np.array([len(query.history)]))[0])
-        curve, own = self._curves[group], self._own_place(query, group)
+        threshold = self._thresholds.of(query.user, len(query.history))
         return PopulationAssessment(
             candidates,
             score=scores[candidates],
             shown=values[candidates],
-            n_calibration=curve.n_users - (own is not None),
-            levels_below=curve.levels(entries[candidates], without=own),
-            lowest_level=curve.lowest_level(without=own),
-            group=group,
+            n_calibration=threshold.n_users,
+            levels_below=threshold.levels(entries[candidates]),
+            lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
+            group=threshold.group,
             gap=self._gap(query),
         )
 
@@ -291,13 +268,6 @@ class PopulationConformal(Recommender):
         scores = scorer.score(query.history, without_user=query.user)
         values = value_of(scorer, scores, len(query.history), self.statistics_.n_users)
         return self._candidates(query), scores, values
-
-    def _own_place(self, query: Query, group: int) -> int | None:
-        """Give which of the group's calibration users this is, whose own future must not count."""
-        place = self.calibration_.place_of(query.user)
-        if place is None or self._group_of[place] != group:
-            return None
-        return int(self._place_in_group[place])
 
     def _gap(self, query: Query) -> str:
         if query.user is not None and not getattr(self._scorer(), "leaves_users_out", True):
@@ -335,18 +305,13 @@ class PopulationConformal(Recommender):
         # The k highest values, as in calibration; those of the k best but for ties.
         highest = float(np.sort(values[every])[::-1][:n].mean())
         found = self.calibration_.hit_probability(n, highest, without=place)
-        gap = self._gap(query)
+        gap, n_others = self._gap(query), len(self.calibration_) - (place is not None)
         return Slate(
             items=self.items_.ids.gather(order).to_list(),
             probability=float(found.probability[0]),
             low=float(found.low[0]),
             high=float(found.high[0]),
-            guarantee=(
-                f"None: {gap}."
-                if gap
-                else f"Of people with this probability, that share takes one of their {n} best "
-                f"items among {self._future_in_words()}, {self._condition(len(self.calibration_))}"
-            ),
+            guarantee=f"None: {gap}." if gap else self._terms.of_slate(n, n_others),
         )
 
     @property
@@ -380,40 +345,16 @@ class PopulationConformal(Recommender):
             stacklevel=4,
         )
 
-    def _future_in_words(self) -> str:
-        if isinstance(self.horizon, float):
-            if self.window is None:
-                return f"the last {self.horizon:.0%} of what they take"
-            return f"what they take in the next {self.window:g} days"
-        within = "" if self.window is None else f" within {self.window:g} days"
-        items = "item" if self.horizon == 1 else f"{self.horizon} items"
-        return f"the next {items}{within}"
-
-    def _condition(self, n_users: int) -> str:
-        begin, end = (day_of(int(time)) for time in self.calibration_.period)
-        return (
-            f"if they are exchangeable with the {n_users:,} calibration users, whose futures lie "
-            f"between {begin} and {end}: as the calendar moves on it holds less well."
-        )
+    @property
+    def _terms(self) -> Terms:
+        begin, end = (int(time) for time in self.calibration_.period)
+        return Terms(self.promise, self.horizon, self.window, (begin, end))
 
     def _promise(self, significance: float, assessment: Assessment) -> str:
         assert isinstance(assessment, PopulationAssessment)  # noqa: S101  # as _assess gives
         if assessment.gap:
             return f"None for this person: {assessment.gap}."
-        among = ""
-        if self._groups.n > 1:
-            among = f" with {self._groups.in_words(assessment.group)}"
-        condition = self._condition(assessment.n_calibration)
-        future = self._future_in_words()
-        if self.promise == "hit":
-            return (
-                f"At least one of {future} is in this set with probability at least "
-                f"{1 - significance:.4g}, over people{among}, {condition}"
-            )
-        return (
-            f"Of {future}, a share of at most {significance:.4g} is left out on average over "
-            f"people{among}, {condition}"
-        )
+        return self._terms.in_words(significance, assessment.n_calibration, assessment.group)
 
     def _beyond(self, epsilon: float, assessment: Assessment) -> str:
         n, needed = assessment.n_calibration, users_needed(epsilon)
@@ -431,15 +372,6 @@ class PopulationConformal(Recommender):
 
 def _scores(measure: object) -> bool:
     return callable(getattr(measure, "score", None))
-
-
-def _places_within(group_of: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give each member's number within the group, from 0 and in their order."""
-    places = np.empty(len(group_of), dtype=np.int64)
-    for group in np.unique(group_of):
-        members = group_of == group
-        places[members] = np.arange(int(members.sum()))
-    return places
 
 
 def _instant(time: int) -> datetime:

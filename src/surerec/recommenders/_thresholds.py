@@ -1,0 +1,137 @@
+"""From calibration users to the levels of items, in one group of people or in several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.conformal import TOLERANCE
+from surerec.recommenders._sets import Assessment
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.conformal import RiskCurve
+    from surerec.recommenders._calibration import Calibration, Promise
+
+__all__ = ["LengthGroups", "PopulationAssessment", "Threshold", "Thresholds"]
+
+
+@dataclass(frozen=True)
+class LengthGroups:
+    """Groups by the number of known items; ``edges[g]`` is the smallest of group g + 1.
+
+    Examples
+    --------
+    >>> groups = LengthGroups.equal(np.array([5, 6, 7, 20, 30, 40]), 2)
+    >>> groups.of(np.array([7, 8, 100])).tolist(), groups.in_words(0), groups.in_words(1)
+    ([0, 0, 1], 'fewer than 20 known items', '20 or more known items')
+    """
+
+    edges: NDArray[np.int64]
+
+    @classmethod
+    def equal(cls, lengths: NDArray[np.int64], n_groups: int) -> LengthGroups:
+        """Cut the lengths into groups of about equal size; fewer where many are alike."""
+        shares = np.arange(1, n_groups) / n_groups
+        edges = np.unique(np.quantile(lengths, shares, method="higher"))
+        return cls(edges[edges > lengths.min(initial=0)].astype(np.int64))
+
+    @property
+    def n(self) -> int:
+        """How many groups there are."""
+        return len(self.edges) + 1
+
+    def of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the group of each length."""
+        return np.searchsorted(self.edges, lengths, side="right").astype(np.int64)
+
+    def in_words(self, group: int) -> str:
+        """Say who is in a group."""
+        if self.n == 1:
+            return "any number of known items"
+        if group == 0:
+            return f"fewer than {self.edges[0]:,} known items"
+        if group == self.n - 1:
+            return f"{self.edges[-1]:,} or more known items"
+        return f"{self.edges[group - 1]:,} to {self.edges[group] - 1:,} known items"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The calibration that serves one person."""
+
+    curve: RiskCurve
+    own_place: int | None
+    """Which of the curve's users this person is, whose own future must not count."""
+    group: str
+
+    @property
+    def n_users(self) -> int:
+        """How many calibration users count."""
+        return self.curve.n_users - (self.own_place is not None)
+
+    def levels(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the ε below which an item of each entry is in the set."""
+        return self.curve.levels(entries, without=self.own_place)
+
+
+class Thresholds:
+    """A risk curve for each group of people by the number of known items (Mondrian)."""
+
+    def __init__(self, calibration: Calibration, promise: Promise, n_groups: int) -> None:
+        self._calibration = calibration
+        self.groups = LengthGroups.equal(calibration.n_known, n_groups)
+        self._group_of = self.groups.of(calibration.n_known)
+        whole = calibration.curve(promise)
+        members = [self._group_of == group for group in range(self.groups.n)]
+        self._curves = [whole.of_owners(some) for some in members]
+        self._place_in_group = np.empty(len(calibration), dtype=np.int64)
+        for some in members:
+            self._place_in_group[some] = np.arange(int(some.sum()))
+
+    def of(self, user: int | None, n_known: int) -> Threshold:
+        """Give the threshold of a person of whom so many items are known."""
+        group = int(self.groups.of(np.array([n_known]))[0])
+        place = self._calibration.place_of(user)
+        mine = place is not None and self._group_of[place] == group
+        return Threshold(
+            self._curves[group],
+            int(self._place_in_group[place]) if mine else None,
+            self.groups.in_words(group) if self.groups.n > 1 else "",
+        )
+
+
+@dataclass(frozen=True)
+class PopulationAssessment(Assessment):
+    """What is thought of every item, and the ε below which each is in the set."""
+
+    levels_below: NDArray[np.float64] | None = None
+    lowest_level: float = 1.0
+    group: str = ""
+    """Which people the promise is about, in words; empty for all."""
+    gap: str = ""
+    """Why the promise does not cover this person; empty if it does."""
+
+    @property
+    def entry_confidences(self) -> NDArray[np.float64]:
+        """The confidence above which each candidate is in the set."""
+        assert self.levels_below is not None  # noqa: S101  # always given
+        return 1 - self.levels_below
+
+    @property
+    def highest_confidence(self) -> float:
+        """The highest confidence that so many calibration users support."""
+        return 1 - self.lowest_level
+
+    def included(self, significance: float) -> NDArray[np.bool_]:
+        """Tell which candidates are in the set."""
+        assert self.levels_below is not None  # noqa: S101
+        return self.levels_below > significance + TOLERANCE
+
+    def ordered(self, significance: float | None) -> NDArray[np.intp]:
+        """Give the places of the candidates in the set, best first: by score, then popularity."""
+        order = super().ordered(None)
+        return order if significance is None else order[self.included(significance)[order]]
