@@ -13,6 +13,7 @@ from surerec.futures._outcomes import (
     Outcomes,
     codes_in,
     observe,
+    of_the_best,
     share_of_all,
     value_of,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "codes_in",
     "day_of",
     "observe",
+    "of_the_best",
     "profile_cases",
     "share_of_all",
     "value_of",

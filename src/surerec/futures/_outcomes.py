@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["SLATE_MOST", "Outcomes", "codes_in", "observe", "share_of_all", "value_of"]
+__all__ = [
+    "SLATE_MOST",
+    "Outcomes",
+    "codes_in",
+    "observe",
+    "of_the_best",
+    "share_of_all",
+    "value_of",
+]
 
 SLATE_MOST: Final = 100
 """The longest slate whose hits can be calibrated."""
@@ -46,8 +54,9 @@ class Outcomes:
         Its share of all candidates' scores (see :func:`share_of_all`); 0 if unknown.
     n_candidates : array of int
         For each case, the items up for recommendation.
-    slates : array of float32, n_cases × 100
-        For each case, the mean value of the k best items, k from 1 to 100.
+    values, masses : array of float32, n_cases × 100
+        For each case, the mean value of the k best items and the sum of their shares, for k from 1
+        to 100.
     candidate_shares : array of float32, n_cases × n_items, or None
         The candidates' shares, largest first and padded with −1, if they were asked for.
     """
@@ -58,7 +67,8 @@ class Outcomes:
     ranks: NDArray[np.float64]
     shares: NDArray[np.float64]
     n_candidates: NDArray[np.int64]
-    slates: NDArray[np.float32]
+    values: NDArray[np.float32]
+    masses: NDArray[np.float32]
     candidate_shares: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
@@ -118,7 +128,8 @@ def observe(
         ranks=np.empty(ends[-1]),
         shares=np.empty(ends[-1]),
         n_candidates=np.empty(n_cases, dtype=np.int64),
-        slates=np.zeros((n_cases, SLATE_MOST), dtype=np.float32),
+        values=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
+        masses=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
         candidate_shares=_room(n_cases, statistics.n_items) if keep_candidates else None,
     )
     known_to_model = statistics.support > 0
@@ -147,9 +158,7 @@ def observe(
         found.ranks[here][seen] = ranks
         found.shares[here] = np.where(seen, shares[future], 0.0)
         found.n_candidates[case] = len(candidates)
-        best = np.sort(values)[::-1][:SLATE_MOST]
-        found.slates[case, : len(best)] = np.cumsum(best) / np.arange(1, len(best) + 1)
-        found.slates[case, len(best) :] = found.slates[case, len(best) - 1]
+        found.values[case], found.masses[case] = of_the_best(values, shares[candidates])
         if found.candidate_shares is not None:
             found.candidate_shares[case, : len(candidates)] = np.sort(shares[candidates])[::-1]
 
@@ -163,6 +172,25 @@ def observe(
         for done in run_blocks(block, range(0, n_cases, _CASES_AT_ONCE)):
             advance(done)
     return found
+
+
+def of_the_best(
+    values: NDArray[np.float64], shares: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the mean of the k highest values and the sum of the k largest shares, k to 100.
+
+    Where there are fewer, what all of them give.
+
+    Examples
+    --------
+    >>> mean, mass = of_the_best(np.array([1.0, 3.0]), np.array([0.25, 0.75]))
+    >>> mean[:3].tolist(), mass[:3].tolist()
+    ([3.0, 2.0, 2.0], [0.75, 1.0, 1.0])
+    """
+    k = np.minimum(np.arange(1, SLATE_MOST + 1), max(len(values), 1))
+    sums = [np.cumsum(np.sort(some)[::-1][:SLATE_MOST]) for some in (values, shares)]
+    best, mass = (some[k - 1] if len(some) else np.zeros(SLATE_MOST) for some in sums)
+    return best / k, mass
 
 
 def value_of(

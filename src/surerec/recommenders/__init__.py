@@ -9,7 +9,7 @@ from surerec.recommenders._names import make_recommender, recommender_names
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._precedence_mining import PrecedenceMining
 from surerec.recommenders._sets import RecommendationSet
-from surerec.recommenders._slates import Slate
+from surerec.recommenders._slates import Slate, hit_probabilities, slate_features
 from surerec.recommenders._transductive import TransductiveConformal
 
 __all__ = [
@@ -24,9 +24,11 @@ __all__ = [
     "Recommender",
     "Slate",
     "TransductiveConformal",
+    "hit_probabilities",
     "load",
     "load_all",
     "make_recommender",
     "recommender_names",
     "save_all",
+    "slate_features",
 ]

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from surerec.conformal import CalibratedProbability, RiskCurve, venn_abers
+from surerec.conformal import RiskCurve
 from surerec.futures import SLATE_MOST, codes_in
+from surerec.recommenders._slates import hit_probabilities, slate_features
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from surerec.conformal import CalibratedProbability
     from surerec.futures import Outcomes
     from surerec.precedence import PrecedenceStatistics
 
@@ -39,8 +41,8 @@ class Calibration:
         For each future item the cut that lets it in, and whose it is.
     first_ranks : array of float
         The rank of each user's best-ranked future item.
-    slates : array of float32
-        For each user, the mean value of the k best items, k from 1 to 100.
+    values, masses : array of float32
+        For each user, the mean value and the share of all scores of the k best items, k to 100.
     period : array of int
         The first and the last instant of the futures, in microseconds since 1970.
     """
@@ -50,7 +52,8 @@ class Calibration:
     entries: NDArray[np.float64]
     owners: NDArray[np.int64]
     first_ranks: NDArray[np.float64]
-    slates: NDArray[np.float32]
+    values: NDArray[np.float32]
+    masses: NDArray[np.float32]
     period: NDArray[np.int64]
 
     @classmethod
@@ -65,7 +68,8 @@ class Calibration:
             entries=entries,
             owners=outcomes.owners,
             first_ranks=RiskCurve.of_first(outcomes.ranks, outcomes.owners, len(cases)).entries,
-            slates=outcomes.slates,
+            values=outcomes.values,
+            masses=outcomes.masses,
             period=np.array(cases.period()),
         )
 
@@ -91,13 +95,12 @@ class Calibration:
         return float(np.isinf(self.entries).mean())
 
     def hit_probability(
-        self, k: int, slate: float, without: int | None = None
+        self, k: int, features: NDArray[np.float64], without: int | None = None
     ) -> CalibratedProbability:
-        """Give the probability that one of the k best items is taken, from their mean value."""
+        """Give the probability that one of a person's k best items is taken."""
         others = np.arange(len(self)) != (-1 if without is None else without)
-        return venn_abers(
-            self.slates[others, k - 1], self.first_ranks[others] <= k, np.float32(slate)
-        )
+        mine = slate_features(self.n_known, self.values[:, k - 1], self.masses[:, k - 1])
+        return hit_probabilities(mine[others], self.first_ranks[others] <= k, features)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Calibration:
@@ -108,7 +111,7 @@ class Calibration:
             len(arrays) != len(cls.__dataclass_fields__)
             or found.n_known.shape != (n,)
             or found.first_ranks.shape != (n,)
-            or found.slates.shape != (n, SLATE_MOST)
+            or {found.values.shape, found.masses.shape} != {(n, SLATE_MOST)}
             or found.period.shape != (2,)
             or found.entries.shape != found.owners.shape
             or found.owners.min(initial=0) < 0

@@ -16,6 +16,7 @@ from surerec.futures import (
     check_horizon,
     day_of,
     observe,
+    of_the_best,
     profile_cases,
     share_of_all,
     value_of,
@@ -26,7 +27,7 @@ from surerec.precedence import count_precedence
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._calibration import Calibration, Cut, Promise
 from surerec.recommenders._promises import Terms
-from surerec.recommenders._slates import Slate
+from surerec.recommenders._slates import Slate, slate_features
 from surerec.recommenders._thresholds import PopulationAssessment, Thresholds
 
 if TYPE_CHECKING:
@@ -302,9 +303,9 @@ class PopulationConformal(Recommender):
         every, scores, values = self._rank(query)
         order = every[np.argsort(-scores[every], kind="stable")][:n]
         place = self.calibration_.place_of(query.user)
-        # The k highest values, as in calibration; those of the k best but for ties.
-        highest = float(np.sort(values[every])[::-1][:n].mean())
-        found = self.calibration_.hit_probability(n, highest, without=place)
+        best, mass = of_the_best(values[every], share_of_all(values[every]))
+        features = slate_features(np.array([len(query.history)]), best[[n - 1]], mass[[n - 1]])
+        found = self.calibration_.hit_probability(n, features, without=place)
         gap, n_others = self._gap(query), len(self.calibration_) - (place is not None)
         return Slate(
             items=self.items_.ids.gather(order).to_list(),

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["Slate"]
+import numpy as np
+
+from surerec.conformal import CalibratedProbability, venn_abers
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Slate", "hit_probabilities", "slate_features"]
+
+_STEPS: Final = 25
+_RIDGE: Final = 1e-3  # keeps the fit finite where everybody, or nobody, found a hit
 
 
 @dataclass(frozen=True)
@@ -19,7 +30,7 @@ class Slate:
     probability : float
         Calibrated: of people with this probability, about that share finds a hit.
     low, high : float
-        The two Venn–Abers probabilities, of which one is calibrated whatever the data.
+        The two Venn–Abers probabilities: how sure the probability itself is.
     guarantee : str
         What that means, in words, with its assumption.
     """
@@ -39,3 +50,54 @@ class Slate:
         True
         """
         return self.probability >= at_least
+
+
+def slate_features(
+    n_known: NDArray[np.int64], values: NDArray[np.floating], masses: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Give what tells one person's slate from another's, a row for each.
+
+    How much is known of them (long profiles have used up the obvious items), the mean value of the
+    slate's items, and their share of all scores.
+    """
+    return np.column_stack((np.log1p(n_known), values, masses)).astype(np.float64)
+
+
+def hit_probabilities(
+    features: NDArray[np.float64], hit: NDArray[np.bool_], new: NDArray[np.float64]
+) -> CalibratedProbability:
+    """Give the probability of a hit for each new row of features.
+
+    A logistic regression on every other calibration user makes one score of the features; the
+    users in between, whom it has not seen, turn that into a calibrated probability. Then they
+    change places, and both answers are averaged (cross Venn–Abers).
+    """
+    scale = features.std(axis=0)
+    kept = scale > 0
+    known, wanted = (
+        (some[:, kept] - features[:, kept].mean(axis=0)) / scale[kept] for some in (features, new)
+    )
+    halves = slice(0, None, 2), slice(1, None, 2)
+    if len(known) < len(halves):
+        raise InputError("The probability of a hit needs at least two calibration users.")
+    answers = []
+    for learn, calibrate in (halves, halves[::-1]):
+        weights = _logistic(known[learn], hit[learn])
+        answers.append(venn_abers(known[calibrate] @ weights, hit[calibrate], wanted @ weights))
+    return CalibratedProbability(*(np.mean(part, axis=0) for part in zip(*answers, strict=True)))
+
+
+def _logistic(features: NDArray[np.float64], hit: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Fit by Newton's method; the intercept is left out of the answer, as it moves no order."""
+    design = np.column_stack((features, np.ones(len(features))))
+    weights = np.zeros(design.shape[1])
+    for _ in range(_STEPS):
+        said = 1 / (1 + np.exp(-design @ weights))
+        slope = design.T @ (hit - said) - _RIDGE * len(hit) * weights
+        curvature = (design.T * (said * (1 - said))) @ design
+        curvature += _RIDGE * len(hit) * np.eye(len(weights))
+        step = np.linalg.solve(curvature, slope)
+        weights += step
+        if np.abs(step).max() < 1e-8:  # noqa: PLR2004
+            break
+    return weights[:-1]

@@ -1,0 +1,18 @@
+"""Tables that show whether promises over users hold, and how small their sets are."""
+
+from surerec.experiments.guarantees._calendar import calendar_table
+from surerec.experiments.guarantees._observed import Observed, observe_all
+from surerec.experiments.guarantees._slates import Reliability, reliability, slate_reliability
+from surerec.experiments.guarantees._tables import hits_table, misses_table, sizes_table
+
+__all__ = [
+    "Observed",
+    "Reliability",
+    "calendar_table",
+    "hits_table",
+    "misses_table",
+    "observe_all",
+    "reliability",
+    "sizes_table",
+    "slate_reliability",
+]

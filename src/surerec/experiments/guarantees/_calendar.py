@@ -1,0 +1,43 @@
+"""The calendar table: models of several ages, averaged over windows."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from surerec.evaluation import backtest
+from surerec.experiments.guarantees._observed import make_scorer
+
+if TYPE_CHECKING:
+    from surerec.evaluation import Calendar
+    from surerec.interactions import Interactions
+
+__all__ = ["calendar_table"]
+
+
+def calendar_table(
+    interactions: Interactions,
+    scorer: str,
+    calendar: Calendar,
+    *,
+    epsilons: tuple[float, ...] = (0.1, 0.2, 0.3),
+    n_windows: int | None = None,
+) -> pl.DataFrame:
+    """Give each model age's miss rate and set size, averaged over the windows."""
+    found = backtest(
+        interactions,
+        partial(make_scorer, scorer),
+        calendar,
+        epsilons=epsilons,
+        n_windows=n_windows,
+    )
+    return found.group_by("model", "epsilon", maintain_order=True).agg(
+        pl.lit(interactions.name or "data").alias("data"),
+        pl.col("loss").mean(),
+        pl.col("size").mean(),
+        pl.col("unknown").mean(),
+        pl.col("n_test").mean(),
+        pl.len().alias("n_windows"),
+    )

@@ -1,0 +1,104 @@
+"""Miss rates, hit rates and set sizes on users who did not calibrate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from surerec.evaluation import coverage_over_splits, size_at_miss
+from surerec.experiments.guarantees._observed import per_user_p_values
+from surerec.precedence import count_precedence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from surerec.experiments.guarantees._observed import Observed
+    from surerec.futures import Cases, Outcomes
+    from surerec.recommenders import Cut
+
+__all__ = ["MISSES", "hits_table", "misses_table", "per_user_sizes", "precision", "sizes_table"]
+
+MISSES: Final = (0.1, 0.3, 0.5)
+"""The mean miss rates at which set sizes are compared."""
+
+_CUTS: Final[tuple[Cut, ...]] = ("rank", "score")
+
+
+def misses_table(observed: Iterable[Observed], *, n_splits: int = 20) -> pl.DataFrame:
+    """Give miss rate and set size of each scorer and cut at every checked ε.
+
+    Calibrated on random halves of the users and tested on the others.
+    """
+    return pl.concat(
+        coverage_over_splits(one.outcomes, cut, n_splits=n_splits).select(
+            pl.lit(one.name).alias("data"),
+            pl.lit(one.scorer).alias("scorer"),
+            pl.lit(cut).alias("cut"),
+            pl.exclude("cut"),
+        )
+        for one in observed
+        for cut in _CUTS
+    )
+
+
+def sizes_table(observed: Iterable[Observed]) -> pl.DataFrame:
+    """Give the mean set size of each scorer and cut at equal mean miss rates, and precision@10."""
+    rows = []
+    for one in observed:
+        for cut in _CUTS:
+            row = {"data": one.name, "scorer": one.scorer, "cut": cut}
+            sizes = {f"at {miss}": size_at_miss(one.outcomes, cut, miss) for miss in MISSES}
+            rows.append(row | sizes | {"precision@10": precision(one.outcomes, 10)})
+    return pl.DataFrame(rows)
+
+
+def precision(outcomes: Outcomes, k: int) -> float:
+    """Give the mean share of the k best items that users took."""
+    return float((outcomes.ranks <= k).sum() / (k * len(outcomes)))
+
+
+def per_user_sizes(cases: Cases, measure: str) -> dict[str, float]:
+    """Give the same for the paper's per-user p-values, on the same users.
+
+    Their sets grow in steps, as p-values are few; between two steps the size is interpolated.
+    """
+    statistics = count_precedence(cases.interactions)
+    levels = np.linspace(0, 1, 1001)[1:-1]
+    missed, sizes = np.zeros(len(levels)), np.zeros(len(levels))
+    hits = 0.0
+    for future, every in per_user_p_values(statistics, measure, cases):
+        missed += np.searchsorted(np.sort(future), levels, side="right") / len(future)
+        sizes += len(every) - np.searchsorted(np.sort(every), levels, side="right")
+        hits += _expected_hits(future, every, 10)
+    n = len(cases)
+    found = {f"at {miss}": float(np.interp(miss, missed / n, sizes / n)) for miss in MISSES}
+    return found | {"precision@10": hits / n}
+
+
+def _expected_hits(future: NDArray[np.float64], every: NDArray[np.float64], k: int) -> float:
+    """Give the expected share of hits among the k best, ties broken at random (notes 5)."""
+    best = np.sort(every)[::-1]
+    border = best[min(k, len(best)) - 1]
+    above, tied = int((every > border).sum()), int((every == border).sum())
+    chance = (k - above) / tied
+    return float(((future > border).sum() + chance * (future == border).sum()) / k)
+
+
+def hits_table(observed: Iterable[Observed], *, n_splits: int = 20) -> pl.DataFrame:
+    """Give the hit rate and the list length of each scorer where a hit is promised."""
+    return pl.concat(
+        coverage_over_splits(one.outcomes, "rank", "hit", epsilons=(0.1, 0.2), n_splits=n_splits)
+        .with_columns(hit_rate=1 - pl.col("loss"))
+        .select(
+            pl.lit(one.name).alias("data"),
+            pl.lit(one.scorer).alias("scorer"),
+            "epsilon",
+            "hit_rate",
+            pl.col("size").alias("length"),
+        )
+        for one in observed
+    )
