@@ -202,7 +202,7 @@ def test_recalibrating_with_data_that_has_new_items_and_people(films):
 
 
 def test_slates_carry_a_calibrated_probability():
-    films = sr.datasets.synthetic(n_users=1500, n_items=120, n_rows=25_000, seed=4)
+    films = sr.datasets.synthetic(n_users=1500, n_items=120, n_rows=40_000, seed=4)
     model = sr.PopulationConformal("CM12", promise="hit", horizon=5, n_calibration=600).fit(films)
     cases = profile_cases(films, 5)
     others = cases[~np.isin(cases.users, model.calibration_.users)]

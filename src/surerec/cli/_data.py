@@ -9,6 +9,7 @@ import typer
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import stdout
+from surerec.cli._reading import Reader, reads_data
 from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.precedence import count_precedence, strongest_pairs
 
@@ -38,18 +39,10 @@ def fetch_dataset(
     _show.fetched(stdout(), CATALOGUE[name], fetched, load_dataset(name))
 
 
+@reads_data
 def describe(
-    data: opt.Data,
+    data: Reader,
     *,
-    columns: opt.Columns = None,
-    user: opt.UserColumn = None,
-    item: opt.ItemColumn = None,
-    time: opt.TimeColumn = None,
-    rating: opt.RatingColumn = None,
-    threshold: opt.Threshold = None,
-    min_profile_length: opt.MinProfileLength = 1,
-    time_format: opt.TimeFormat = None,
-    skip_bad: opt.SkipBad = False,
     ties: opt.Ties = "order",
     pairs: Annotated[int, typer.Option(min=0, help="How many of the strongest pairs to show.")] = 5,
 ) -> None:
@@ -63,18 +56,7 @@ def describe(
 
     surerec describe log.csv --user visitor --item page --time seen --skip-bad
     """
-    interactions = opt.read(
-        data,
-        columns=columns,
-        user=user,
-        item=item,
-        time=time,
-        rating=rating,
-        threshold=threshold,
-        min_profile_length=min_profile_length,
-        time_format=time_format,
-        skip_bad=skip_bad,
-    )
+    interactions = data()
     _show.interactions(stdout(), interactions)
     if pairs:
         statistics = count_precedence(interactions, ties=ties)

@@ -20,15 +20,16 @@ from surerec.cli._output import (
     write_frame,
     write_frames,
 )
+from surerec.cli._reading import Reader, reads_data
 from surerec.errors import InputError
 from surerec.measures import MEASURES
 from surerec.precedence import count_precedence
-from surerec.recommenders import load, make_recommender, save_all
+from surerec.recommenders import PopulationConformal, load, make_recommender, save_all
 
 if TYPE_CHECKING:
     from surerec.recommenders import Recommender
 
-__all__ = ["demo", "explain", "fit", "measures", "recommend", "recommend_all"]
+__all__ = ["as_items", "demo", "explain", "fit", "measures", "recommend", "recommend_all"]
 
 _Output = Annotated[
     Path | None, typer.Option(help="Write to this file instead, complete or not at all.")
@@ -40,26 +41,38 @@ def demo() -> None:
     run_demo(stdout())
 
 
+@reads_data
 def fit(
-    data: opt.Data,
+    data: Reader,
     model: Annotated[Path, typer.Argument(help="The model folder to write.")],
     *,
     recommender: Annotated[
         list[str] | None,
         typer.Option(
             help="Which to put in the folder: icrs1 … icrs17, crs-max, crs-med, "
-            "precedence-mining, precedence-mining-top1. May be repeated; icrs12 if not given."
+            "precedence-mining, precedence-mining-top1; calibrated over users: population-cm12, "
+            "hit-cm12, with any measure. May be repeated; icrs12 if not given."
         ),
     ] = None,
-    columns: opt.Columns = None,
-    user: opt.UserColumn = None,
-    item: opt.ItemColumn = None,
-    time: opt.TimeColumn = None,
-    rating: opt.RatingColumn = None,
-    threshold: opt.Threshold = None,
-    min_profile_length: opt.MinProfileLength = 1,
-    time_format: opt.TimeFormat = None,
-    skip_bad: opt.SkipBad = False,
+    horizon: Annotated[
+        float | None,
+        typer.Option(
+            help="Over users: the future as a share of the profile (0.4), or a number of next "
+            "items (5)."
+        ),
+    ] = None,
+    cut: Annotated[
+        Literal["rank", "score"] | None,
+        typer.Option(help="Over users: sets of one size, or of a size that adapts to the person."),
+    ] = None,
+    groups: Annotated[
+        int | None,
+        typer.Option(help="Over users: separate thresholds by the number of known items."),
+    ] = None,
+    window: Annotated[
+        float | None,
+        typer.Option(help="Over users: calibrate on the last so many days of the calendar."),
+    ] = None,
     ties: opt.Ties = "order",
     strategy: Annotated[
         Literal["auto", "dense", "bounded", "on-demand"],
@@ -82,20 +95,12 @@ def fit(
     surerec fit ml-1m films
 
     surerec fit ratings.csv shop --recommender icrs12 --recommender crs-max
+
+    surerec fit ml-1m films --recommender population-cm12 --recommender hit-cm12
     """
     made = {name.lower(): make_recommender(name) for name in recommender or ["icrs12"]}
-    interactions = opt.read(
-        data,
-        columns=columns,
-        user=user,
-        item=item,
-        time=time,
-        rating=rating,
-        threshold=threshold,
-        min_profile_length=min_profile_length,
-        time_format=time_format,
-        skip_bad=skip_bad,
-    )
+    _set_over_users(made, horizon=opt.as_horizon(horizon), cut=cut, groups=groups, window=window)
+    interactions = data()
     begin = perf_counter()
     budget = None if memory is None else from_words(memory)
     statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
@@ -105,6 +110,19 @@ def fit(
     messages().print(
         f"Counted in {seconds:.2f} s and saved {', '.join(made)} in {_show.plain(str(model))}."
     )
+
+
+def _set_over_users(made: dict[str, Recommender], **settings: Any) -> None:
+    """Give the settings to the recommenders that are calibrated over users, if there are any."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    over_users = [model for model in made.values() if isinstance(model, PopulationConformal)]
+    if given and not over_users:
+        raise InputError(
+            f"--{next(iter(given))} is for what is calibrated over users: add "
+            "--recommender population-cm12 or hit-cm12."
+        )
+    for model in over_users:
+        model.set_params(**given)
 
 
 def recommend(
@@ -134,11 +152,11 @@ def recommend(
         confidence = 0.9
     picks = fitted.recommend(
         user,
-        history=_items(fitted, history),
+        history=as_items(fitted, history),
         confidence=confidence,
         significance=significance,
         k=k,
-        exclude=_items(fitted, exclude) or (),
+        exclude=as_items(fitted, exclude) or (),
     )
     if picks.ignored:
         named = ", ".join(str(item) for item in picks.ignored)
@@ -201,7 +219,7 @@ def explain(
     [bold]Example:[/bold] surerec explain films --user 196 --item 302
     """
     fitted = load(model, recommender)
-    why = fitted.explain(user, history=_items(fitted, history), item=item)
+    why = fitted.explain(user, history=as_items(fitted, history), item=item)
     if format in ("csv", "parquet"):
         write_frame(why.to_frame(), format, output)
     elif format == "json":
@@ -234,7 +252,7 @@ def measures(
     typer.echo(to_json({"measures": rows}))
 
 
-def _items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
+def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
     """Take each text as an id if it is one, else as ids with commas between them."""
     if given is None:
         return None

@@ -33,6 +33,7 @@ __all__ = [
     "TopK",
     "User",
     "UserColumn",
+    "as_horizon",
     "read",
 ]
 
@@ -110,3 +111,14 @@ def read(data: str, *, columns: str | None, **reading: Any) -> Interactions:
     if data in CATALOGUE or (not path.suffix and path.name == data):
         return load_dataset(data, **given)  # an unknown name is refused with near ones
     raise InputError(f"{path}: no such file.")
+
+
+def as_horizon(value: float | None) -> float | int | None:
+    """Take a whole number as a number of items; the command line knows only one kind of number.
+
+    Examples
+    --------
+    >>> as_horizon(5.0), as_horizon(0.4)
+    (5, 0.4)
+    """
+    return int(value) if value is not None and value >= 1 and value == int(value) else value

@@ -140,17 +140,17 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
         f"from {len(picks.used):,} items taken",
         highlight=False,
     )
-    with_p = picks.confidence is not None
     shown = frame.head(n_shown).to_dicts()
+    numbers = {"p_value": "p-value", "entry_confidence": "in above"}
+    numbers = {name: words for name, words in numbers.items() if frame[name].is_finite().any()}
     # Some sets have no other ids than the titles: once is enough.
     titled = any(row.get("title") not in (None, row["item_id"]) for row in shown)
-    headings = ["", "Item", *(["p-value", "in above"] if with_p else []), "Score"]
+    headings = ["", "Item", *numbers.values(), "Score"]
     table = Table(*headings, *(["Title"] if titled else []), box=None, header_style="bold",
                   pad_edge=False)  # fmt: skip
     for row in shown:
         cells = [str(row["rank"]), plain(str(row["item_id"]))]
-        if with_p:
-            cells += [f"{row['p_value']:.3f}", f"{row['entry_confidence']:.3f}"]
+        cells += [f"{row[name]:.3f}" for name in numbers]
         cells.append(f"{row['score']:.4g}")
         table.add_row(*cells, *([plain(row["title"] or "")] if titled else []))
     if len(frame):
@@ -169,12 +169,8 @@ def explanation(console: Console, why: Explanation, n_shown: int) -> None:
         console.print(f"  {plain(sentence)}", highlight=False)
     if len(why.to_frame()) > n_shown:
         console.print(f"  … and {len(why.to_frame()) - n_shown:,} more", style="dim")
-    if why.p_value == why.p_value:  # not NaN
-        console.print(
-            f"p-value {why.p_value:.3f} from {why.n_calibration} calibration items: in the set at "
-            f"every confidence above {why.entry_confidence:.3f}",
-            highlight=False,
-        )
+    if why.entry:
+        console.print(plain(why.entry), highlight=False)
 
 
 def tie_share(found: Interactions) -> float:

@@ -36,9 +36,9 @@ class Explanation:
     title : str
         Its title, or its id.
     score, p_value, entry_confidence : float
-        What the recommender thinks of it; NaN where it has no p-values.
+        What the recommender thinks of it; NaN where it has no p-values, or no sets.
     n_calibration : int
-        Number of calibration items.
+        Number of calibration items, or of calibration users.
     """
 
     item: Any
@@ -67,14 +67,20 @@ class Explanation:
             for row in self.frame.head(n).iter_rows(named=True)
         ]
 
+    @property
+    def entry(self) -> str:
+        """In which sets the item is, in words; empty where there are no sets."""
+        if np.isnan(self.entry_confidence):
+            return ""
+        inside = f"in the set at every confidence above {self.entry_confidence:.3f}"
+        if np.isnan(self.p_value):
+            return f"Calibrated on {self.n_calibration:,} users: {inside}."
+        items = f"{self.n_calibration:,} calibration item{'' if self.n_calibration == 1 else 's'}"
+        return f"p-value {self.p_value:.3f} from {items}: {inside}."
+
     def __str__(self) -> str:
         lines = [f"{self.title}: " + "; ".join(self.sentences(3)) + "."]
-        if not np.isnan(self.p_value):
-            lines.append(
-                f"p-value {self.p_value:.3g}: in the set at every confidence above "
-                f"{self.entry_confidence:.3g}."
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, self.entry] if self.entry else lines)
 
     def __repr__(self) -> str:
         return f"Explanation({self.item!r}, p_value={self.p_value:.4g})"

@@ -173,7 +173,13 @@ class PopulationConformal(Recommender):
             count_precedence(profiles.until(begin), ties=self.statistics_.ties), cases
         )
 
-    def recalibrate(self, interactions: Interactions, *, refit: bool = True) -> Self:
+    def recalibrate(
+        self,
+        interactions: Interactions,
+        *,
+        refit: bool = True,
+        counts: PrecedenceStatistics | None = None,
+    ) -> Self:
         """Renew the threshold on what has happened since the counts were made.
 
         The counts that exist are the past of that window, so nothing has to be counted for it.
@@ -185,6 +191,8 @@ class PopulationConformal(Recommender):
         refit : bool, default=True
             Count them too, after calibrating, so that the next window is served with all that is
             known. Without it only the threshold is renewed, and no count is made.
+        counts : PrecedenceStatistics, optional
+            Of these interactions, if they were made before, for several recommenders.
         """
         self._require_fit()
         past = self.statistics_
@@ -197,7 +205,7 @@ class PopulationConformal(Recommender):
             )
         cases = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
         if refit:
-            super().fit(count_precedence(interactions, ties=past.ties))
+            super().fit(counts or count_precedence(interactions, ties=past.ties))
         return self._calibrate(past, cases)
 
     def _calibrate(self, past: PrecedenceStatistics, cases: Cases) -> Self:

@@ -3,7 +3,12 @@
 from surerec.experiments.guarantees._calendar import calendar_table
 from surerec.experiments.guarantees._observed import Observed, observe_all
 from surerec.experiments.guarantees._slates import Reliability, reliability, slate_reliability
-from surerec.experiments.guarantees._tables import hits_table, misses_table, sizes_table
+from surerec.experiments.guarantees._tables import (
+    hits_table,
+    misses_table,
+    per_user_sizes,
+    sizes_table,
+)
 
 __all__ = [
     "Observed",
@@ -12,6 +17,7 @@ __all__ = [
     "hits_table",
     "misses_table",
     "observe_all",
+    "per_user_sizes",
     "reliability",
     "sizes_table",
     "slate_reliability",

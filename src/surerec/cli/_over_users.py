@@ -1,0 +1,116 @@
+"""Commands about what is calibrated over users: slates, and renewing a threshold."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  # typer reads it at run time
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._model import as_items
+from surerec.cli._output import messages, stdout, to_json
+from surerec.cli._reading import Reader, reads_data
+from surerec.errors import InputError
+from surerec.precedence import count_precedence
+from surerec.recommenders import PopulationConformal, load, load_all, save_all
+
+if TYPE_CHECKING:
+    from surerec.recommenders import Recommender
+
+__all__ = ["recalibrate", "slate"]
+
+
+def slate(
+    model: opt.Model,
+    *,
+    user: opt.User = None,
+    history: opt.History = None,
+    k: Annotated[int, typer.Option("--k", help="Length of the slate, up to 100.")] = 10,
+    at_least: Annotated[
+        float | None,
+        typer.Option(help="Serve the slate only where a hit is at least so probable."),
+    ] = None,
+    recommender: opt.RecommenderName = None,
+    format: Annotated[  # noqa: A002
+        Literal["table", "json"], typer.Option(help="A table for people, json for programs.")
+    ] = "table",
+) -> None:
+    """Give a person's k best items, and how probable it is that one of them is a hit.
+
+    [bold]Example:[/bold] surerec slate films --user 196 --k 10 --at-least 0.5
+    """
+    fitted = _over_users(load(model, recommender), recommender or "the folder's first recommender")
+    found = fitted.hit_probability(user, history=as_items(fitted, history), k=k)
+    served = at_least is None or found.worth_serving(at_least)
+    if format == "json":
+        answer = {
+            "served": served,
+            "probability": found.probability,
+            "low": found.low,
+            "high": found.high,
+            "items": found.items if served else [],
+            "guarantee": found.guarantee,
+        }
+        typer.echo(to_json(answer))
+        return
+    console = stdout()
+    console.print(
+        f"[bold]{found.probability:.1%}[/bold] that one of these {len(found.items)} is a hit "
+        f"({found.low:.1%} to {found.high:.1%})",
+        highlight=False,
+    )
+    if not served:
+        console.print(f"Not served: that is less than {at_least:.1%}.")
+    interactions = fitted.statistics_.interactions
+    for rank, item in enumerate(found.items if served else [], start=1):
+        title = "" if interactions is None else interactions.title(fitted.items_.code(item))
+        name = str(item) if title in ("", str(item)) else f"{item}  {title}"
+        console.print(f"{rank:>3}  {_show.plain(name)}", highlight=False)
+    console.print(f"[bold]Promise:[/bold] {_show.plain(found.guarantee)}", highlight=False)
+
+
+@reads_data
+def recalibrate(
+    data: Reader,
+    model: opt.Model,
+    output: Annotated[Path, typer.Argument(help="The folder for the renewed model.")],
+    *,
+    refit: Annotated[
+        bool, typer.Option(help="Count the newer data too, after calibrating on it.")
+    ] = True,
+) -> None:
+    """Renew the thresholds of a model on what has happened since it was counted.
+
+    DATA holds everything as it is now: what the model was counted on, and what came later. The
+    recommenders of the model that are calibrated over users are written to a new folder.
+
+    [bold]Example:[/bold] surerec recalibrate ratings-until-march.csv films films-march
+    """
+    fitted = {
+        name: recommender
+        for name, recommender in load_all(model).items()
+        if isinstance(recommender, PopulationConformal)
+    }
+    if not fitted:
+        raise InputError(
+            f"{model}: nothing in it is calibrated over users; fit one with "
+            "--recommender population-cm12."
+        )
+    newer = data()
+    ties = next(iter(fitted.values())).statistics_.ties
+    counts = count_precedence(newer, ties=ties) if refit else None
+    for recommender in fitted.values():
+        recommender.recalibrate(newer, refit=refit, counts=counts)
+    save_all(output, fitted)
+    messages().print(f"Recalibrated {', '.join(fitted)} and saved in {_show.plain(str(output))}.")
+
+
+def _over_users(fitted: Recommender, name: str) -> PopulationConformal:
+    if isinstance(fitted, PopulationConformal):
+        return fitted
+    raise InputError(
+        f"{name} is a {type(fitted).__name__}, which is not calibrated over users: choose a "
+        "population-… or hit-… one by --recommender."
+    )

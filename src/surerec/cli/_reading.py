@@ -1,0 +1,53 @@
+"""The options of every command that reads ratings, written once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeAlias
+
+from surerec.cli import _options as opt
+from surerec.interactions import Interactions
+
+__all__ = ["Reader", "reads_data"]
+
+Reader: TypeAlias = Callable[[], Interactions]
+"""Reads the data when it is called, so that other options are checked before the wait."""
+
+
+def _reading(
+    *,
+    columns: opt.Columns = None,
+    user: opt.UserColumn = None,
+    item: opt.ItemColumn = None,
+    time: opt.TimeColumn = None,
+    rating: opt.RatingColumn = None,
+    threshold: opt.Threshold = None,
+    min_profile_length: opt.MinProfileLength = 1,
+    time_format: opt.TimeFormat = None,
+    skip_bad: opt.SkipBad = False,
+) -> None:
+    """Hold the options that say how a file is read."""
+
+
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command whose first parameter is a Reader the argument DATA and these options."""
+    own = inspect.signature(command, eval_str=True)
+    options = inspect.signature(_reading, eval_str=True).parameters
+    first, *others = own.parameters.values()
+    arguments = [p for p in others if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    data = first.replace(annotation=opt.Data)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        reading = {name: given.pop(name) for name in options}
+        source = given.pop(data.name)
+        command(lambda: opt.read(source, **reading), **given)
+
+    only_options = [p for p in others if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    run.__signature__ = own.replace(  # type: ignore[attr-defined]  # what typer looks at
+        parameters=[data, *arguments, *options.values(), *only_options]
+    )
+    run.__annotations__ = {}
+    return run

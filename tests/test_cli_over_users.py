@@ -1,0 +1,106 @@
+"""Promises over users, as a person meets them on the command line."""
+
+import json
+
+import polars as pl
+import pytest
+
+import surerec as sr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A ratings file up to a date, the whole of it, and a model of the earlier one."""
+    folder = tmp_path_factory.mktemp("users")
+    taken = sr.datasets.synthetic(n_users=200, n_items=50, n_rows=4_000, days=400, seed=3)
+    frame = taken.to_frame()
+    frame.write_csv(folder / "now.csv")
+    frame.filter(pl.col("datetime") < frame["datetime"].quantile(0.7)).write_csv(
+        folder / "then.csv"
+    )
+    counts = sr.count_precedence(sr.read_interactions(folder / "then.csv"))
+    sr.PopulationConformal("CM12").fit(counts).save(folder / "model")
+    sr.PopulationConformal("CM8", promise="hit", horizon=5).fit(counts).save(folder / "model")
+    sr.InductiveConformal("CM3").fit(counts).save(folder / "model")
+    return folder
+
+
+@pytest.fixture
+def run(cli, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    return cli
+
+
+def test_fit_takes_the_settings_of_what_is_calibrated_over_users(run, folder):
+    done = run(
+        "fit", "then.csv", "fresh", "--recommender", "population-cm4", "--recommender", "hit-cm4",
+        "--cut", "rank", "--horizon", "3", "--groups", "2",
+    )  # fmt: skip
+    assert (done.code, done.out) == (0, "")
+    model = sr.load(folder / "fresh", "hit-cm4")
+    assert (model.cut, model.horizon, model.groups, model.promise) == ("rank", 3, 2, "hit")
+
+
+def test_settings_that_nothing_takes_are_refused(run):
+    done = run("fit", "then.csv", "none", "--horizon", "5")
+    assert done.code == 2
+    assert "--horizon is for what is calibrated over users" in done.err
+
+
+def test_a_set_says_its_promise_and_shows_no_p_values(run):
+    done = run("recommend", "model", "--user", "9", "--confidence", "0.7", "--show", "3")
+    assert done.code == 0
+    assert "a share of at most 0.3 is left out on average over people" in done.out
+    assert "p-value" not in done.out
+    assert "in above" in done.out
+    answer = json.loads(run("recommend", "model", "--user", "9", "--format", "json").out)
+    assert all(row["p_value"] is None for row in answer["items"])
+
+
+def test_an_explanation_says_on_how_many_users_it_was_calibrated(run):
+    best = json.loads(run("recommend", "model", "--user", "9", "--format", "json").out)
+    item = str(best["items"][0]["item_id"])
+    done = run("explain", "model", "--user", "9", "--item", item)
+    assert "users: in the set at every confidence above" in done.out
+
+
+def test_a_slate_says_its_probability_and_may_not_be_served(run):
+    answer = json.loads(
+        run("slate", "model", "--user", "9", "--recommender", "hit-cm8", "--format", "json").out
+    )
+    assert 0 <= answer["low"] <= answer["probability"] <= answer["high"] <= 1
+    assert len(answer["items"]) == 10
+    assert "among the next 5 items" in answer["guarantee"]
+    shown = run("slate", "model", "--user", "9", "--at-least", "0.999")
+    assert "Not served: that is less than 99.9%" in shown.out
+    wrong = run("slate", "model", "--user", "9", "--recommender", "icrs3")
+    assert wrong.code == 2
+    assert "icrs3 is a InductiveConformal, which is not calibrated over users" in wrong.err
+
+
+def test_recalibrating_writes_a_renewed_model(run, folder):
+    done = run("recalibrate", "now.csv", "model", "later")
+    assert done.code == 0
+    assert "Recalibrated population-cm12, hit-cm8" in done.err
+    old, new = (sr.load(folder / name) for name in ("model", "later"))
+    assert new.statistics_.interactions.n_rows > old.statistics_.interactions.n_rows
+    assert new.calibration_.period[0] > old.statistics_.interactions.times.max()
+    assert run("recalibrate", "now.csv", "model", "kept", "--no-refit").code == 0
+    kept = sr.load(folder / "kept")
+    assert kept.statistics_.interactions.n_rows == old.statistics_.interactions.n_rows
+    again = run("recalibrate", "then.csv", "model", "again")
+    assert again.code == 2
+    assert "Nothing has happened since" in again.err
+
+
+def test_the_tables_of_the_guarantees_are_printed_and_written(run, folder):
+    done = run(
+        "guarantees", "now.csv", "--measure", "CM12", "--users", "80", "--splits", "2",
+        "--window", "60", "--windows", "1", "--output", "tables",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    for words in ("Share missed", "per-user p-values", "popularity", "recalibrated", "said"):
+        assert words in done.out
+    names = {path.name for path in (folder / "tables").iterdir()}
+    assert {f"{kind}-now.csv.csv" for kind in ("misses", "sizes", "hits", "calendar")} <= names
+    assert "slates-now.csv.png" in names
