@@ -5,22 +5,26 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.futures import observe, profile_cases, share_of_all
-from surerec.futures._kernels import ranks_among
+from surerec.futures import Ranking, observe, profile_cases, share_of_all
 from surerec.measures import MeasureScorer
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.data())
-def test_ranks_are_those_of_sorting_by_score_and_code(scores, data):
+def test_candidates_are_ranked_by_score_and_then_by_code(scores, data):
     some = st.lists(st.integers(0, len(scores) - 1), unique=True, min_size=1)
-    candidates = np.sort(np.array(data.draw(some)))
-    items = np.array(data.draw(st.permutations(candidates.tolist())))[
-        : data.draw(st.integers(1, 9))
-    ]
+    candidates = sorted(data.draw(some))
+    found = Ranking.of(np.array(candidates), *(np.array(scores, dtype=float) for _ in range(2)))
     order = sorted(candidates, key=lambda code: (-scores[code], code))
-    ranks = np.empty(len(items), dtype=np.int64)
-    ranks_among(np.array(scores, dtype=float), candidates, items, ranks)
-    assert ranks.tolist() == [order.index(item) + 1 for item in items]
+    assert found.items.tolist() == order
+    assert (np.diff(found.shares) < 0).all()  # equal scores too are told apart, by rank
+    ranks, shares = found.by_item(len(scores))
+    assert ranks[order].tolist() == list(range(1, len(order) + 1))
+    assert np.isinf(ranks).sum() == len(scores) - len(order)
+    assert shares.sum() == pytest.approx(1, abs=1e-6)
+    best, mass = found.of_the_best()
+    for k in (1, 3, 100):
+        assert best[k - 1] == pytest.approx(np.mean([scores[code] for code in order[:k]]))
+        assert mass[k - 1] == pytest.approx(found.shares[:k].sum())
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=20))
@@ -54,7 +58,7 @@ def test_outcomes_are_those_of_scoring_without_the_user(films, measure):
         assert found.n_candidates[case] == len(rest)
         shares = found.candidate_shares[case, : len(rest)]
         assert shares.sum() == pytest.approx(1, abs=1e-4)
-        assert np.isin(found.shares[here].astype(np.float32), shares).all()
+        assert np.isin(found.shares[here], shares).all()
 
 
 def test_what_the_statistics_do_not_know_is_in_no_set(films):

@@ -81,7 +81,7 @@ def coverage(
     else:
         assert outcomes.candidate_shares is not None  # noqa: S101  # kept for score cuts
         shares = outcomes.candidate_shares[users]
-        sizes = (shares >= np.float32(max(-at, 0.0))).sum(axis=1).astype(np.float64)
+        sizes = (shares >= max(-at, 0.0)).sum(axis=1).astype(np.float64)
     return Coverage(at, losses, sizes)
 
 

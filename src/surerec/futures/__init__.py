@@ -8,26 +8,19 @@ from surerec.futures._cases import (
     profile_cases,
     window_cases,
 )
-from surerec.futures._outcomes import (
-    SLATE_MOST,
-    Outcomes,
-    codes_in,
-    observe,
-    of_the_best,
-    share_of_all,
-    value_of,
-)
+from surerec.futures._outcomes import Outcomes, codes_in, observe
+from surerec.futures._ranking import SLATE_MOST, Ranking, share_of_all, value_of
 
 __all__ = [
     "SLATE_MOST",
     "Cases",
     "Horizon",
     "Outcomes",
+    "Ranking",
     "check_horizon",
     "codes_in",
     "day_of",
     "observe",
-    "of_the_best",
     "profile_cases",
     "share_of_all",
     "value_of",

@@ -10,7 +10,7 @@ import numpy as np
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.futures._kernels import ranks_among
+from surerec.futures._ranking import SLATE_MOST, Ranking, value_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,18 +20,7 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = [
-    "SLATE_MOST",
-    "Outcomes",
-    "codes_in",
-    "observe",
-    "of_the_best",
-    "share_of_all",
-    "value_of",
-]
-
-SLATE_MOST: Final = 100
-"""The longest slate whose hits can be calibrated."""
+__all__ = ["Outcomes", "codes_in", "observe"]
 
 _CASES_AT_ONCE: Final = 8
 
@@ -51,13 +40,13 @@ class Outcomes:
     ranks : array of float
         Its rank among the candidates, by score and then by popularity; infinite if unknown.
     shares : array of float
-        Its share of all candidates' scores (see :func:`share_of_all`); 0 if unknown.
+        Its share of all candidates' scores (see :class:`Ranking`); 0 if unknown.
     n_candidates : array of int
         For each case, the items up for recommendation.
     values, masses : array of float32, n_cases × 100
         For each case, the mean value of the k best items and the sum of their shares, for k from 1
         to 100.
-    candidate_shares : array of float32, n_cases × n_items, or None
+    candidate_shares : array of float, n_cases × n_items, or None
         The candidates' shares, largest first and padded with −1, if they were asked for.
     """
 
@@ -69,28 +58,10 @@ class Outcomes:
     n_candidates: NDArray[np.int64]
     values: NDArray[np.float32]
     masses: NDArray[np.float32]
-    candidate_shares: NDArray[np.float32] | None = None
+    candidate_shares: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.cases)
-
-
-def share_of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give each value as a share of their sum, so that they compare between people.
-
-    If the values were the probabilities with which a person takes the items, this would be each
-    item's part of what that person is expected to take: cutting there loses least for its size.
-    Values below 0 are shifted up first. Where all are alike, so are the shares.
-
-    Examples
-    --------
-    >>> share_of_all(np.array([3.0, 1.0]))
-    array([0.75, 0.25])
-    """
-    lowest = values.min(initial=0.0)
-    above = values - lowest if lowest < 0 else values
-    total = above.sum()
-    return above / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
 
 
 def observe(
@@ -113,7 +84,7 @@ def observe(
         Pasts and futures. Their ids are looked up in the statistics' profiles where they come from
         other data.
     keep_candidates : bool, default=False
-        Keep all candidates' shares too, which takes 4 bytes for each case and item.
+        Keep all candidates' shares too, which takes 8 bytes for each case and item.
     doing : str
         What the progress bar says.
     """
@@ -144,23 +115,19 @@ def observe(
                 f"{type(scorer).__name__} gave {int(np.isnan(scores).sum())} scores that are not "
                 "numbers; nothing can be calibrated on them."
             )
-        candidates = statistics.items_outside(history)
-        values = value_of(scorer, scores, len(history), statistics.n_users)[candidates]
-        shares = np.zeros(statistics.n_items)
-        shares[candidates] = share_of_all(values)
+        values = value_of(scorer, scores, len(history), statistics.n_users)
+        ranking = Ranking.of(statistics.items_outside(history), scores, values)
+        ranks, shares = ranking.by_item(statistics.n_items)
         future = items[cases.future(case)]
-        here = slice(ends[case], ends[case + 1])
         seen = (future >= 0) & known_to_model[future]
-        ranks = np.empty(int(seen.sum()), dtype=np.int64)
-        ranks_among(scores, candidates, future[seen], ranks)
+        here = slice(ends[case], ends[case + 1])
         found.items[here] = np.where(seen, future, -1)
-        found.ranks[here] = np.inf
-        found.ranks[here][seen] = ranks
+        found.ranks[here] = np.where(seen, ranks[future], np.inf)
         found.shares[here] = np.where(seen, shares[future], 0.0)
-        found.n_candidates[case] = len(candidates)
-        found.values[case], found.masses[case] = of_the_best(values, shares[candidates])
+        found.n_candidates[case] = len(ranking.items)
+        found.values[case], found.masses[case] = ranking.of_the_best()
         if found.candidate_shares is not None:
-            found.candidate_shares[case, : len(candidates)] = np.sort(shares[candidates])[::-1]
+            found.candidate_shares[case, : len(ranking.items)] = ranking.shares
 
     def block(start: int) -> int:
         stop = min(start + _CASES_AT_ONCE, n_cases)
@@ -174,45 +141,14 @@ def observe(
     return found
 
 
-def of_the_best(
-    values: NDArray[np.float64], shares: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the mean of the k highest values and the sum of the k largest shares, k to 100.
-
-    Where there are fewer, what all of them give.
-
-    Examples
-    --------
-    >>> mean, mass = of_the_best(np.array([1.0, 3.0]), np.array([0.25, 0.75]))
-    >>> mean[:3].tolist(), mass[:3].tolist()
-    ([3.0, 2.0, 2.0], [0.75, 1.0, 1.0])
-    """
-    k = np.minimum(np.arange(1, SLATE_MOST + 1), max(len(values), 1))
-    sums = [np.cumsum(np.sort(some)[::-1][:SLATE_MOST]) for some in (values, shares)]
-    best, mass = (some[k - 1] if len(some) else np.zeros(SLATE_MOST) for some in sums)
-    return best / k, mass
-
-
-def value_of(
-    scorer: Scorer, scores: NDArray[np.float64], n_known: int, n_users: int
-) -> NDArray[np.float64]:
-    """Give the scores in a unit that compares between people, higher for what conforms more."""
-    value = getattr(scorer, "value", None)
-    if value is None:
-        return scores
-    values: NDArray[np.float64] = value(scores, n_known, n_users)
-    measure = getattr(scorer, "measure", None)
-    return -values if getattr(measure, "is_nonconformity", False) else values
-
-
 def _any_known(cases: Cases, items: NDArray[np.int64]) -> NDArray[np.bool_]:
     known = np.concatenate(([0], np.cumsum(items[cases.interactions.items_taken] >= 0)))
     begins = cases.interactions.offsets[cases.users]
     return np.asarray(known[cases.known_stops] > known[begins])
 
 
-def _room(n_cases: int, n_items: int) -> NDArray[np.float32]:
-    return np.full((n_cases, n_items), -1, dtype=np.float32)
+def _room(n_cases: int, n_items: int) -> NDArray[np.float64]:
+    return np.full((n_cases, n_items), -1.0)
 
 
 def codes_in(

@@ -13,12 +13,11 @@ from surerec.conformal import users_needed
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import (
     SLATE_MOST,
+    Ranking,
     check_horizon,
     day_of,
     observe,
-    of_the_best,
     profile_cases,
-    share_of_all,
     value_of,
     window_cases,
 )
@@ -251,12 +250,9 @@ class PopulationConformal(Recommender):
 
     def _assess(self, query: Query, candidates: NDArray[np.int64]) -> Assessment:
         self._warn_if_stale()
-        every, scores, values = self._rank(query)
-        entries = np.full(self.statistics_.n_items, np.inf)
-        if self.cut == "rank":
-            entries[every[np.argsort(-scores[every], kind="stable")]] = np.arange(1, len(every) + 1)
-        else:
-            entries[every] = -share_of_all(values[every])
+        scores, values, ranking = self._rank(query)
+        ranks, shares = ranking.by_item(self.statistics_.n_items)
+        entries = ranks if self.cut == "rank" else -shares
         threshold = self._thresholds.of(query.user, len(query.history))
         return PopulationAssessment(
             candidates,
@@ -269,14 +265,12 @@ class PopulationConformal(Recommender):
             gap=self._gap(query),
         )
 
-    def _rank(
-        self, query: Query
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Give the codes of all candidates, and every item's score and value."""
+    def _rank(self, query: Query) -> tuple[NDArray[np.float64], NDArray[np.float64], Ranking]:
+        """Give every item's score and value, and the candidates ranked by them."""
         scorer = self._scorer()
         scores = scorer.score(query.history, without_user=query.user)
         values = value_of(scorer, scores, len(query.history), self.statistics_.n_users)
-        return self._candidates(query), scores, values
+        return scores, values, Ranking.of(self._candidates(query), scores, values)
 
     def _gap(self, query: Query) -> str:
         if query.user is not None and not getattr(self._scorer(), "leaves_users_out", True):
@@ -308,10 +302,10 @@ class PopulationConformal(Recommender):
         if n > SLATE_MOST:
             raise InputError(f"k is {n}; slates are calibrated up to {SLATE_MOST} items.")
         query = self._query(user, history)
-        every, scores, values = self._rank(query)
-        order = every[np.argsort(-scores[every], kind="stable")][:n]
+        ranking = self._rank(query)[2]
+        order = ranking.items[:n]
         place = self.calibration_.place_of(query.user)
-        best, mass = of_the_best(values[every], share_of_all(values[every]))
+        best, mass = ranking.of_the_best()
         features = slate_features(np.array([len(query.history)]), best[[n - 1]], mass[[n - 1]])
         found = self.calibration_.hit_probability(n, features, without=place)
         gap, n_others = self._gap(query), len(self.calibration_) - (place is not None)

@@ -1,0 +1,99 @@
+"""One person's candidates, ranked: by score, then by popularity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.measures import Scorer
+
+__all__ = ["SLATE_MOST", "Ranking", "share_of_all", "value_of"]
+
+SLATE_MOST: Final = 100
+"""The longest slate whose hits can be calibrated."""
+
+_TIE: Final = 1e-9  # tells equal shares apart by rank, and is far below any other difference
+
+
+def share_of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give each value as a share of their sum, so that they compare between people.
+
+    If the values were the probabilities with which a person takes the items, this would be each
+    item's part of what that person is expected to take: cutting there loses least for its size.
+    Values below 0 are shifted up first. Where all are alike, so are the shares.
+
+    Examples
+    --------
+    >>> share_of_all(np.array([3.0, 1.0]))
+    array([0.75, 0.25])
+    """
+    lowest = values.min(initial=0.0)
+    above = values - lowest if lowest < 0 else values
+    total = above.sum()
+    return above / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
+
+
+def value_of(
+    scorer: Scorer, scores: NDArray[np.float64], n_known: int, n_users: int
+) -> NDArray[np.float64]:
+    """Give the scores in a unit that compares between people, higher for what conforms more."""
+    value = getattr(scorer, "value", None)
+    if value is None:
+        return scores
+    values: NDArray[np.float64] = value(scores, n_known, n_users)
+    measure = getattr(scorer, "measure", None)
+    return -values if getattr(measure, "is_nonconformity", False) else values
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The candidates of one person, best first.
+
+    Examples
+    --------
+    >>> found = Ranking.of(np.array([0, 2, 3]), np.array([5.0, 9, 5, 8]), np.array([5.0, 9, 5, 8]))
+    >>> found.items.tolist(), found.shares.round(2).tolist()
+    ([3, 0, 2], [0.44, 0.28, 0.28])
+    """
+
+    items: NDArray[np.int64]
+    """Their codes."""
+    values: NDArray[np.float64]
+    """What the scorer says of them, in a unit that compares between people."""
+    shares: NDArray[np.float64]
+    """Each one's share of all, ties told apart by rank: strictly falling."""
+
+    @classmethod
+    def of(
+        cls,
+        candidates: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        values: NDArray[np.float64],
+    ) -> Ranking:
+        """Rank candidates, given by ascending code, by every item's score and value."""
+        items = candidates[np.argsort(-scores[candidates], kind="stable")]
+        ranked = values[items]
+        later = np.arange(len(items)) / max(len(items), 1)
+        return cls(items, ranked, share_of_all(ranked) + _TIE * (1 - later))
+
+    def by_item(self, n_items: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give every item's rank, from 1, and share; infinite and 0 for those not ranked."""
+        ranks, shares = np.full(n_items, np.inf), np.zeros(n_items)
+        ranks[self.items] = np.arange(1, len(self.items) + 1)
+        shares[self.items] = self.shares
+        return ranks, shares
+
+    def of_the_best(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give the mean value of the k best and the sum of their shares, for k up to 100.
+
+        Where there are fewer, what all of them give.
+        """
+        k = np.minimum(np.arange(1, SLATE_MOST + 1), max(len(self.items), 1))
+        sums = [np.cumsum(some[:SLATE_MOST]) for some in (self.values, self.shares)]
+        best, mass = (some[k - 1] if len(some) else np.zeros(SLATE_MOST) for some in sums)
+        return best / k, mass
