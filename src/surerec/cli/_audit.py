@@ -1,0 +1,142 @@
+"""The command that measures whether guarantees hold on somebody's data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._output import messages, stdout
+from surerec.errors import InputError
+from surerec.measures import find_measure
+from surerec.precedence import count_precedence
+from surerec.recommenders import load_all
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from surerec.audit import Audit
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders import Recommender
+
+__all__ = ["audit_data"]
+
+_STYLES = {
+    "holds": "green",
+    "conservative": "green",
+    "holds in part": "yellow",
+    "cannot tell": "yellow",
+    "does not hold": "red",
+}
+
+
+def audit_data(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A ratings file, a name that `surerec datasets` lists, or a model folder."
+        ),
+    ],
+    *,
+    measure: Annotated[
+        str | None,
+        typer.Option(help="Which of `surerec measures`; CM12 if not given. Not for model folders."),
+    ] = None,
+    recommender: Annotated[
+        str | None,
+        typer.Option(help="Which of a model folder's recommenders; all if not given."),
+    ] = None,
+    users: Annotated[int, typer.Option(help="How many users to look at, at most.")] = 1000,
+    window: Annotated[
+        float | None,
+        typer.Option(help="Days in a window of the calendar; chosen by the data if not given."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option(help="A folder for report.html, the figure and the tables.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the audit that the folder holds.")
+    ] = False,
+    columns: opt.Columns = None,
+    user: opt.UserColumn = None,
+    item: opt.ItemColumn = None,
+    time: opt.TimeColumn = None,
+    rating: opt.RatingColumn = None,
+    threshold: opt.Threshold = None,
+    min_profile_length: opt.MinProfileLength = 1,
+    time_format: opt.TimeFormat = None,
+    skip_bad: opt.SkipBad = False,
+    ties: opt.Ties = "order",
+) -> None:
+    """Measure whether guarantees hold here: in time order, over users, over the calendar.
+
+    [bold]Examples:[/bold]
+
+    surerec audit ml-1m
+
+    surerec audit ratings.csv --measure CM3 --users 500 --output audit
+
+    surerec audit films --recommender icrs12
+    """
+    is_model = (Path(data) / "manifest.json").is_file()
+    audited: dict[str, PrecedenceStatistics | Recommender]
+    if is_model:
+        if measure is not None:
+            raise InputError("--measure is for data; a model folder's recommenders have their own.")
+        audited = dict(_chosen(data, recommender))
+    else:
+        if recommender is not None:
+            raise InputError(f"--recommender is for model folders, and {data} is none.")
+        name = find_measure(measure or "CM12").name
+        given = {"user": user, "item": item, "time": time, "rating": rating, "threshold": threshold}
+        interactions = opt.read(
+            data,
+            columns=columns,
+            **given,
+            min_profile_length=min_profile_length,
+            time_format=time_format,
+            skip_bad=skip_bad,
+        )
+        audited = {name: count_precedence(interactions, ties=ties)}
+    _run(audited, output, {"n_users": users, "window": window, "seed": seed}, overwrite=overwrite)
+
+
+def _chosen(folder: str, recommender: str | None) -> dict[str, Recommender]:
+    models = load_all(folder)
+    if recommender is None:
+        return models
+    if recommender not in models:
+        raise InputError(f"{folder}: no recommender {recommender!r}; it has {', '.join(models)}.")
+    return {recommender: models[recommender]}
+
+
+def _run(
+    audited: dict[str, Any], output: Path | None, settings: dict[str, Any], *, overwrite: bool
+) -> None:
+    from surerec.audit import audit  # noqa: PLC0415  # only this command needs scipy's tests
+
+    targets = {
+        name: output if output is None or len(audited) == 1 else output / name for name in audited
+    }
+    if output is not None:
+        from surerec.audit._report import check_target, require_plots  # noqa: PLC0415
+
+        require_plots()  # before minutes of work
+        for target in targets.values():
+            check_target(target or output, overwrite=overwrite)
+    for name, data in audited.items():
+        begin = perf_counter()
+        found = audit(data, name if not hasattr(data, "statistics_") else "CM12", name=name,
+                      **settings)  # fmt: skip
+        show(stdout(), found)
+        target = targets[name]
+        if target is not None:
+            found.write(target, overwrite=overwrite)
+            messages().print(f"Wrote {_show.plain(str(target / 'report.html'))}")
+        messages().print(f"Audited {_show.plain(name)} in {perf_counter() - begin:.0f} s.")
