@@ -91,6 +91,7 @@ def group_rows(
             yield {
                 "kind": kind,
                 "by": grouping.by,
+                "place": group,
                 "group": name,
                 "epsilon": epsilon,
                 "promised": 1 - epsilon,

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from surerec.audit._audit import Audit
     from surerec.experiments._report._blocks import Block
+    from surerec.futures import Horizon
 
-__all__ = ["to_html", "write"]
+__all__ = ["check_target", "to_html", "write"]
 
 _MARK = "report.html"
 _ALT = (
@@ -96,11 +97,13 @@ def _blocks(audit: Audit) -> list[Block]:
         Paragraph(_about(audit)),
         Picture("audit", _caption(audit), _ALT),
         Heading("Verdicts"),
-        Verdicts(tuple((v.name, v.verdict, _after_name(v.sentence, v.name), ()) for v in audit.verdicts)),
+        Verdicts(
+            tuple((v.name, v.verdict, _after_name(v.sentence, v.name), ()) for v in audit.verdicts)
+        ),
         Heading("Promised and delivered"),
         Paragraph(
-            "Delivered is 1 − the share of later items that was left out, as a mean over users; for "
-            "a hit, the share of users with one. Intervals are t intervals over users, of the five "
+            "Delivered is 1 − the share of later items that was left out, as a mean over users; "
+            "for a hit, the share of users with one. Intervals are t intervals over users, of the five "
             "levels together with 95 %; over the calendar they are over windows."
         ),
         _coverage_table(audit.coverage),
@@ -128,14 +131,14 @@ def _about(audit: Audit) -> str:
     return (
         f"{settings['n_users']:,} random users; for user-level promises halved "
         f"{settings['n_splits']} times at random, each half tested with the other's threshold; "
-        f"the future is {_future(settings['horizon'])} of a profile, and for a hit "
+        f"the future is {_future(settings['horizon'])}, and for a hit "
         f"{_future(settings['hit_horizon'])}{window}; seed {settings['seed']}."
     )
 
 
-def _future(horizon: float) -> str:
+def _future(horizon: Horizon) -> str:
     if isinstance(horizon, float):
-        return f"the last {percent(horizon)}"
+        return f"the last {percent(horizon)} of a profile"
     return f"the last {horizon} items"
 
 
@@ -203,7 +206,7 @@ def _group_section(audit: Audit) -> list[Block]:
         Heading("Weak spots"),
         Paragraph(
             f"A promise over everyone says nothing of a group: here is what each was delivered of "
-            f"{percent(1 - HEADLINE)}. Later items of one popularity are no group of people, and no "
+            f"{percent(1 - HEADLINE)}. Items of one popularity are no group of people, and no "
             "threshold can promise anything for them; the table shows whom the misses hit."
         ),
     ]
@@ -259,11 +262,11 @@ def _calendar_section(audit: Audit) -> list[Block]:
         (
             row["window"],
             row["model"],
-            Strong(percent(row["delivered"])) if row["below"] else percent(row["delivered"]),
+            Strong(percent(row["delivered"], 1)) if row["below"] else percent(row["delivered"], 1),
             f"{row['size']:,.0f}",
             f"{row['n_calibration']:,}",
             f"{row['n_test']:,}",
-            percent(row["unknown"]),
+            percent(row["unknown"], 1),
         )
         for row in _at_headline(audit.calendar)
     )

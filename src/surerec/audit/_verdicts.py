@@ -144,15 +144,17 @@ def _calendar_sentence(renewed: Verdict, old: Verdict | None, window: float) -> 
     return f"{said}."
 
 
-def percent(share: float) -> str:
-    """Write a share as a percentage.
+def percent(share: float, digits: int | None = None) -> str:
+    """Write a share as a percentage, with so many digits or as few as it takes.
 
     Examples
     --------
-    >>> percent(0.9), percent(0.8712)
-    ('90 %', '87.1 %')
+    >>> percent(0.9), percent(0.9, 1)
+    ('90 %', '90.0 %')
     """
-    return "–" if math.isnan(share) else f"{round(100 * share, 1):g} %"
+    if math.isnan(share):
+        return "–"
+    return f"{round(100 * share, 1):g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
@@ -161,9 +163,9 @@ def with_interval(row: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> with_interval({"delivered": 0.871, "low": 0.8603, "high": 0.8821})
-    '87.1 % [86–88.2]'
+    '87.1 % [86.0–88.2]'
     """
+    delivered = percent(row["delivered"], 1)
     if math.isnan(row["low"]):
-        return percent(row["delivered"])
-    low, high = (f"{round(100 * row[end], 1):g}" for end in ("low", "high"))
-    return f"{percent(row['delivered'])} [{low}–{high}]"
+        return delivered
+    return f"{delivered} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"

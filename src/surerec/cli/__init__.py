@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from surerec._version import __version__
-from surerec.cli import _data, _model, _reproduce
+from surerec.cli import _audit, _data, _model, _reproduce
 from surerec.errors import SurerecError
 
 __all__ = ["app", "main"]
@@ -28,6 +28,7 @@ app.command("recommend")(_model.recommend)
 app.command("recommend-all")(_model.recommend_all)
 app.command("explain")(_model.explain)
 app.command("measures")(_model.measures)
+app.command("audit")(_audit.audit_data)
 app.command("reproduce")(_reproduce.reproduce_paper)
 app.command("describe")(_data.describe)
 app.add_typer(_data.datasets_app, name="datasets")

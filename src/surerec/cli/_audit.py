@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from surerec.cli import _options as opt
 from surerec.cli import _show
@@ -15,24 +14,12 @@ from surerec.cli._output import messages, stdout
 from surerec.errors import InputError
 from surerec.measures import find_measure
 from surerec.precedence import count_precedence
-from surerec.recommenders import load_all
+from surerec.recommenders import Recommender, load_all
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from surerec.audit import Audit
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders import Recommender
 
 __all__ = ["audit_data"]
-
-_STYLES = {
-    "holds": "green",
-    "conservative": "green",
-    "holds in part": "yellow",
-    "cannot tell": "yellow",
-    "does not hold": "red",
-}
 
 
 def audit_data(
@@ -120,21 +107,23 @@ def _run(
     audited: dict[str, Any], output: Path | None, settings: dict[str, Any], *, overwrite: bool
 ) -> None:
     from surerec.audit import audit  # noqa: PLC0415  # only this command needs scipy's tests
+    from surerec.cli._show_audit import show_audit  # noqa: PLC0415
 
     targets = {
         name: output if output is None or len(audited) == 1 else output / name for name in audited
     }
     if output is not None:
-        from surerec.audit._report import check_target, require_plots  # noqa: PLC0415
+        from surerec.audit._report import check_target  # noqa: PLC0415
+        from surerec.experiments._report._write import require_plots  # noqa: PLC0415
 
         require_plots()  # before minutes of work
         for target in targets.values():
             check_target(target or output, overwrite=overwrite)
     for name, data in audited.items():
         begin = perf_counter()
-        found = audit(data, name if not hasattr(data, "statistics_") else "CM12", name=name,
-                      **settings)  # fmt: skip
-        show(stdout(), found)
+        measure = "CM12" if isinstance(data, Recommender) else name
+        found = audit(data, measure, name=name, **settings)
+        show_audit(stdout(), found)
         target = targets[name]
         if target is not None:
             found.write(target, overwrite=overwrite)
