@@ -60,25 +60,35 @@ class Interval(NamedTuple):
 
 
 def interval_over_users(losses: ArrayLike, level: float = LEVEL) -> Interval:
-    """Give the mean of 1 − loss, with its t interval over users.
+    """Give the mean of 1 − loss, with its Wilson interval over users.
 
-    For the spread two users are made up, one who missed everything and one who missed nothing:
-    among few users who are all alike the interval does not shrink to a point.
+    Of a share between 0 and 1 no mean varies more than that of yes and no; how much less users vary
+    here makes their number count for more. For the spread two users are made up, one who missed
+    everything and one who missed nothing, so that a few who are all alike do not seem certain.
+
+    Notes
+    -----
+    With hits, which are yes or no, it is the interval of Wilson (1927) with a t quantile.
 
     Examples
     --------
     >>> [round(value, 2) for value in interval_over_users(np.zeros(20))]
-    [1.0, 0.87, 1.0]
+    [1.0, 0.71, 1.0]
     >>> [round(value, 3) for value in interval_over_users(np.arange(2000) % 10 == 0)]
-    [0.9, 0.883, 0.917]
+    [0.9, 0.881, 0.916]
     """
     kept = 1 - np.asarray(losses, dtype=np.float64)
     if not kept.size:
         return Interval(np.nan, np.nan, np.nan)
-    n, mean = kept.size, float(kept.mean())
-    spread = float(np.append(kept, [0.0, 1.0]).std(ddof=1))
-    reach = float(stats.t.ppf((1 + level) / 2, n + 1)) * spread / n**0.5
-    return Interval(mean, max(mean - reach, 0.0), min(mean + reach, 1.0))
+    mean = float(kept.mean())
+    more = np.append(kept, [0.0, 1.0])
+    varies = min(float(more.var(ddof=1) / (more.mean() * (1 - more.mean()))), 1.0)
+    n = kept.size / varies
+    z = float(stats.t.ppf((1 + level) / 2, kept.size + 1))
+    shrunk = 1 + z**2 / n
+    centre = (mean + z**2 / (2 * n)) / shrunk
+    reach = z / shrunk * (max(mean * (1 - mean), 0.0) / n + z**2 / (4 * n**2)) ** 0.5
+    return Interval(mean, max(centre - reach, 0.0), min(centre + reach, 1.0))
 
 
 def interval_over_windows(losses: ArrayLike, level: float = LEVEL) -> Interval:

@@ -103,8 +103,8 @@ def _blocks(audit: Audit) -> list[Block]:
         Heading("Promised and delivered"),
         Paragraph(
             "Delivered is 1 − the share of later items that was left out, as a mean over users; "
-            "for a hit, the share of users with one. Intervals are t intervals over users, of the five "
-            "levels together with 95 %; over the calendar they are over windows."
+            "for a hit, the share of users with one. Intervals are Wilson's, over users, of the "
+            "five levels together with 95 %; over the calendar they are t intervals over windows."
         ),
         _coverage_table(audit.coverage),
         _size_table(audit.coverage),

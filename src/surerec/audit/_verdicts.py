@@ -58,23 +58,23 @@ def of_kind(rows: Sequence[Mapping[str, Any]]) -> Verdict:
     states = [of_row(row["promised"], row["low"], row["high"]) for row in rows]
     about = min(rows, key=lambda row: abs(row["epsilon"] - HEADLINE))
     failed = [row for row, state in zip(rows, states, strict=True) if state == "does not hold"]
-    windows_below = sum(row.get("windows_below") or 0 for row in rows)
+    weakest = max(rows, key=lambda row: row.get("windows_below") or 0)
     if failed:
         verdict = "does not hold"
         if about not in failed:
             about = max(failed, key=lambda row: row["promised"] - row["delivered"])
     elif states[rows.index(about)] == "cannot tell":
         verdict = "cannot tell"
-    elif windows_below:
+    elif weakest.get("windows_below"):
         verdict = "holds in part"
     else:
         conservative = states.count("conservative")
         verdict = "conservative" if 2 * conservative > len(states) else "holds"
     name = str(about["name"])
+    row = {**about, "weakest": weakest}
     promise = f"{name}: promised {percent(about['promised'])}, delivered {with_interval(about)}"
-    return Verdict(
-        str(about["kind"]), name, verdict, f"{promise}: {_conclusion(verdict, about)}.", about
-    )
+    sentence = f"{promise}: {_conclusion(verdict, row)}."
+    return Verdict(str(about["kind"]), name, verdict, sentence, row)
 
 
 def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
@@ -83,9 +83,10 @@ def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
     if verdict == "cannot tell":
         return f"{row['n']:,} {row['unit']} are too few to tell"
     if verdict == "holds in part":
-        below, n = row["windows_below"], row["n"]
-        where = f"in {below} of {n} windows" if below else "at some levels in some windows"
-        return f"holds on average, but {where} it falls short by more than chance"
+        weakest = row["weakest"]
+        where = f"in {weakest['windows_below']} of {weakest['n']} windows"
+        level = percent(weakest["promised"])
+        return f"holds on average, but at {level} it falls short by more than chance {where}"
     return verdict
 
 

@@ -22,6 +22,8 @@ class LengthGroups:
     >>> groups = LengthGroups.equal(np.array([5, 6, 7, 20, 30, 40]), 2)
     >>> groups.of(np.array([7, 8, 100])).tolist(), groups.in_words(0), groups.in_words(1)
     ([0, 0, 1], 'fewer than 20 known items', '20 or more known items')
+    >>> LengthGroups.equal(np.array([9, 9, 9]), 3).n
+    1
     """
 
     edges: NDArray[np.int64]
@@ -29,9 +31,12 @@ class LengthGroups:
     @classmethod
     def equal(cls, lengths: NDArray[np.int64], n_groups: int) -> LengthGroups:
         """Cut the lengths into groups of about equal size; fewer where many are alike."""
+        if not lengths.size:
+            return cls(np.empty(0, dtype=np.int64))
         shares = np.arange(1, n_groups) / n_groups
         edges = np.unique(np.quantile(lengths, shares, method="higher"))
-        return cls(edges[edges > lengths.min(initial=0)].astype(np.int64))
+        # No group without people: the first edge lies above somebody.
+        return cls(edges[edges > lengths.min()].astype(np.int64))
 
     @property
     def n(self) -> int:
