@@ -1,4 +1,4 @@
-"""The audit: every kind of guarantee, measured on real futures."""
+"""Every kind of guarantee, measured on real futures."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from surerec.audit._drift import drift_rows
 from surerec.audit._groups import group_rows, groupings, mondrian_rows
 from surerec.audit._items import observe_items
 from surerec.audit._measured import interval_over_users
+from surerec.audit._result import Audit
 from surerec.audit._subject import Subject, of_measure, of_recommender
 from surerec.audit._users import N_SPLITS, cross_tested
-from surerec.audit._verdicts import Verdict, of_kind, of_row, overall
+from surerec.audit._verdicts import of_kind, of_row, overall
 from surerec.errors import InputError
 from surerec.evaluation import CHECKED_EPSILONS, choose_users
 from surerec.futures import observe, profile_cases
@@ -26,7 +27,6 @@ from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -34,84 +34,12 @@ if TYPE_CHECKING:
     from surerec.audit._subject import MakeScorer
     from surerec.futures import Horizon, Outcomes
 
-__all__ = ["FEWEST_USERS", "Audit", "audit"]
+__all__ = ["FEWEST_USERS", "audit"]
 
 FEWEST_USERS = 20
 """With fewer nothing can be said."""
 
 _MOST_SHARES = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
-
-
-@dataclass(frozen=True)
-class Audit:
-    """What an audit found.
-
-    Attributes
-    ----------
-    data, subject : str
-        What was audited.
-    overall : str
-        Which guarantee to use, in one or two sentences.
-    verdicts : list of Verdict
-        One for each kind, with its sentence.
-    coverage : polars.DataFrame
-        For each kind and ε what was promised and delivered, with intervals, and set sizes.
-    drift : polars.DataFrame
-        Tests whether later items conform as earlier ones did.
-    groups : polars.DataFrame
-        What was delivered by known items, popularity of the item and when people began.
-    mondrian : polars.DataFrame
-        A common threshold beside one for each group by known items.
-    calendar : polars.DataFrame or None
-        Window by window, models of several ages.
-    skipped : list of str
-        What could not be audited, and why.
-    settings : dict
-        Of this audit.
-    """
-
-    data: str
-    subject: str
-    overall: str
-    verdicts: list[Verdict]
-    coverage: pl.DataFrame
-    drift: pl.DataFrame
-    groups: pl.DataFrame
-    mondrian: pl.DataFrame
-    calendar: pl.DataFrame | None
-    skipped: list[str]
-    settings: dict[str, Any]
-
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """Give all tables by name."""
-        verdicts = pl.DataFrame(
-            [(v.kind, v.name, v.verdict, v.sentence) for v in self.verdicts],
-            schema=["kind", "name", "verdict", "sentence"],
-            orient="row",
-        )
-        names = ("coverage", "drift", "groups", "mondrian", "calendar")
-        found = {"verdicts": verdicts} | {name: getattr(self, name) for name in names}
-        return {name: table for name, table in found.items() if table is not None and len(table)}
-
-    def to_html(self) -> str:
-        """Give the report as one page that needs no other file; this needs surerec[plots]."""
-        from surerec.audit._report import to_html  # noqa: PLC0415  # an extra
-
-        return to_html(self)
-
-    def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write report, figure and tables into a folder, which appears when it is complete.
-
-        Parameters
-        ----------
-        folder : path-like
-            A new folder.
-        overwrite : bool, default=False
-            Replace an earlier audit.
-        """
-        from surerec.audit._report import write  # noqa: PLC0415  # an extra
-
-        write(self, folder, overwrite=overwrite)
 
 
 def audit(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from surerec.audit._audit import Audit
+    from surerec.audit._result import Audit
 
 __all__ = ["draw"]
 

@@ -26,7 +26,7 @@ from surerec.experiments._report._write import require_plots
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from surerec.audit._audit import Audit
+    from surerec.audit._result import Audit
     from surerec.experiments._report._blocks import Block
     from surerec.futures import Horizon
 
