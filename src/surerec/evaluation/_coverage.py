@@ -22,6 +22,7 @@ __all__ = [
     "Coverage",
     "coverage",
     "coverage_over_splits",
+    "losses_at",
     "risk_curve",
     "size_at_miss",
 ]
@@ -48,6 +49,21 @@ def risk_curve(outcomes: Outcomes, cut: Cut, promise: Promise = "miss-rate") -> 
     return make(entries, outcomes.owners, len(outcomes))
 
 
+def losses_at(curve: RiskCurve, cut: float) -> NDArray[np.float64]:
+    """Give what each user of a curve loses with a cut; no set holds what is unknown.
+
+    Examples
+    --------
+    >>> curve = RiskCurve.of_shares([1.0, 7.0, np.inf], [0, 0, 1], n_users=2)
+    >>> losses_at(curve, 5.0).tolist(), losses_at(curve, np.inf).tolist()
+    ([0.5, 1.0], [0.0, 1.0])
+    """
+    missed = (curve.entries > cut) | np.isinf(curve.entries)
+    return np.bincount(
+        curve.owners[missed], weights=curve.losses[missed], minlength=curve.n_users
+    ).astype(np.float64)
+
+
 def coverage(
     calibration: RiskCurve,
     tested: RiskCurve,
@@ -72,9 +88,6 @@ def coverage(
         The significance level.
     """
     at = calibration.cut(epsilon)
-    missed = (tested.entries > at) | np.isinf(tested.entries)  # no set holds what is unknown
-    losses = np.zeros(tested.n_users)
-    np.add.at(losses, tested.owners[missed], tested.losses[missed])
     most = outcomes.n_candidates[users].astype(np.float64)
     if cut == "rank":
         sizes = np.minimum(most, at)
@@ -82,7 +95,7 @@ def coverage(
         assert outcomes.candidate_shares is not None  # noqa: S101  # kept for score cuts
         shares = outcomes.candidate_shares[users]
         sizes = (shares >= max(-at, 0.0)).sum(axis=1).astype(np.float64)
-    return Coverage(at, losses, sizes)
+    return Coverage(at, losses_at(tested, at), sizes)
 
 
 def coverage_over_splits(
