@@ -1,3 +1,4 @@
+import audited_data
 import numpy as np
 import polars as pl
 import pytest
@@ -8,6 +9,26 @@ from surerec.audit._subject import of_recommender
 from surerec.errors import InputError
 from surerec.evaluation import AGES, evaluate
 from surerec.measures import MeasureScorer
+
+
+@pytest.fixture(name="exchangeable", scope="module")
+def fixture_exchangeable():
+    return audited_data.exchangeable()
+
+
+@pytest.fixture(name="drifting", scope="module")
+def fixture_drifting():
+    return audited_data.drifting()
+
+
+@pytest.fixture(name="calm", scope="module")
+def fixture_calm():
+    return audited_data.calm()
+
+
+@pytest.fixture(name="moved", scope="module")
+def fixture_moved():
+    return audited_data.moved()
 
 
 def verdicts(found):

@@ -1,6 +1,7 @@
 import re
 from html.parser import HTMLParser
 
+import audited_data
 import polars as pl
 import pytest
 
@@ -9,6 +10,11 @@ from surerec.audit import audit
 from surerec.errors import InputError
 
 HOSTILE = "<img src=x onerror=alert(1)>[red]"
+
+
+@pytest.fixture(name="moved", scope="module")
+def fixture_moved():
+    return audited_data.moved()
 
 
 class Tags(HTMLParser):

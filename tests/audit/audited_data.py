@@ -1,11 +1,14 @@
+"""Data that are exchangeable by construction, data that drift, and their audits; made once."""
+
+from functools import cache
+
 import numpy as np
-import pytest
 
 import surerec as sr
 from surerec.audit import audit
 
 
-@pytest.fixture(scope="session")
+@cache
 def exchangeable():
     """Profiles of 64 items in random order: 19 calibrate, so that every ε is attained exactly."""
     return sr.datasets.synthetic(
@@ -13,7 +16,7 @@ def exchangeable():
     )
 
 
-@pytest.fixture(scope="session")
+@cache
 def drifting():
     """People who take what is popular first, and what is rare later, as on MovieLens."""
     made = sr.datasets.synthetic(
@@ -26,11 +29,11 @@ def drifting():
     return sr.Interactions.from_profiles(made.offsets, items[order], made.times, name="drifting")
 
 
-@pytest.fixture(scope="session")
-def calm(exchangeable):
-    return audit(exchangeable, n_users=400)
+@cache
+def calm():
+    return audit(exchangeable(), n_users=400)
 
 
-@pytest.fixture(scope="session")
-def moved(drifting):
-    return audit(drifting, n_users=400)
+@cache
+def moved():
+    return audit(drifting(), n_users=400)
