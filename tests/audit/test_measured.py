@@ -95,3 +95,10 @@ def test_the_overall_sentence_follows_the_verdicts():
     assert "they hold here" in overall([good, users], None)
     assert "rely on neither" in overall([bad, bad_users], None)
     assert "use them" in overall([good, bad_users], None)
+
+
+def test_the_two_guarantees_are_compared_at_the_same_level():
+    bad = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.39, 0.41)])
+    users = of_kind([row(e, 1 - e, 1 - e + 0.02, kind="miss-score") for e in (0.1, 0.5)])
+    assert "promise 50 %, deliver 40.0 % [39.0–41.0]" in overall([bad, users], None)
+    assert "delivers 51.0 % [50.0–52.0] of 50 %" in overall([bad, users], None)

@@ -71,7 +71,7 @@ def of_kind(rows: Sequence[Mapping[str, Any]]) -> Verdict:
         conservative = states.count("conservative")
         verdict = "conservative" if 2 * conservative > len(states) else "holds"
     name = str(about["name"])
-    row = {**about, "weakest": weakest}
+    row = {**about, "weakest": weakest, "levels": {row["epsilon"]: row for row in rows}}
     promise = f"{name}: promised {percent(about['promised'])}, delivered {with_interval(about)}"
     sentence = f"{promise}: {_conclusion(verdict, row)}."
     return Verdict(str(about["kind"]), name, verdict, sentence, row)
@@ -114,7 +114,9 @@ def _item_sentence(item: Verdict, user: Verdict | None) -> str:
     )
     if user is None:
         return f"{said}: {_conclusion(item.verdict, row)}."
-    users = f"delivers {with_interval(user.row)} of {percent(user.row['promised'])}"
+    # A level that is kept is compared with the same level of the other; one that fails is named.
+    other = user.row["levels"].get(row["epsilon"], user.row) if user.kept else user.row
+    users = f"delivers {with_interval(other)} of {percent(other['promised'])}"
     if item.verdict == "cannot tell":
         return f"{said}: {_conclusion(item.verdict, row)}; the user-level guarantee {users}."
     if item.kept and user.kept:
