@@ -96,7 +96,7 @@ class ProfileRows:
         """Give some columns of the rows without that user's contribution."""
         matrix, picks = self.block(direction)
         wanted = np.asarray(columns, dtype=np.int64)
-        out = np.empty((len(picks), len(wanted)), dtype=np.uint32)
+        out = np.empty((len(picks), len(wanted)), dtype=matrix.dtype)
         instants = self._instants[self.history], self._instants[wanted]
         kernels.gather_columns(matrix, picks, wanted, *instants, direction == "followers", out)
         return Block(out, np.arange(len(picks)))

@@ -42,35 +42,38 @@ class BoundedRows:
         self.spans: dict[Direction, Spans] = {"followers": following, "predecessors": preceding}
         self.held = held
         self.cache_bytes = cache_bytes
-        self._rows_in_cache = cache_bytes // (4 * max(following.n_items, 1))
-        self._cache: OrderedDict[tuple[Direction, int], NDArray[np.uint32]] = OrderedDict()
+        self._rows_in_cache = cache_bytes // (
+            following.counter.itemsize * max(following.n_items, 1)
+        )
+        self._cache: OrderedDict[tuple[Direction, int], NDArray[np.unsignedinteger]] = OrderedDict()
         self._lock = Lock()  # servers ask from many threads
 
-    def followers(self, item: int) -> NDArray[np.uint32]:
+    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)``."""
         return self._row("followers", item)
 
-    def predecessors(self, item: int) -> NDArray[np.uint32]:
+    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(·, item)``."""
         return self._row("predecessors", item)
 
     def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
         """Give the rows of several items, copied or counted into one matrix."""
-        n_items = self.spans[direction].n_items
-        check_fits(len(items), n_items)
-        matrix = np.empty((len(items), n_items), dtype=np.uint32)
+        n_items, counter = self.spans[direction].n_items, self.spans[direction].counter
+        check_fits(len(items), n_items, counter)
+        matrix = np.empty((len(items), n_items), dtype=counter)
         for place, item in enumerate(items.tolist()):
             if not self.held[direction].fill(item, matrix[place]):
                 matrix[place] = self._counted(direction, item)
         return Block(matrix, np.arange(len(items)))
 
-    def _row(self, direction: Direction, item: int) -> NDArray[np.uint32]:
-        row = np.empty(self.spans[direction].n_items, dtype=np.uint32)
+    def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
+        spans = self.spans[direction]
+        row = np.empty(spans.n_items, dtype=spans.counter)
         if self.held[direction].fill(item, row):
             return row
         return self._counted(direction, item)
 
-    def _counted(self, direction: Direction, item: int) -> NDArray[np.uint32]:
+    def _counted(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
         key = (direction, item)
         with self._lock:
             if key in self._cache:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldRows", "hold_rows"]
 
-_DENSE, _COMPRESSED = 4, 8  # bytes a count takes in a dense and in a compressed row
+_ITEM = 4  # bytes
 _ROWS_AT_ONCE = 32
 
 
@@ -32,17 +32,17 @@ class HeldRows:
     """
 
     slots: NDArray[np.int64]
-    dense: NDArray[np.uint32]
+    dense: NDArray[np.unsignedinteger]
     offsets: NDArray[np.int64]
     items: NDArray[np.uint32]
-    counts: NDArray[np.uint32]
+    counts: NDArray[np.unsignedinteger]
 
     @property
     def nbytes(self) -> int:
         """Memory taken by the rows."""
         return self.dense.nbytes + self.items.nbytes + self.counts.nbytes
 
-    def fill(self, item: int, row: NDArray[np.uint32]) -> bool:
+    def fill(self, item: int, row: NDArray[np.unsignedinteger]) -> bool:
         """Write an item's row into `row`; tell whether it is held."""
         slot = int(self.slots[item])
         if slot < 0:
@@ -63,20 +63,22 @@ def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> He
     Popular items' rows are dear to count and asked for most; what is left out is cheap to count
     when asked for. `advance` hears of the pairs that were counted.
     """
-    n_items, work = spans.n_items, spans.work()
-    largest = np.minimum(_DENSE * n_items, _COMPRESSED * work)
+    n_items, work, counter = spans.n_items, spans.work(), spans.counter
+    each = counter.itemsize  # of a count; in a compressed row its item stands beside it
+    largest = np.minimum(each * n_items, (each + _ITEM) * work)
     n_held = int(np.searchsorted(np.cumsum(largest), budget, side="right"))
-    may_be_dense = int(np.count_nonzero(2 * np.minimum(work[:n_held], n_items) >= n_items))
-    most = int(np.minimum(work[:n_held], n_items // 2).sum())
+    dense_from = -(-each * n_items // (each + _ITEM))  # so many counts take as much compressed
+    may_be_dense = int(np.count_nonzero(work[:n_held] >= dense_from))
+    most = int(np.minimum(work[:n_held], dense_from).sum())
     # Room for the worst case: pages that are never written to take no memory.
-    dense = np.empty((may_be_dense, n_items), dtype=np.uint32)
-    items, counts = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.uint32)
+    dense = np.empty((may_be_dense, n_items), dtype=counter)
+    items, counts = np.empty(most, dtype=np.uint32), np.empty(most, dtype=counter)
     offsets, is_dense, n_dense = [0], np.zeros(n_held, dtype=bool), 0
     blocks = [(a, min(a + _ROWS_AT_ONCE, n_held)) for a in range(0, n_held, _ROWS_AT_ONCE)]
     for (first, last), rows in zip(blocks, run_blocks(spans.count_rows, blocks), strict=True):
         for item, row in zip(range(first, last), rows, strict=True):
             places = np.flatnonzero(row)
-            if 2 * len(places) >= n_items:
+            if len(places) >= dense_from:
                 dense[n_dense] = row
                 is_dense[item] = True
                 n_dense += 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from surerec._grouping import group_rows
 from surerec._threads import equal_blocks, run_blocks
-from surerec.precedence._kernels import count_rows, find_spans
+from surerec.precedence._kernels import count_rows, find_spans, turn_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +19,18 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["Direction", "Spans", "Ties", "spans"]
+__all__ = ["Direction", "Spans", "Ties", "narrowest", "spans"]
 
 Ties = Literal["order", "strict"]
 Direction = Literal["followers", "predecessors"]
+
+_MOST_IN_16_BITS = 2**16 - 1
+_ROWS_AT_ONCE = 256
+
+
+def narrowest(largest: int) -> np.dtype[Any]:
+    """Give the narrowest integers that counts up to the largest fit in."""
+    return np.dtype(np.uint16 if largest <= _MOST_IN_16_BITS else np.uint32)
 
 
 @dataclass(frozen=True)
@@ -47,32 +56,68 @@ class Spans:
         done = np.concatenate(([0], np.cumsum(self.stops - self.starts, dtype=np.int64)))
         return np.diff(done[self.offsets])
 
-    def count_row(self, item: int) -> NDArray[np.uint32]:
+    @cached_property
+    def counter(self) -> np.dtype[Any]:
+        """The narrowest integers that surely hold every count: half the memory, and its traffic.
+
+        No count is above the support of either item, so only rows of items with more takers than
+        16 bits can count need a look. They are counted to see, which for so few takes no time.
+        """
+        heads = np.flatnonzero(np.diff(self.offsets) > _MOST_IN_16_BITS).tolist()
+        if len(heads) <= 1:  # one alone meets only items with fewer takers
+            return narrowest(0)
+        wide = np.dtype(np.uint32)
+        return narrowest(max(int(self._count((i, i + 1), wide).max()) for i in heads))
+
+    def count_row(self, item: int) -> NDArray[np.unsignedinteger]:
         """Count one item's row."""
-        row: NDArray[np.uint32] = self.count_rows((item, item + 1))[0]
+        row: NDArray[np.unsignedinteger] = self.count_rows((item, item + 1))[0]
         return row
 
-    def count_rows(self, block: tuple[int, int]) -> NDArray[np.uint32]:
+    def count_rows(self, block: tuple[int, int]) -> NDArray[np.unsignedinteger]:
         """Count the rows of items ``block[0]`` … ``block[1] − 1``."""
+        return self._count(block, self.counter)
+
+    def _count(self, block: tuple[int, int], counter: np.dtype[Any]) -> NDArray[Any]:
         first, last = block
-        rows = np.zeros((last - first, self.n_items), dtype=np.uint32)
+        rows = np.zeros((last - first, self.n_items), dtype=counter)
         count_rows(first, last, self.offsets, self.starts, self.stops, self.items, rows)
         return rows
 
-    def count_all(self, advance: Callable[[float], None]) -> NDArray[np.uint32]:
+    def count_all(self, advance: Callable[[float], None]) -> NDArray[np.unsignedinteger]:
         """Count every item's row into one matrix, on all cores; `advance` hears of the pairs."""
-        matrix = np.zeros((self.n_items, self.n_items), dtype=np.uint32)
+        matrix = np.zeros((self.n_items, self.n_items), dtype=self.counter)
+        self._count_into(matrix, None, advance)
+        return matrix
+
+    def count_both(
+        self, advance: Callable[[float], None]
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]:
+        """Count every item's row, and give the other direction too, which is the transpose."""
+        matrix = np.zeros((self.n_items, self.n_items), dtype=self.counter)
+        turned = np.empty_like(matrix)
+        self._count_into(matrix, turned, advance)
+        return matrix, turned
+
+    def _count_into(
+        self,
+        matrix: NDArray[Any],
+        turned: NDArray[Any] | None,
+        advance: Callable[[float], None],
+    ) -> None:
         work = self.work()
 
         def count_block(block: tuple[int, int]) -> int:
-            first, last = block
-            rows = matrix[first:last]
-            count_rows(first, last, self.offsets, self.starts, self.stops, self.items, rows)
-            return int(work[first:last].sum())
+            for first in range(*block, _ROWS_AT_ONCE):
+                last = min(first + _ROWS_AT_ONCE, block[1])
+                rows = matrix[first:last]
+                count_rows(first, last, self.offsets, self.starts, self.stops, self.items, rows)
+                if turned is not None:
+                    turn_over(rows, first, turned)  # while they are in the cache
+            return int(work[slice(*block)].sum())
 
         for pairs in run_blocks(count_block, equal_blocks(work)):
             advance(pairs)
-        return matrix
 
 
 def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans:
