@@ -157,7 +157,7 @@ def test_the_budget_changes_speed_and_never_results(ties):
         for _ in range(2):  # counted, then from the cache
             for old, new in zip(reference, matrices(statistics), strict=True):
                 np.testing.assert_array_equal(old, new)
-        assert 2 * interactions.n_items * len(rows._cache) <= rows.cache_bytes
+        assert 2 * interactions.n_items * rows._cache.n_kept <= rows.cache_bytes
         some = np.array([5, 0, 299 % interactions.n_items])
         for place, direction in enumerate(("followers", "predecessors")):
             matrix, picks = rows.block(direction, some)

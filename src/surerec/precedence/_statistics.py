@@ -13,6 +13,7 @@ from surerec._progress import progress
 from surerec.errors import InputError
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import hold_rows
+from surerec.precedence._kernels import items_outside
 from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
 from surerec.precedence._spans import Ties, narrowest, spans
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["PrecedenceStatistics", "Strategy", "count_precedence"]
 
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
+
+_NO_ITEMS, _NO_TIMES = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
 
 
 class PrecedenceStatistics:
@@ -130,9 +133,7 @@ class PrecedenceStatistics:
 
     def items_outside(self, known: NDArray[np.integer]) -> NDArray[np.int64]:
         """Give the codes of all items but the known ones: the candidates."""
-        outside = np.ones(self.n_items, dtype=bool)
-        outside[known] = False
-        return np.flatnonzero(outside)
+        return items_outside(np.asarray(known, dtype=np.int64), self.n_items)
 
     def without_user(self, user: int) -> PrecedenceStatistics:
         """Leave one user's own contribution out, exactly as if counted without them.
@@ -145,19 +146,22 @@ class PrecedenceStatistics:
         rows = LeftOutRows(self.rows, items, instants)
         return PrecedenceStatistics(self.n_users - 1, support, rows, ties=self.ties)
 
-    def profile_of(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Give what a user contributed: items by code, and when each was taken.
-
-        The instants are numbers such that one item precedes another if its instant is smaller,
-        under the tie rule of these counts. Nobody (None) contributed nothing.
-        """
+    def taken_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Give what a user took in time order, and when; nobody (None) took nothing."""
         if user is None:
-            return np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
+            return _NO_ITEMS, _NO_TIMES
         if self.interactions is None:
             raise InputError("These counts were given without profiles: no user can be left out.")
         where = slice(self.interactions.offsets[user], self.interactions.offsets[user + 1])
-        items = self.interactions.items_taken[where]
-        times = self.interactions.times[where]
+        return self.interactions.items_taken[where], self.interactions.times[where]
+
+    def profile_of(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Give what a user contributed: items by code, and when each was taken.
+
+        The instants are numbers such that one item precedes another if its instant is smaller,
+        under the tie rule of these counts.
+        """
+        items, times = self.taken_by(user)
         instants = np.unique(times, return_inverse=True)[1] if self.ties == "strict" else (
             np.arange(len(items))
         )  # fmt: skip
