@@ -349,6 +349,17 @@ def _fill(
             values[j] = row[j] / np.maximum(taken - back[j], 1.0)
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_ratios(
+    row: NDArray[Any], back: NDArray[Any], taken: float, total: NDArray[np.float64]
+) -> None:
+    """Add the ratios of a row to the totals, with no values in between."""
+    if taken == 0.0:
+        return
+    for j in range(np.uint64(len(total))):
+        total[j] += row[j] / np.maximum(taken - back[j], 1.0)
+
+
 @njit(nogil=True, cache=True)
 def _aggregate_values(
     first: int,
@@ -392,7 +403,11 @@ def _aggregate_values(
                     at, before, done_back, mine, when, not following, minus_back, back[:width]
                 )
                 before = at
-            _fill(statistic, counts[:width], back[:width], float(out.support[k]), values)
+            taken = float(out.support[k])
+            if statistic == RATIO and wanted == TOTAL:
+                _add_ratios(counts[:width], back[:width], taken, total)
+                continue
+            _fill(statistic, counts[:width], back[:width], taken, values)
             _fold(wanted, values, low, total, high, width)
         for place in range(n_own):
             minus[own[place]] = 0

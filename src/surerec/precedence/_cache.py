@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -104,10 +105,12 @@ class RowCache:
     def _take(self, n_wanted: int) -> list[int] | None:
         """Take slots from what nobody reads, the longest unused first."""
         if n_wanted > len(self._free):
-            unread = [key for key, slot in self._slots.items() if not self._readers[slot]]
-            if n_wanted > len(self._free) + len(unread):
+            n_more = n_wanted - len(self._free)
+            unread = (key for key, slot in self._slots.items() if not self._readers[slot])
+            keys = list(islice(unread, n_more))
+            if len(keys) < n_more:
                 return None
-            leaving = [self._slots.pop(key) for key in unread[: n_wanted - len(self._free)]]
+            leaving = [self._slots.pop(key) for key in keys]
             self._is_kept[leaving] = False
             self._free += leaving
         return [self._free.pop() for _ in range(n_wanted)]

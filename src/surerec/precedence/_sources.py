@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numba import njit
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction
 
-__all__ = ["GivesSources", "Source", "load", "read_row", "source"]
+__all__ = ["Source", "load", "read_row", "source"]
 
 
 class Source(NamedTuple):
@@ -37,18 +37,11 @@ for _array in (_NO_OFFSETS, _NO_ITEMS):
     _array.flags.writeable = False  # as the arrays of a store: kernels are compiled for one kind
 
 
-@runtime_checkable
-class GivesSources(Protocol):
-    """A store that can tell where its rows are, instead of copying them into one matrix."""
-
-    def source(self, direction: Direction, items: NDArray[np.int64]) -> Source:
-        """Give the rows of several items."""
-
-
 def source(rows: RowStore, direction: Direction, items: NDArray[np.int64]) -> Source:
     """Give the rows of several items, with no copy where the store can do without."""
-    if isinstance(rows, GivesSources):
-        return rows.source(direction, items)
+    where = getattr(rows, "source", None)  # a store that would have to copy may tell where they are
+    if where is not None:
+        return cast("Source", where(direction, items))
     matrix, places = rows.block(direction, items)
     if matrix.flags.writeable:
         matrix = matrix.view()

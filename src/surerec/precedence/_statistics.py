@@ -29,6 +29,7 @@ __all__ = ["PrecedenceStatistics", "Strategy", "count_precedence"]
 
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 
+_MOST_ITEMS = 2**31 - 1
 _NO_ITEMS, _NO_TIMES = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
 
 
@@ -216,6 +217,12 @@ def count_precedence(
     ):
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(allowed)}.")
+    if interactions.n_items > _MOST_ITEMS:
+        row = narrowest(0).itemsize * interactions.n_items
+        raise InputError(
+            f"A catalogue of {interactions.n_items:,} items is beyond the {_MOST_ITEMS:,} that can "
+            f"be counted; a single row of counts would need {in_words(row)}: use fewer items."
+        )
     budget = _budget(memory, interactions.n_items)
     if strategy == "dense":
         _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
