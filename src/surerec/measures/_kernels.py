@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from surerec._kernels import sort_columns
-from surerec.measures._tiles import own_columns, subtract_own
+from surerec.measures._tiles import mark_own, own_columns
 from surerec.precedence._sources import load
 
 if TYPE_CHECKING:
@@ -207,7 +207,9 @@ def _fold(
 
 @njit(nogil=True, cache=True)
 def _in_matrix(source: Source) -> bool:
-    return len(source.places) == 0 or source.places.max() < len(source.matrix)
+    """Tell whether all rows are rows of the matrix, of 16 bits."""
+    inside = len(source.places) == 0 or source.places.max() < len(source.matrix)
+    return inside and source.matrix.itemsize == _NARROW
 
 
 @njit(nogil=True, cache=True)
@@ -274,11 +276,12 @@ def _fold_counts(
     for k in range(len(source.places)):
         row = kept[k % len(kept), :width]
         load(source, k, left, row)
-        at = out.of_rows[k]
-        if n_own and at >= 0:
-            mine, when = own[:n_own], instants[:n_own]
-            done = subtract_own(at, before, done, mine, when, following, minus, row)
+        if n_own:
+            at = out.of_rows[k]
+            done = mark_own(at, before, done, own[:n_own], instants[:n_own], following, minus)
             before = at
+            for j in range(np.uint64(width)):
+                row[j] -= minus[j]
         _fold(wanted, row, low, total, high, width)
         if k % spill == spill - 1 or k == len(source.places) - 1:
             for j in range(width):
@@ -307,7 +310,7 @@ def _aggregate_counts(
     total = np.empty(size, np.uint32)
     own, instants = np.empty(size, np.int64), np.empty(size, np.int64)
     only_total = wanted == TOTAL and following and n_rows <= _SPILL_NARROW
-    only_total = only_total and source.matrix.itemsize == _NARROW and _in_matrix(source)
+    only_total = only_total and _in_matrix(source)
     for left in range(first, last, size):
         right = min(left + size, last)
         width = right - left
@@ -351,13 +354,52 @@ def _fill(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _add_ratios(
-    row: NDArray[Any], back: NDArray[Any], taken: float, total: NDArray[np.float64]
+    row: NDArray[Any],
+    back: NDArray[Any],
+    minus: NDArray[Any],
+    minus_back: NDArray[Any],
+    taken: float,
+    total: NDArray[np.float64],
 ) -> None:
-    """Add the ratios of a row to the totals, with no values in between."""
-    if taken == 0.0:
-        return
+    """Add the ratios of a row to the totals, the user's own part left out on the way."""
     for j in range(np.uint64(len(total))):
-        total[j] += row[j] / np.maximum(taken - back[j], 1.0)
+        free = taken - np.int32(np.int32(back[j]) - np.int32(minus_back[j]))
+        total[j] += np.int32(np.int32(row[j]) - np.int32(minus[j])) / np.maximum(free, 1.0)
+
+
+@njit(nogil=True, cache=True)
+def _total_ratios(
+    first: int,
+    last: int,
+    source: Source,
+    reverse: Source,
+    out: LeftOut,
+    totals: NDArray[np.float64],
+) -> None:
+    """Add up the ratios over rows of 16-bit matrices, where they lie."""
+    matrix, places = source.matrix, source.places
+    other, other_places = reverse.matrix, reverse.places
+    of_rows, support = out.of_rows, out.support
+    minus, minus_back = np.zeros(_TILE, matrix.dtype), np.zeros(_TILE, matrix.dtype)
+    own, instants = np.empty(_TILE, np.int64), np.empty(_TILE, np.int64)
+    for left in range(first, last, _TILE):
+        right = min(left + _TILE, last)
+        n_own, done, done_back, before = own_columns(out, left, right, own, instants), 0, 0, -1
+        mine, when = own[:n_own], instants[:n_own]
+        total = totals[left:right]
+        total[:] = 0.0
+        for k in range(len(places)):
+            if n_own:
+                at = of_rows[k]
+                done = mark_own(at, before, done, mine, when, True, minus)
+                done_back = mark_own(at, before, done_back, mine, when, False, minus_back)
+                before = at
+            if support[k]:
+                row, back = matrix[places[k], left:right], other[other_places[k], left:right]
+                _add_ratios(row, back, minus, minus_back, float(support[k]), total)
+        for place in range(n_own):
+            minus[own[place]] = 0
+            minus_back[own[place]] = 0
 
 
 @njit(nogil=True, cache=True)
@@ -377,6 +419,9 @@ def _aggregate_values(
 ) -> None:
     """Aggregate SHARE, RATIO or ABSENT; totals are summed in the order of the rows."""
     n_rows = len(source.places)
+    if statistic == RATIO and wanted == TOTAL and _in_matrix(source) and _in_matrix(reverse):
+        _total_ratios(first, last, source, reverse, out, totals)
+        return
     size = _SORTED_TILE if wanted & MIDDLE else _TILE
     kept = np.empty((n_rows if wanted & MIDDLE else 1, size))
     counts, back = np.empty(size, source.counts.dtype), np.empty(size, source.counts.dtype)
@@ -396,17 +441,15 @@ def _aggregate_values(
             load(source, k, left, counts[:width])
             if statistic == RATIO:
                 load(reverse, k, left, back[:width])
-            if n_own and out.of_rows[k] >= 0:
+            if n_own:
                 at = out.of_rows[k]
-                done = subtract_own(at, before, done, mine, when, following, minus, counts[:width])
-                done_back = subtract_own(
-                    at, before, done_back, mine, when, not following, minus_back, back[:width]
-                )
+                done = mark_own(at, before, done, mine, when, following, minus)
+                done_back = mark_own(at, before, done_back, mine, when, not following, minus_back)
                 before = at
+                for j in range(np.uint64(width)):
+                    counts[j] -= minus[j]
+                    back[j] -= minus_back[j]
             taken = float(out.support[k])
-            if statistic == RATIO and wanted == TOTAL:
-                _add_ratios(counts[:width], back[:width], taken, total)
-                continue
             _fill(statistic, counts[:width], back[:width], taken, values)
             _fold(wanted, values, low, total, high, width)
         for place in range(n_own):

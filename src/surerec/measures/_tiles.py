@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["LeftOut", "leave_out", "own_columns", "subtract_own"]
+__all__ = ["LeftOut", "leave_out", "mark_own", "own_columns"]
 
 
 class LeftOut(NamedTuple):
@@ -70,7 +70,7 @@ def own_columns(
 
 
 @njit(nogil=True, cache=True)
-def subtract_own(
+def mark_own(
     at: int,
     before: int,
     done: int,
@@ -78,21 +78,19 @@ def subtract_own(
     instants: NDArray[np.int64],
     following: bool,  # noqa: FBT001
     minus: NDArray[Any],
-    tile: NDArray[Any],
 ) -> int:
-    """Subtract the user from a row whose item they took at `at`, where they count in it.
+    """Set `minus` to 1 where the user counts in a row whose item they took at `at`, else to 0.
 
-    That is where they took the column's item later, or earlier if not `following`: there `minus` is
-    1. Rows mostly come in time order, so what held for the row before, taken at `before` (−1 if
-    none was), is only moved on: it was behind ``columns[:done]``. Gives the new `done`.
+    That is where they took the column's item later, or earlier if not `following`. Rows mostly come
+    in time order, so what held for the row before, taken at `before`, is only moved on: it was
+    behind ``columns[:done]``. Gives the new `done`. Where `at` is −1 they did not take the row's
+    item, and count nowhere in it; a `before` of −1 says that, or that there was no row.
     """
     if at < before or before < 0:
         done = 0
         for column in columns:
-            minus[column] = following
+            minus[column] = following and at >= 0
     while done < len(columns) and (instants[done] <= at if following else instants[done] < at):
         minus[columns[done]] = not following
         done += 1
-    for j in range(np.uint64(len(tile))):
-        tile[j] -= minus[j]
     return done
