@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec._threads import run_blocks
+from surerec.precedence._spans import MOST_IN_16_BITS, narrowest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldRows", "hold_rows"]
 
-_DENSE, _COMPRESSED = 4, 8  # bytes a count takes in a dense and in a compressed row
+_ITEM = 4  # bytes
 _ROWS_AT_ONCE = 32
 
 
@@ -32,61 +33,78 @@ class HeldRows:
     """
 
     slots: NDArray[np.int64]
-    dense: NDArray[np.uint32]
+    dense: NDArray[np.unsignedinteger]
     offsets: NDArray[np.int64]
     items: NDArray[np.uint32]
-    counts: NDArray[np.uint32]
+    counts: NDArray[np.unsignedinteger]
 
     @property
     def nbytes(self) -> int:
         """Memory taken by the rows."""
         return self.dense.nbytes + self.items.nbytes + self.counts.nbytes
 
-    def fill(self, item: int, row: NDArray[np.uint32]) -> bool:
-        """Write an item's row into `row`; tell whether it is held."""
-        slot = int(self.slots[item])
-        if slot < 0:
+
+class _Held:
+    """Rows as they come, within a budget; room that is never written to takes no memory."""
+
+    def __init__(self, spans: Spans, budget: int) -> None:
+        self._left = budget
+        self._dense_row = narrowest(0).itemsize * spans.n_items
+        self._each = _ITEM + spans.counter.itemsize
+        n_dense = min(budget // max(self._dense_row, 1), spans.n_items)
+        self._dense = np.empty((n_dense, spans.n_items), dtype=narrowest(0))
+        n_counts = min(budget // self._each, int(spans.work().sum()))
+        self._items = np.empty(n_counts, dtype=np.uint32)
+        self._counts = np.empty(n_counts, dtype=spans.counter)
+        self._offsets, self._is_dense, self._n_dense = [0], list[bool](), 0
+
+    def take(self, row: NDArray[np.unsignedinteger]) -> bool:
+        """Hold one more row, if there is room."""
+        places = np.flatnonzero(row)
+        compressed = self._each * len(places)
+        # The few rows that 16 bits do not hold are compressed, so that all others may be narrow.
+        narrow = row.dtype == self._dense.dtype or int(row.max(initial=0)) <= MOST_IN_16_BITS
+        is_dense = narrow and self._dense_row <= compressed
+        needed = self._dense_row if is_dense else compressed
+        if needed > self._left:
             return False
-        if slot < len(self.dense):
-            row[:] = self.dense[slot]
-            return True
-        place = slot - len(self.dense)
-        where = slice(self.offsets[place], self.offsets[place + 1])
-        row[:] = 0
-        row[self.items[where]] = self.counts[where]
+        self._left -= needed
+        if is_dense:
+            self._dense[self._n_dense] = row
+            self._n_dense += 1
+        else:
+            where = slice(self._offsets[-1], self._offsets[-1] + len(places))
+            self._items[where], self._counts[where] = places, row[places]
+            self._offsets.append(where.stop)
+        self._is_dense.append(is_dense)
         return True
+
+    def rows(self, n_items: int) -> HeldRows:
+        """Give what is held."""
+        is_dense = np.array(self._is_dense, dtype=bool)
+        n_dense, end = self._n_dense, self._offsets[-1]
+        slots = np.full(n_items, -1, dtype=np.int64)
+        compressed = n_dense + np.cumsum(~is_dense) - 1
+        slots[: len(is_dense)] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
+        arrays = (slots, self._dense[:n_dense], np.array(self._offsets, dtype=np.int64),
+                  self._items[:end], self._counts[:end])  # fmt: skip
+        for array in arrays:
+            array.flags.writeable = False
+        return HeldRows(*arrays)
 
 
 def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> HeldRows:
-    """Count and keep the rows of the most popular items, as many as the budget surely takes.
+    """Count and keep the rows of the most popular items, as many as the budget takes.
 
     Popular items' rows are dear to count and asked for most; what is left out is cheap to count
     when asked for. `advance` hears of the pairs that were counted.
     """
-    n_items, work = spans.n_items, spans.work()
-    largest = np.minimum(_DENSE * n_items, _COMPRESSED * work)
-    n_held = int(np.searchsorted(np.cumsum(largest), budget, side="right"))
-    may_be_dense = int(np.count_nonzero(2 * np.minimum(work[:n_held], n_items) >= n_items))
-    most = int(np.minimum(work[:n_held], n_items // 2).sum())
-    # Room for the worst case: pages that are never written to take no memory.
-    dense = np.empty((may_be_dense, n_items), dtype=np.uint32)
-    items, counts = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.uint32)
-    offsets, is_dense, n_dense = [0], np.zeros(n_held, dtype=bool), 0
-    blocks = [(a, min(a + _ROWS_AT_ONCE, n_held)) for a in range(0, n_held, _ROWS_AT_ONCE)]
-    for (first, last), rows in zip(blocks, run_blocks(spans.count_rows, blocks), strict=True):
-        for item, row in zip(range(first, last), rows, strict=True):
-            places = np.flatnonzero(row)
-            if 2 * len(places) >= n_items:
-                dense[n_dense] = row
-                is_dense[item] = True
-                n_dense += 1
-                continue
-            where = slice(offsets[-1], offsets[-1] + len(places))
-            items[where], counts[where] = places, row[places]
-            offsets.append(where.stop)
-        advance(float(work[first:last].sum()))
-    slots = np.full(n_items, -1, dtype=np.int64)
-    compressed = n_dense + np.cumsum(~is_dense) - 1
-    slots[:n_held] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
-    end = offsets[-1]
-    return HeldRows(slots, dense[:n_dense], np.array(offsets), items[:end], counts[:end])
+    held, n_items = _Held(spans, budget), spans.n_items
+    starts = range(0, n_items, _ROWS_AT_ONCE) if budget else ()
+    blocks = [(first, min(first + _ROWS_AT_ONCE, n_items)) for first in starts]
+    counted = run_blocks(spans.count_rows, blocks)
+    for (first, last), rows in zip(blocks, counted, strict=False):
+        if not all(held.take(row) for row in rows):
+            break
+        advance(float(spans.work()[first:last].sum()))
+    return held.rows(n_items)

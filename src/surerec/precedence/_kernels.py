@@ -18,8 +18,9 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["count_rows", "find_spans"]
+__all__ = ["count_listed", "count_rows", "find_spans", "items_outside", "turn_over"]
 
+_TILE = 256  # rows and columns: what is read and what is written both stay in cache
 _AHEAD = 12  # spans; the memory behind a span arrives while the ones before it are counted
 
 
@@ -53,7 +54,7 @@ def count_rows(
     starts: NDArray[Any],
     stops: NDArray[Any],
     items: NDArray[np.uint32],
-    rows: NDArray[np.uint32],
+    rows: NDArray[Any],
 ) -> None:
     """Count the rows of items `first` … `last` − 1 into ``rows``, which holds zeros.
 
@@ -70,7 +71,24 @@ def count_rows(
             if ahead < end_of_spans:
                 _prefetch(items, starts[ahead])  # type: ignore[call-arg]  # numba adds the context
             for place in range(np.uint64(starts[k]), np.uint64(stops[k])):
-                row[items[place]] += np.uint32(1)
+                row[items[place]] += np.uint16(1)  # whatever the width of the counter
+
+
+@njit(nogil=True, cache=True)
+def count_listed(
+    listed: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    span_offsets: NDArray[np.int64],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    items: NDArray[np.uint32],
+    rows: NDArray[Any],
+) -> None:
+    """Count the rows of some items, each into its slot of ``rows``, whatever that held before."""
+    for k in range(len(listed)):
+        into = rows[slots[k] : slots[k] + 1]
+        into[0, :] = 0
+        count_rows(listed[k], listed[k] + 1, span_offsets, starts, stops, items, into)
 
 
 @njit(nogil=True, cache=True)
@@ -104,3 +122,34 @@ def find_spans(
                     before = place
                 starts[place] = begin
                 stops[place] = before
+
+
+@njit(nogil=True, cache=True)
+def turn_over(rows: NDArray[Any], first: int, columns: NDArray[Any]) -> None:
+    """Write rows `first` … of a matrix as columns of another, tile by tile."""
+    n_rows, n_columns = rows.shape
+    for top in range(0, n_rows, _TILE):
+        bottom = min(top + _TILE, n_rows)
+        for left in range(0, n_columns, _TILE):
+            right = min(left + _TILE, n_columns)
+            for j in range(np.uint64(left), np.uint64(right)):
+                column = columns[j]
+                for i in range(np.uint64(top), np.uint64(bottom)):
+                    column[np.uint64(first) + i] = rows[i, j]
+
+
+@njit(nogil=True, cache=True)
+def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
+    """Give the codes of all items but the known ones, in order."""
+    is_known = np.zeros(n_items, np.bool_)
+    n_known = 0
+    for item in known:
+        n_known += not is_known[item]
+        is_known[item] = True
+    outside = np.empty(n_items - n_known, np.int64)
+    n = 0
+    for item in range(n_items):
+        if not is_known[item]:
+            outside[n] = item
+            n += 1
+    return outside

@@ -8,9 +8,11 @@ import numpy as np
 
 from surerec._checks import check_whole
 from surerec._columns import Columns
-from surerec.conformal import left_out_up_to, p_value_counts, smoothed_p_values
+from surerec.conformal import left_out_up_to, smoothed_p_values
+from surerec.conformal._kernels import judge
 from surerec.measures import MeasureScorer, find_measure
 from surerec.measures._aggregates import STATISTIC_CODES, WANTED
+from surerec.precedence import source
 from surerec.precedence._rows import DenseRows
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._batch import Best, as_columns, best_of_users
@@ -107,18 +109,19 @@ class InductiveConformal(Recommender):
         training, calibration = split(query.history, self.train_share)
         scorer = self._scorer()
         scores = scorer.score(training, without_user=query.user)
-        known, new = scores[calibration], scores[candidates]
+        new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
+        judge(scores, calibration, candidates, new, counts)
         n_users = max(self.statistics_.n_users - (query.user is not None), 1)
         values = scorer.value(new, len(training), n_users)
         smoothed = None
         if self.smoothed:
             chances = uniforms(np.uint64(self.seed), self._key(query), candidates)
-            smoothed = smoothed_p_values(known, new, chances)
+            smoothed = smoothed_p_values(scores[calibration], new, chances)
         return Assessment(
             candidates,
             score=new,
             shown=-values if scorer.measure.is_nonconformity else values,
-            counts=p_value_counts(known, new),
+            counts=counts,
             levels=len(calibration) + 1,
             smoothed=smoothed,
             n_calibration=len(calibration),
@@ -134,9 +137,9 @@ class InductiveConformal(Recommender):
         if self.smoothed or log_score or not isinstance(rows, DenseRows):
             return None
         none = np.empty(0, dtype=np.int64)
-        forward, reverse = (rows.block(way, none).matrix for way in ("followers", "predecessors"))
-        literal = self.literal and measure.statistic == "share"
-        if literal:
+        forward, reverse = source(rows, "followers", none), source(rows, "predecessors", none)
+        following = not (self.literal and measure.statistic == "share")
+        if not following:
             forward, reverse = reverse, forward
         starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
         n_training = np.array([training_size(n, self.train_share) for n in stops - starts])
@@ -149,12 +152,12 @@ class InductiveConformal(Recommender):
             interactions.items_taken,
             interactions.times,
             self.statistics_.ties == "strict",
-            STATISTIC_CODES.get(measure.statistic, 0),
+            STATISTIC_CODES[measure.statistic],
             WANTED[measure.aggregate],
             -1.0 if measure.is_nonconformity else 1.0,
+            following,
             forward,
             reverse,
-            literal,
             self.statistics_.support,
             left_out_up_to(epsilon, levels),
             *best,
