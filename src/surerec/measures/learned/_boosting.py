@@ -1,0 +1,66 @@
+"""LightGBM, asked for only where it is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from surerec._threads import available_threads
+from surerec.errors import InputError
+from surerec.measures.learned._trees import MOST_LEAVES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.measures.learned._examples import Examples
+
+__all__ = ["boost", "contributions"]
+
+_N_TREES: Final = 150
+_SETTINGS: Final = {
+    "objective": "binary",
+    "learning_rate": 0.08,
+    "num_leaves": MOST_LEAVES - 1,
+    "min_data_in_leaf": 100,
+    "use_missing": False,  # features are always there
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbose": -1,
+}
+
+
+def _lightgbm() -> Any:
+    try:
+        import lightgbm  # noqa: PLC0415  # an extra, and slow to import
+    except ImportError as error:
+        raise InputError(
+            "Training and explaining a learned measure need LightGBM, which is not installed: "
+            "pip install 'surerec[learn]'."
+        ) from error
+    return lightgbm
+
+
+def boost(examples: Examples, feature_names: list[str], seed: int) -> tuple[str, float]:
+    """Train trees; give their text, and the intercept that goes with them.
+
+    The margin, trees and intercept, is the log-odds that an item of the whole catalogue is taken.
+    """
+    lightgbm = _lightgbm()
+    share = float(np.clip(examples.taken.mean(), 1e-6, 1 - 1e-6))
+    intercept = float(np.log(share / (1 - share)) - examples.offset.mean())
+    data = lightgbm.Dataset(
+        examples.features,
+        examples.taken,
+        init_score=examples.offset + intercept,
+        feature_name=feature_names,
+    )
+    settings = {**_SETTINGS, "seed": seed, "num_threads": available_threads()}
+    return lightgbm.train(settings, data, _N_TREES).model_to_string(), intercept
+
+
+def contributions(text: str, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Give what each feature moved the margin of one item (TreeSHAP), and last the expectation."""
+    booster = _lightgbm().Booster(model_str=text)
+    found: NDArray[np.float64] = booster.predict(features[None, :], pred_contrib=True)[0]
+    return found
