@@ -39,6 +39,9 @@ class Explanation:
         What the recommender thinks of it; NaN where it has no p-values.
     n_calibration : int
         Number of calibration items.
+    moved : tuple of (str, float, float)
+        For a learned measure: each feature in words, its value, and what it moved the log-odds of
+        this item by, the strongest first.
     """
 
     item: Any
@@ -48,6 +51,7 @@ class Explanation:
     entry_confidence: float
     n_calibration: int
     frame: pl.DataFrame
+    moved: tuple[tuple[str, float, float], ...] = ()
 
     def to_frame(self) -> pl.DataFrame:
         """Give each training item with its counts, the one that says most first.
@@ -69,6 +73,11 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.title}: " + "; ".join(self.sentences(3)) + "."]
+        if self.moved:
+            strongest = "; ".join(
+                f"{words} ({value:.3g}): {by:+.2f}" for words, value, by in self.moved[:3]
+            )
+            lines.append(f"What moved its log-odds most: {strongest}.")
         if not np.isnan(self.p_value):
             lines.append(
                 f"p-value {self.p_value:.3g}: in the set at every confidence above "
@@ -87,6 +96,7 @@ def explain(
     training: NDArray[np.int64],
     code: int,
     assessment: Assessment,
+    moved: tuple[tuple[str, float, float], ...] = (),
 ) -> Explanation:
     """Gather the counts between the training items and one item, without the user's own."""
     directions: tuple[Direction, ...] = ("followers", "predecessors")
@@ -117,6 +127,7 @@ def explain(
         entry_confidence=float(assessment.entry_confidences[0]),
         n_calibration=assessment.n_calibration,
         frame=frame[np.argsort(-_surely(frame), kind="stable")],
+        moved=moved,
     )
 
 

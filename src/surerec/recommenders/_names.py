@@ -25,7 +25,14 @@ KINDS: dict[str, type[Recommender]] = {
 def recommender_names() -> list[str]:
     """Give the names that :func:`make_recommender` knows."""
     inductive = [f"icrs{measure.number}" for measure in MEASURES.values()]
-    return [*inductive, "crs-max", "crs-med", "precedence-mining", "precedence-mining-top1"]
+    return [
+        *inductive,
+        "icrs-learned",
+        "crs-max",
+        "crs-med",
+        "precedence-mining",
+        "precedence-mining-top1",
+    ]
 
 
 def make_recommender(name: str) -> Recommender:
@@ -34,7 +41,7 @@ def make_recommender(name: str) -> Recommender:
     Parameters
     ----------
     name : str
-        "icrs1" … "icrs17", "crs-max", "crs-med", "precedence-mining" or
+        "icrs1" … "icrs17", "icrs-learned", "crs-max", "crs-med", "precedence-mining" or
         "precedence-mining-top1".
 
     Examples
@@ -47,6 +54,7 @@ def make_recommender(name: str) -> Recommender:
         if wanted == f"icrs{measure.number}":
             return InductiveConformal(measure=measure.name)
     others: dict[str, Recommender] = {
+        "icrs-learned": InductiveConformal(measure="learned"),
         "crs-max": TransductiveConformal(aggregate="max"),
         "crs-med": TransductiveConformal(aggregate="median"),
         "precedence-mining": PrecedenceMining(),
@@ -56,6 +64,6 @@ def make_recommender(name: str) -> Recommender:
         return others[wanted]
     near = difflib.get_close_matches(wanted, recommender_names(), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else (
-        "there are icrs1 … icrs17, crs-max, crs-med, precedence-mining, precedence-mining-top1."
+        "there are icrs1 … icrs17, icrs-learned, crs-max, crs-med, precedence-mining, precedence-mining-top1."
     )  # fmt: skip
     raise InputError(f"There is no recommender {name!r}; {hint}")

@@ -8,7 +8,6 @@ import numpy as np
 
 from surerec._threads import available_threads
 from surerec.errors import InputError
-from surerec.measures.learned._trees import MOST_LEAVES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,12 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["boost", "contributions"]
 
-_N_TREES: Final = 150
-_SETTINGS: Final = {
+_N_TREES: Final = 200
+_SETTINGS: Final[dict[str, Any]] = {
     "objective": "binary",
-    "learning_rate": 0.08,
-    "num_leaves": MOST_LEAVES - 1,
-    "min_data_in_leaf": 100,
+    # Small trees, strongly held back: on ML-100K larger ones measured worse than the ridge alone.
+    "learning_rate": 0.05,
+    "num_leaves": 15,
+    "min_data_in_leaf": 500,
+    "lambda_l2": 20.0,
+    "feature_fraction_bynode": 0.5,
     "use_missing": False,  # features are always there
     "deterministic": True,
     "force_row_wise": True,
@@ -55,7 +57,14 @@ def boost(examples: Examples, feature_names: list[str], seed: int) -> tuple[str,
         init_score=examples.offset + intercept,
         feature_name=feature_names,
     )
-    settings = {**_SETTINGS, "seed": seed, "num_threads": available_threads()}
+    # Little data allows only smaller leaves, or there would be no split at all.
+    smallest = min(_SETTINGS["min_data_in_leaf"], max(len(examples.taken) // 100, 5))
+    settings = {
+        **_SETTINGS,
+        "min_data_in_leaf": smallest,
+        "seed": seed,
+        "num_threads": available_threads(),
+    }
     return lightgbm.train(settings, data, _N_TREES).model_to_string(), intercept
 
 

@@ -117,9 +117,7 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
     return examples
 
 
-def _cuts(
-    n_items: int, sampling: Sampling, chance: np.random.Generator
-) -> list[tuple[int, int]]:
+def _cuts(n_items: int, sampling: Sampling, chance: np.random.Generator) -> list[tuple[int, int]]:
     """Give the length of each past, and how many items after it are its future.
 
     The first is the whole profile but for the horizon. The others are shorter, down to one item,

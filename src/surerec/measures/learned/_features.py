@@ -11,6 +11,7 @@ from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _kernels as kernels
 from surerec.measures.learned._items import ItemFacts
 from surerec.measures.learned._ridge import Ridge
+from surerec.precedence._spans import spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +26,8 @@ FEATURES: Final[dict[str, str]] = {
     "share": "share of an item's takers who took it later, on average (CM8)",
     "recent_share": "the same, the latest items of the profile counting most",
     "last_share": "the same over the last 5 items of the profile",
+    "next": "share of the takers of the last 5 items for whom it was among the next 10",
+    "soon": "the same for the next 50",
     "max_share": "the largest such share (CM9)",
     "median_ratio": "share of those still free to take it who did, median (CM11)",
     "ratio": "share of those still free to take it who did, on average (CM12)",
@@ -44,12 +47,15 @@ FEATURES: Final[dict[str, str]] = {
     "ridge": "what a ridge regression on the profile's items expects",
     "late_ridge": "the same, the later items of the profile counting more",
     "recent_ridge": "the same, the latest items of the profile counting most",
+    "last_ridge": "the same, hardly any but the last few items of the profile counting",
 }
 """The features in order, each in words."""
 
 _HALF_LIFE: Final = 10.0  # items: where recency counts, the tenth-last item weighs half the last
 _LONG_HALF_LIFE: Final = 40.0
+_SHORT_HALF_LIFE: Final = 3.0
 _N_LAST: Final = 5
+_WINDOWS: Final = np.array([10, 50])
 
 
 class Features:
@@ -72,6 +78,7 @@ class Features:
         self.ridge = Ridge.fit(statistics.interactions) if ridge is None else ridge
         self._facts = ItemFacts(statistics.interactions)
         self._nobody = self._facts.without(None)
+        self._following = spans(statistics.interactions, "followers", statistics.ties)
 
     def of(
         self,
@@ -96,18 +103,42 @@ class Features:
         age = np.arange(len(rows.history) - 1, -1, -1)
         recent = 0.5 ** (age / _HALF_LIFE)
         late = 0.5 ** (age / _LONG_HALF_LIFE)
+        last = 0.5 ** (age / _SHORT_HALF_LIFE)
         sums = self._sums(rows, (recent / recent.sum()).astype(np.float32), columns)
         ridge = self.ridge.score(
             rows.history,
-            np.stack((np.ones(len(age)), late, recent)),
+            np.stack((np.ones(len(age)), late, recent, last)),
             self._own(without_user),
             columns,
             self.statistics.n_items,
         )
-        return _assemble(sums, means, rows, columns, ridge)
+        near = self._near(rows, without_user)
+        return _assemble(sums, means, rows, columns, ridge, near)
 
     def _own(self, user: int | None) -> NDArray[np.int64]:
         return self.statistics.profile_of(user)[0].astype(np.int64)
+
+    def _near(self, rows: ProfileRows, without_user: int | None) -> NDArray[np.float32]:
+        """Give for every item the share of users who took it soon after the last ones."""
+        interactions = self.statistics.interactions
+        assert interactions is not None  # noqa: S101  # checked when this was made
+        last, support = rows.history[-_N_LAST:], rows.support[-_N_LAST:]
+        parts = 1 / (np.maximum(support, 1) * float(max(len(last), 1)))
+        own_end = -1 if without_user is None else int(interactions.offsets[without_user + 1])
+        near = np.zeros((len(_WINDOWS), self.statistics.n_items), np.float32)
+        following = self._following
+        kernels.count_near(
+            last,
+            parts.astype(np.float32),
+            _WINDOWS,
+            own_end,
+            following.offsets,
+            following.starts,
+            following.stops,
+            following.items,
+            near,
+        )
+        return near
 
     def _sums(
         self,
@@ -143,8 +174,11 @@ def _assemble(
     rows: ProfileRows,
     columns: NDArray[np.int64] | None,
     ridge: NDArray[np.float64],
+    near: NDArray[np.float32],
 ) -> NDArray[np.float32]:
     """Bring sums to means, and put what is known of item and profile beside them."""
+    if columns is not None:
+        near = near[:, columns]
     m, n_users = max(len(rows.history), 1), max(rows.n_users, 1)
     n_last = min(m, _N_LAST)
     here = slice(None) if columns is None else columns
@@ -160,6 +194,8 @@ def _assemble(
         "share": share,
         "recent_share": sums[kernels.RECENT_SHARE],
         "last_share": sums[kernels.LAST_SHARE] / n_last,
+        "next": near[0],
+        "soon": near[0] + near[1],
         "max_share": sums[kernels.HIGH_SHARE],
         "median_ratio": sums[kernels.MIDDLE_RATIO],
         "ratio": sums[kernels.RATIO] / m,
@@ -179,6 +215,7 @@ def _assemble(
         "ridge": ridge[0],
         "late_ridge": ridge[1],
         "recent_ridge": ridge[2],
+        "last_ridge": ridge[3],
     }
     for row, name in enumerate(FEATURES):
         out[row] = values[name]

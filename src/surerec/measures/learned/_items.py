@@ -67,9 +67,7 @@ def _places(place: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.i
     return _STEPS * place // np.maximum(length - 1, 1)
 
 
-def _sums(
-    items: NDArray[np.uint32], values: NDArray[np.int64], n_items: int
-) -> NDArray[np.int64]:
+def _sums(items: NDArray[np.uint32], values: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
     sums = np.zeros(n_items, dtype=np.int64)
     np.add.at(sums, items, values)
     return sums

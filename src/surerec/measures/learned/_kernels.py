@@ -16,7 +16,15 @@ from surerec.measures._kernels import _middles_of_counts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["N_SUMS", "STEPS", "add_trees", "sum_picked", "sum_rows", "summarise_rows"]
+__all__ = [
+    "N_SUMS",
+    "STEPS",
+    "add_trees",
+    "count_near",
+    "sum_picked",
+    "sum_rows",
+    "summarise_rows",
+]
 
 (
     COUNT,
@@ -145,6 +153,38 @@ def summarise_rows(
         for j in range(end):
             tile[MIDDLE_RATIO, j] = np.float32(middle[j] / (2.0 * STEPS))
         sums[:, left : left + width] = tile[:, :width]
+
+
+@njit(nogil=True, cache=True)
+def count_near(
+    last: NDArray[np.int64],
+    parts: NDArray[np.float32],
+    windows: NDArray[np.int64],
+    own_end: int,
+    span_offsets: NDArray[np.int64],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    items: NDArray[np.uint32],
+    out: NDArray[np.float32],
+) -> None:
+    """Add ``parts[k]`` for each user who took an item soon after ``last[k]``, to ``out[w]``.
+
+    Soon is among the next ``windows[w]`` items, which ascend. Spans are as in
+    `surerec.precedence`; the user whose profile ends at `own_end` is left out.
+    """
+    for k in range(len(last)):
+        part = parts[k]
+        for span in range(span_offsets[last[k]], span_offsets[last[k] + 1]):
+            stop = np.int64(stops[span])
+            if stop == own_end:
+                continue
+            begin = np.int64(starts[span])
+            reached = begin
+            for w in range(len(windows)):
+                end = min(stop, begin + windows[w])
+                for place in range(np.uint64(reached), np.uint64(end)):
+                    out[w, items[place]] += part
+                reached = end
 
 
 @njit(nogil=True, cache=True)

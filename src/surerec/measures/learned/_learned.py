@@ -73,7 +73,7 @@ class LearnedMeasure:
         *,
         horizon: float = 0.4,
         n_folds: int = 3,
-        n_users: int = 3000,
+        n_users: int = 2000,
         negatives: int = 150,
         seed: int = 0,
     ) -> LearnedMeasure:
@@ -87,7 +87,7 @@ class LearnedMeasure:
             The share of a profile that is its future.
         n_folds : int, default=3
             Into how many folds users are dealt; each costs a count and a training.
-        n_users : int, default=3000
+        n_users : int, default=2000
             How many users a model is trained on at the most, drawn at random.
         negatives : int, default=150
             How many items that the user never took stand for all of them, at each cut.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import linalg
 
 from surerec._grouping import group_rows
 from surerec._memory import available_memory, in_words
@@ -52,6 +51,8 @@ class Ridge:
         most_items : int, default=10,000
             How many items at the most; fewer if memory is short.
         """
+        from scipy import linalg  # noqa: PLC0415  # slow to import, and not needed by other measures
+
         room = int((available_memory() // 32) ** 0.5)  # the matrix, its factor, and air
         n_items = min(interactions.n_items, most_items, room)
         gram = _co_occurrences(interactions, n_items)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit
 
 from surerec.errors import InputError
 from surerec.measures.learned._boosting import contributions
@@ -87,7 +86,7 @@ class LearnedScorer:
         n_users: int,  # noqa: ARG002
     ) -> NDArray[np.float64]:
         """Turn scores into the probability that the item is taken within the horizon."""
-        return np.asarray(expit(scores))
+        return np.asarray(0.5 * (1 + np.tanh(scores / 2)))  # the logistic curve, never overflowing
 
     def contributions(
         self, history: NDArray[np.integer], item: int, *, without_user: int | None = None

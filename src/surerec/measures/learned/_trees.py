@@ -55,7 +55,9 @@ class Trees:
             try:
                 tree = _read_tree(fields)
             except (KeyError, ValueError, IndexError, RecursionError) as error:
-                raise InputError(f"Tree {number} of the model text is damaged ({error}).") from error
+                raise InputError(
+                    f"Tree {number} of the model text is damaged ({error})."
+                ) from error
             features += tree[0]
             thresholds.append(tree[1])
             keeps += tree[2]
