@@ -1,13 +1,14 @@
 """What the learned measure is worth: set sizes at equal miss rates, precision, and its cost.
 
 ``python -m benchmarks.learned [ml-100k ml-1m …] [--users N]`` prints a table for each data set.
-Known are the first 60 % of a profile, the future is the rest (notes 8), users have 10 items or more,
-and nobody is scored by what was learned from them.
+Known are the first 60 % of a profile, the future is the rest (notes 8), users have 10 items or
+more, and nobody is scored by what was learned from them.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.evaluation import Split
-    from surerec.interactions import Interactions
     from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
 
 MISS_RATES = (0.1, 0.3, 0.5)
 _BEST_OF = 10
@@ -79,14 +80,15 @@ def _hits(scorer: Scorer, split: Split) -> tuple[NDArray[np.float64], float]:
 
 
 def by_p_value(scorer: Scorer, splits: list[Split]) -> Line:
-    """Use the paper's sets: each user's own calibration items, the ε at which the mean miss fits."""
+    """Use the paper's sets, by each user's own calibration items, at the ε of equal mean miss."""
     grid = np.linspace(0, 1, 1001)
 
     def some(block: list[Split]) -> list[tuple[NDArray[np.float64], NDArray[np.float64], float]]:
         return [_of_p_values(scorer, split, grid) for split in block]
 
     found = [each for part in run_blocks(some, _blocks(splits)) for each in part]
-    missed, sizes = (np.mean([each[k] for each in found], axis=0) for k in range(2))
+    missed = np.mean([each[0] for each in found], axis=0)
+    sizes = np.mean([each[1] for each in found], axis=0)
     at = [float(np.interp(rate, missed, sizes)) for rate in MISS_RATES]
     return Line("per-user p-values", at, float(np.mean([each[2] for each in found])))
 
@@ -104,7 +106,8 @@ def _of_p_values(
     left_out = np.searchsorted(np.sort(p[relevant]), grid + 1e-9, side="right")
     outside_set = np.searchsorted(np.sort(p), grid + 1e-9, side="right")
     best = np.lexsort((candidates, -scores[candidates], -counts))[:_BEST_OF]
-    return left_out / relevant.sum(), len(p) - outside_set, float(relevant[best].mean())
+    size = (len(p) - outside_set).astype(np.float64)
+    return left_out / relevant.sum(), size, float(relevant[best].mean())
 
 
 def _blocks(splits: list[Split]) -> list[list[Split]]:
@@ -121,47 +124,48 @@ def timed(score: Callable[[Split], object], splits: Iterable[Split]) -> NDArray[
     return np.array(found)
 
 
-def run(name: str, n_users: int, *, all_measures: bool) -> None:
-    data: Interactions = load_dataset(name)
-    statistics = count_precedence(data)
-    splits = [split_user(data, int(user)) for user in choose_users(data, n_users, seed=7)]
-    splits = [split for split in splits if len(split.test)]
-    start = time.perf_counter()
-    learned = LearnedMeasure.train(statistics)
-    training = time.perf_counter() - start
-    start = time.perf_counter()
-    scorer = LearnedScorer(statistics, learned)
-    opening = time.perf_counter() - start
+def compare(
+    statistics: PrecedenceStatistics, scorer: LearnedScorer, splits: list[Split], *, everyone: bool
+) -> list[Line]:
+    """Give the lines of the table, the learned one last."""
     cm12 = MeasureScorer(statistics, "CM12")
     lines = [by_p_value(cm12, splits)._replace(name="ICRS12, per-user p-values")]
-    wanted: list[tuple[str, Scorer]] = [
-        ("CM12, cut by rank", cm12),
-        ("learned, cut by rank", scorer),
-    ]
-    if all_measures:
-        others = [m for m in MEASURES if m != "CM12"]
-        wanted[1:1] = [(f"{m}, cut by rank", MeasureScorer(statistics, m)) for m in others]
-    for label, each in wanted:
+    measures = list(MEASURES) if everyone else ["CM12"]
+    wanted: list[tuple[str, Scorer]] = [(m, MeasureScorer(statistics, m)) for m in measures]
+    for label, each in [*wanted, ("learned", scorer)]:
         curve = by_rank(each, splits)
         sizes = [curve.size_at(rate) for rate in MISS_RATES]
-        lines.append(Line(label, sizes, curve.precision))
+        lines.append(Line(f"{label}, cut by rank", sizes, curve.precision))
+    return lines
+
+
+def show(lines: list[Line]) -> None:
     best = max(line.precision for line in lines[:-1])
-    print(f"\n{name}: {len(splits):,} users, {data.n_items:,} items")
     print(f"{'':28}{'0.1':>8}{'0.3':>8}{'0.5':>8}{'P@10':>8}   × ICRS12, × best P@10")
     for line in lines:
         ratios = " ".join(f"{a / b:.2f}" for a, b in zip(line.sizes, lines[0].sizes, strict=True))
-        sizes_shown = "".join(f"{size:8.0f}" for size in line.sizes)
-        print(
-            f"{line.name:28}{sizes_shown}{line.precision:8.3f}   {ratios}, "
-            f"{line.precision / best:.2f}"
-        )
-    some = splits[:200]
-    for split in some[:3]:
-        scorer.score(split.known, without_user=split.user)
-    spent = timed(lambda split: scorer.score(split.known, without_user=split.user), some)
+        sizes = "".join(f"{size:8.0f}" for size in line.sizes)
+        gain = line.precision / best
+        print(f"{line.name:28}{sizes}{line.precision:8.3f}   {ratios}, {gain:.2f}")
+
+
+def run(name: str, n_users: int, *, everyone: bool) -> None:
+    data = load_dataset(name)
+    statistics = count_precedence(data)
+    splits = [split_user(data, int(user)) for user in choose_users(data, n_users, seed=7)]
+    start = time.perf_counter()
+    learned = LearnedMeasure.train(statistics)
+    trained = time.perf_counter()
+    scorer = LearnedScorer(statistics, learned)
+    opened = time.perf_counter()
+    print(f"\n{name}: {len(splits):,} users, {data.n_items:,} items")
+    show(compare(statistics, scorer, splits, everyone=everyone))
+    spent = timed(lambda split: scorer.score(split.known, without_user=split.user), splits[:300])
     p50, p99 = np.percentile(spent, (50, 99))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(
-        f"training {training:.0f} s, opening {opening:.1f} s, scoring p50 {p50:.1f} ms, p99 {p99:.1f} ms"
+        f"training {trained - start:.0f} s, opening {opened - trained:.1f} s, "
+        f"scoring p50 {p50:.1f} ms, p99 {p99:.1f} ms, peak memory {peak:.1f} GB"
     )
 
 
@@ -172,7 +176,7 @@ def main() -> None:
     parser.add_argument("--all-measures", action="store_true", help="rank by all 17 measures too")
     options = parser.parse_args()
     for name in options.datasets:
-        run(name, options.users, all_measures=options.all_measures)
+        run(name, options.users, everyone=options.all_measures)
 
 
 if __name__ == "__main__":

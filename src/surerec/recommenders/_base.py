@@ -346,8 +346,9 @@ class Recommender(Parameters, ABC):
         return ()
 
     def _fitted_like(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
-        """Give another of its kind on statistics, some settings changed; nothing is learned anew
-        that was learned from them.
+        """Give another of its kind on statistics, with some settings changed.
+
+        What was learned from these statistics is not learned anew.
         """
         return type(self)(**{**self.get_params(), **params}).fit(statistics)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -144,14 +145,11 @@ class InductiveConformal(Recommender):
         return self.learned_.to_parts() if is_learned(self.measure) else None
 
     def _fitted_like(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
-        other = type(self)(**{**self.get_params(), **params})
-        learned = getattr(self, "learned_", None)
-        if not is_learned(self.measure) or learned is None or self.statistics_ is not statistics:
-            return other.fit(statistics)
-        other.statistics_, other.items_ = self.statistics_, self.items_
-        other.learned_ = learned
-        other._made_scorer, other._scorer_key = self._made_scorer, self._scorer_key
-        return other
+        learned = is_learned(self.measure) and hasattr(self, "learned_")
+        if not learned or self.statistics_ is not statistics:
+            return super()._fitted_like(statistics, **params)
+        other = copy(self)  # and so with the scorer that was made of what was learned
+        return other.set_params(**params)
 
     def _validate(self) -> None:
         if not is_learned(self.measure):

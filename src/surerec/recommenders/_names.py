@@ -64,6 +64,7 @@ def make_recommender(name: str) -> Recommender:
         return others[wanted]
     near = difflib.get_close_matches(wanted, recommender_names(), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else (
-        "there are icrs1 … icrs17, icrs-learned, crs-max, crs-med, precedence-mining, precedence-mining-top1."
+        "there are icrs1 … icrs17, icrs-learned, crs-max, crs-med, precedence-mining, "
+        "precedence-mining-top1."
     )  # fmt: skip
     raise InputError(f"There is no recommender {name!r}; {hint}")

@@ -109,8 +109,7 @@ class Features:
             rows.history,
             np.stack((np.ones(len(age)), late, recent, last)),
             self._own(without_user),
-            columns,
-            self.statistics.n_items,
+            np.arange(self.statistics.n_items) if columns is None else columns,
         )
         near = self._near(rows, without_user)
         return _assemble(sums, means, rows, columns, ridge, near)

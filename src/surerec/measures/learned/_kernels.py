@@ -78,7 +78,7 @@ def _add_row(
         value = forward[j] * part
         share[j] += value
         recents[j] += recent * value
-        highest[j] = value if value > highest[j] else highest[j]
+        highest[j] = max(highest[j], value)
     if last > np.float32(0.0):
         for j in range(width):
             lasts[j] += forward[j] * part
@@ -86,10 +86,10 @@ def _add_row(
     if known:
         for j in range(width):
             free = taken - back[j]
-            value = forward[j] / (free if free > one else one)
+            value = forward[j] / max(one, free)
             ratio[j] = value
             total[j] += value
-            high[j] = value if value > high[j] else high[j]
+            high[j] = max(high[j], value)
     else:
         ratio[:] = np.float32(0.0)
     back_share = sums[BACK_SHARE]
@@ -99,7 +99,7 @@ def _add_row(
         value = (forward[j] + back[j]) * length
         cosine[j] += value
         recent_cosine[j] += recent * value
-        high_cosine[j] = value if value > high_cosine[j] else high_cosine[j]
+        high_cosine[j] = max(high_cosine[j], value)
 
 
 @njit(nogil=True, cache=True)

@@ -1,4 +1,4 @@
-"""A measure learned from other users' futures: gradient-boosted trees, one model a fold of users."""
+"""A measure learned from other users' futures: boosted trees, one model for each fold of users."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from surerec._checks import check_whole
 from surerec._progress import progress
+from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.measures.learned._boosting import boost
+from surerec.measures.learned._boosting import N_TREES, boost
 from surerec.measures.learned._examples import Sampling, make_examples, without_users
 from surerec.measures.learned._features import FEATURES, Features
 from surerec.precedence import count_precedence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.measures.learned._examples import Examples
     from surerec.precedence import PrecedenceStatistics
 
 __all__ = ["LearnedMeasure"]
@@ -109,14 +111,18 @@ class LearnedMeasure:
             check_whole("seed", seed, lowest=0),
         )
         fold_of = _deal(statistics, n_folds, seed)
-        folds, intercepts = [], []
-        with progress("Learning a measure", total=n_folds * most_users) as advance:
-            for fold in range(n_folds):
-                text, intercept = _train_fold(
+        with progress("Gathering examples", total=n_folds * most_users) as advance:
+            examples = [
+                _examples_without(
                     statistics, fold_of == fold, most_users, sampling, (seed, fold), advance
                 )
-                folds.append(text)
-                intercepts.append(intercept)
+                for fold in range(n_folds)
+            ]
+        with progress("Growing trees", total=n_folds * N_TREES) as advance:
+            grown = list(
+                run_blocks(lambda each: boost(each, list(FEATURES), seed, advance), examples)
+            )
+        folds, intercepts = [text for text, _ in grown], [number for _, number in grown]
         params = {
             "horizon": horizon,
             "n_folds": n_folds,
@@ -178,15 +184,15 @@ def _deal(statistics: PrecedenceStatistics, n_folds: int, seed: int) -> NDArray[
     return fold_of
 
 
-def _train_fold(
+def _examples_without(
     statistics: PrecedenceStatistics,
     left_out: NDArray[np.bool_],
     most_users: int,
     sampling: Sampling,
     seed: tuple[int, int],
     advance: Callable[[float], None],
-) -> tuple[str, float]:
-    """Train on the users of the other folds, with features from their profiles alone."""
+) -> Examples:
+    """Draw examples from the users of the other folds, with features of their profiles alone."""
     if statistics.interactions is None:
         raise InputError(
             "These counts were given without profiles: the learned measure needs profiles."
@@ -202,6 +208,5 @@ def _train_fold(
     features = Features(count_precedence(others, ties=statistics.ties))
     keys = np.flatnonzero(~left_out)[chosen]
     examples = make_examples(features, chosen, keys, sampling, advance)
-    del features
     advance(most_users - len(chosen))
-    return boost(examples, list(FEATURES), sampling.seed)
+    return examples

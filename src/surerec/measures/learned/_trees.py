@@ -44,7 +44,7 @@ class Trees:
         InputError
             If it is no such text, or has splits that surerec's own models never have.
         """
-        sections = text.split("end of trees")[0].split("Tree=")[1:]
+        sections = text.split("end of trees", maxsplit=1)[0].split("Tree=")[1:]
         if not sections:
             raise InputError("This is no text of a LightGBM model: it has no trees.")
         starts, features, thresholds, keeps = [0], [], [], []
@@ -101,7 +101,7 @@ def _read_tree(
     keeps = [0] * len(left)
 
     def walk(node: int) -> int:
-        """Number the leaves below from left to right; give the bits of them."""
+        """Give the bits of the leaves below, which are numbered from left to right."""
         if node < 0:
             order.append(~node)
             return 1 << (len(order) - 1)
