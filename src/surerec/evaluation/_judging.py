@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -52,31 +51,31 @@ def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.
 
 def judge_by(algorithms: Mapping[str, Recommender | Scorer]) -> Judge:
     """Let recommenders and scorers judge; a user's calibration items calibrate a scorer."""
-    fitted: dict[str, Recommender] = {}
-
-    def fit_once(name: str, model: Recommender, statistics: PrecedenceStatistics) -> Recommender:
-        if name not in fitted or fitted[name].statistics_ is not statistics:
-            fitted[name] = type(model)(**model.get_params()).fit(statistics)
-        return fitted[name]
 
     def judge(
         statistics: PrecedenceStatistics, split: Split, candidates: NDArray[np.int64]
     ) -> Iterator[tuple[str, Judgement]]:
         for name, algorithm in algorithms.items():
             if isinstance(algorithm, Recommender):
-                model = fit_once(name, algorithm, statistics)
-                yield name, _recommender(model, split, candidates)
+                yield name, _recommender(algorithm, statistics, split, candidates)
             else:
                 yield name, _scorer(algorithm, split, candidates)
 
     return judge
 
 
-def _recommender(model: Recommender, split: Split, candidates: NDArray[np.int64]) -> Judgement:
+def _recommender(
+    model: Recommender,
+    statistics: PrecedenceStatistics,
+    split: Split,
+    candidates: NDArray[np.int64],
+) -> Judgement:
+    params = {}
     if "train_share" in model.get_params():  # split what is known where the protocol did
-        share = min(len(split.training) / len(split.known), 1 - 1e-12)
-        model = copy(model).set_params(train_share=share)
-    assessed = model._assess(Query(split.known, split.user), candidates)  # noqa: SLF001
+        share = len(split.training) / len(split.known)
+        params["train_share"] = min(share, 1 - 1e-12)
+    fitted = model._fitted_like(statistics, **params)  # noqa: SLF001
+    assessed = fitted._assess(Query(split.known, split.user), candidates)  # noqa: SLF001
     if assessed.smoothed is not None or assessed.counts is None:
         key = assessed.score if assessed.smoothed is None else assessed.smoothed
         return Judgement(key)

@@ -1,0 +1,132 @@
+"""What the trees are trained on: other users' pasts, and what they took next or did not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from surerec._threads import run_blocks
+from surerec.interactions import IdMap, Interactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from surerec.measures.learned._features import Features
+
+__all__ = ["Examples", "Sampling", "make_examples", "without_users"]
+
+_USERS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How examples are drawn."""
+
+    horizon: float
+    """The share of a profile that is its future."""
+    n_cuts: int
+    """How often each profile is cut: once at the horizon, then at random before it."""
+    negatives: int
+    """Items for each cut that the user never took."""
+    seed: int
+
+
+class Examples(NamedTuple):
+    """Features of items for pasts, and whether each was taken next."""
+
+    features: NDArray[np.float32]
+    """One row an item."""
+    taken: NDArray[np.float32]
+    offset: NDArray[np.float64]
+    """Log of how many items that were not taken each sampled one stands for.
+
+    Added to the trees' margin in training, it makes the margin that of the whole catalogue.
+    """
+
+
+def without_users(interactions: Interactions, left_out: NDArray[np.bool_]) -> Interactions:
+    """Give the profiles of the other users; items keep their codes."""
+    users = np.flatnonzero(~left_out)
+    lengths = np.diff(interactions.offsets)
+    rows = np.repeat(~left_out, lengths)
+    return Interactions(
+        IdMap(interactions.users.ids.gather(users), noun="user"),
+        interactions.items,
+        np.concatenate(([0], np.cumsum(lengths[users]))),
+        interactions.items_taken[rows],
+        interactions.times[rows],
+    )
+
+
+def make_examples(
+    features: Features,
+    users: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    sampling: Sampling,
+    advance: Callable[[float], None],
+) -> Examples:
+    """Draw examples from some users, each with their own contribution left out.
+
+    Parameters
+    ----------
+    features : Features
+        Over the statistics that the users are part of.
+    users : array of int
+        Their codes there.
+    keys : array of int
+        A number for each that seeds their draws, whoever else is drawn.
+    sampling : Sampling
+        How to draw.
+    advance : callable
+        Hears of the users done.
+    """
+
+    def some(start: int) -> list[Examples]:
+        stop = start + _USERS_AT_ONCE
+        pairs = zip(users[start:stop].tolist(), keys[start:stop].tolist(), strict=True)
+        return [each for user, key in pairs for each in _of_user(features, user, key, sampling)]
+
+    parts: list[Examples] = []
+    for found in run_blocks(some, range(0, len(users), _USERS_AT_ONCE)):
+        parts += found
+        advance(_USERS_AT_ONCE)
+    return Examples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> list[Examples]:
+    interactions = features.statistics.interactions
+    assert interactions is not None  # noqa: S101  # features are made from profiles
+    where = slice(interactions.offsets[user], interactions.offsets[user + 1])
+    profile = interactions.items_taken[where].astype(np.int64)
+    never = features.statistics.items_outside(profile)
+    chance = np.random.default_rng((sampling.seed, key))
+    examples = []
+    for length, n_next in _cuts(len(profile), sampling, chance):
+        after = profile[length : length + n_next]
+        n_negatives = min(sampling.negatives, len(never))
+        columns = np.concatenate((after, chance.choice(never, n_negatives, replace=False)))
+        found = features.of(profile[:length], without_user=user, columns=columns)
+        taken = np.zeros(len(columns), np.float32)
+        taken[: len(after)] = 1.0
+        stands_for = np.log(max(len(never), 1) / max(n_negatives, 1))
+        examples.append(Examples(found.T, taken, np.full(len(columns), stands_for)))
+    return examples
+
+
+def _cuts(n_items: int, sampling: Sampling, chance: np.random.Generator) -> list[tuple[int, int]]:
+    """Give the length of each past, and how many items after it are its future.
+
+    The first is the whole profile but for the horizon. The others are shorter, down to one item,
+    with a future in the same proportion, as if the user had been met earlier.
+    """
+    longest = min(max(round((1 - sampling.horizon) * n_items), 1), n_items - 1)
+    cuts = [(longest, n_items - longest)]
+    ratio = sampling.horizon / (1 - sampling.horizon)
+    for _ in range(sampling.n_cuts - 1):
+        length = max(1, int(longest * chance.random()))
+        cuts.append((length, min(max(1, round(ratio * length)), n_items - length)))
+    return cuts
