@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from surerec._version import __version__
-from surerec.cli import _data, _model, _reproduce
+from surerec.cli import _data, _model, _reproduce, _serve
 from surerec.errors import SurerecError
 
 __all__ = ["app", "main"]
@@ -29,6 +29,8 @@ app.command("recommend-all")(_model.recommend_all)
 app.command("explain")(_model.explain)
 app.command("measures")(_model.measures)
 app.command("reproduce")(_reproduce.reproduce_paper)
+app.command("serve")(_serve.serve)
+app.add_typer(_serve.keys_app, name="keys")
 app.command("describe")(_data.describe)
 app.add_typer(_data.datasets_app, name="datasets")
 
