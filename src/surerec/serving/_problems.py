@@ -108,8 +108,9 @@ def _sentence(error: Mapping[str, Any], field: str) -> str:
     if kind in _SENTENCES:
         return _SENTENCES[kind].format(field=field or "The body", **context)
     if field in {"confidence", "significance"}:
-        is_percent = isinstance(given, (int, float)) and 1 < given < 100  # noqa: PLR2004
-        hint = f"; did you mean {given / 100:g}?" if is_percent else ""
+        hint = ""
+        if isinstance(given, (int, float)) and 1 < given < 100:  # noqa: PLR2004
+            hint = f"; did you mean {given / 100:g}?"
         return f"{field} is {_shown(given)}: it must be a number between 0 and 1{hint}"
     message = str(error["msg"])
     return f"{field or 'The body'} is {_shown(given)}: {message[:1].lower()}{message[1:]}"
