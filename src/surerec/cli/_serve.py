@@ -16,14 +16,14 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["keys_app", "serve", "serve_model"]
+__all__ = ["keys_app", "require_serving", "serve", "serve_model"]
 
 keys_app = typer.Typer(help="API keys of the server: create, list, revoke.", no_args_is_help=True)
 
 _Keys = Annotated[Path, typer.Argument(help="The file of keys; only you can read it.")]
 
 
-def _serving() -> ModuleType:
+def require_serving() -> ModuleType:
     """Import the server, which needs an extra."""
     try:
         from surerec import serving  # noqa: PLC0415  # its libraries are an extra
@@ -115,7 +115,7 @@ def serve(
 
 def serve_model(model: Path, *, at: str = "", open_browser: bool = False, **given: Any) -> None:
     """Serve until stopped; say where when it answers."""
-    serving = _serving()
+    serving = require_serving()
     settings = serving.read_settings(model=model, **given)
 
     def on_ready(url: str) -> None:
@@ -143,7 +143,7 @@ def create_key(
 
     [bold]Example:[/bold] surerec keys create keys.json --name shop
     """
-    key = _serving().KeyFile(file).create(name, scope or ["read"])
+    key = require_serving().KeyFile(file).create(name, scope or ["read"])
     messages().print(f"A key for {_show.plain(name)}, shown this once; send it as a bearer token:")
     typer.echo(key)
 
@@ -152,7 +152,7 @@ def create_key(
 def list_keys(file: _Keys) -> None:
     """List the keys' ids, names and scopes; not the keys."""
     table = Table("Id", "Name", "Scopes", "Created", box=None, header_style="bold")
-    for key in _serving().KeyFile(file).read():
+    for key in require_serving().KeyFile(file).read():
         table.add_row(key.key_id, _show.plain(key.name), ", ".join(key.scopes), key.created)
     stdout().print(table, highlight=False)
 
@@ -162,5 +162,5 @@ def revoke_key(
     file: _Keys, key_id: Annotated[str, typer.Argument(help="Its id, from `surerec keys list`.")]
 ) -> None:
     """Take a key back; running servers notice at once."""
-    key = _serving().KeyFile(file).revoke(key_id)
+    key = require_serving().KeyFile(file).revoke(key_id)
     messages().print(f"Revoked the key of {_show.plain(key.name)}.")

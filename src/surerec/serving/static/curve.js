@@ -97,6 +97,12 @@ export function sizeCurve({ onPick }) {
     }
   }
 
+  function erase() {
+    window.Plotly.purge(place);
+    place.replaceChildren();
+    drawn = false;
+  }
+
   const movePoint = eachFrame(() => {
     if (!drawn || !current.answer.gives_confidence) return;
     const { answer, confidence } = current;
@@ -118,8 +124,7 @@ export function sizeCurve({ onPick }) {
       describe();
       if (answer.gives_confidence) draw();
       else if (drawn) {
-        window.Plotly.purge(place);
-        drawn = false;
+        erase();
       }
     },
     move(confidence) {
@@ -132,8 +137,7 @@ export function sizeCurve({ onPick }) {
       if (current && drawn) draw();
     },
     clear() {
-      if (drawn) window.Plotly.purge(place);
-      drawn = false;
+      if (drawn) erase();
       current = undefined;
       place.setAttribute("aria-label", "No curve yet");
     },

@@ -33,10 +33,16 @@ function fields(schema, all) {
     return make("tr", {},
       make("td", {}, make("code", { text: name + (needed.includes(name) ? " *" : "") })),
       make("td", { text: kind(about, all) + extra }),
-      make("td", { text: about.description ?? told.description ?? "" }));
+      prose("td", about.description ?? told.description ?? ""));
   });
   return make("div", { className: "scroll" },
     make("table", { className: "fields" }, make("tbody", {}, ...rows)));
+}
+
+// Text in which `this` is code.
+function prose(tag, text) {
+  const parts = text.split("`").map((part, place) => (place % 2 ? make("code", { text: part }) : part));
+  return make(tag, {}, ...parts);
 }
 
 function curl(path, method, needsKey) {
@@ -81,7 +87,7 @@ async function start() {
   try {
     const about = await (await fetch("openapi.json")).json();
     const all = about.components.schemas;
-    for (const text of about.info.description.split("\n\n")) place.append(make("p", { text }));
+    for (const text of about.info.description.split("\n\n")) place.append(prose("p", text));
     const groups = new Map();
     for (const [path, operations] of Object.entries(about.paths)) {
       for (const [method, one] of Object.entries(operations)) {

@@ -89,7 +89,7 @@ export function itemList({ onMore, onError }) {
       parts.push(bar(known.share, "p", known.label),
                  make("span", { className: "number", text: known.text, "aria-hidden": "true" }));
     }
-    const item = make("li", {}, make("div", { className: "item" }, ...parts, button), panel);
+    const item = make("li", {}, make("div", { className: known ? "item" : "item plain" }, ...parts, button), panel);
     item.dataset.place = place;
     return item;
   }

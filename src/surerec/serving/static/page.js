@@ -74,7 +74,7 @@ function showConfidence() {
 function hint(size) {
   if (!answer.gives_confidence) return "All items, ranked; this recommender knows no confidence.";
   if (cut.everythingQualifies(answer, state.confidence)) {
-    return `So sure nothing can be left out: this profile supports ${percent(answer.highest_confidence)} at most.`;
+    return `At this confidence nothing can be left out: this profile supports ${percent(answer.highest_confidence)} at most.`;
   }
   if (size === 0) return "Empty: nothing conforms well enough. Move the confidence up.";
   return `${items(size)}, those that conform best with what was taken first.`;
@@ -182,7 +182,7 @@ function forget() {
   slider.disabled = false;
   byId("size").textContent = "–";
   byId("size-of").textContent = "items in the set";
-  byId("set-hint").textContent = "Nobody is chosen yet.";
+  byId("set-hint").textContent = "Add something that was taken, or name a user, and the set appears here.";
   if (card) describeRecommender();
   byId("support-text").textContent = "";
   show(byId("support-mark"), false);
@@ -262,18 +262,21 @@ function showModel() {
     `${card.data ?? "A model"} · ${count(card.counts.users)} users · ${count(card.counts.items)} items`;
   const select = byId("recommender");
   select.replaceChildren(
-    ...card.recommenders.map(({ name, kind, params }) =>
-      make("option", { value: name, text: [name, params.measure, kind].filter(Boolean).join(" · ") }),
+    ...card.recommenders.map(({ name, params }) =>
+      make("option", { value: name, text: params.measure ? `${name} · ${params.measure}` : name }),
     ),
   );
   const names = card.recommenders.map(({ name }) => name);
   if (!names.includes(state.recommender)) state.recommender = names[0];
   select.value = state.recommender;
+  describeRecommender();
 }
 
 function describeRecommender() {
   const chosen = card.recommenders.find(({ name }) => name === state.recommender);
+  byId("recommender-kind").textContent = chosen.kind;
   const { confidence, history_length: length, sentence } = chosen.guarantee;
+  if (answer) return;
   // Until somebody is chosen, what is promised to somebody who took popular items.
   byId("guarantee").textContent =
     confidence === null ? sentence : `For example, at ${percent(confidence)} and with ${items(length)} taken: ${sentence}`;
@@ -281,6 +284,7 @@ function describeRecommender() {
 
 byId("recommender").addEventListener("change", (event) => {
   state.recommender = event.target.value;
+  describeRecommender();
   personChanged();
 });
 
