@@ -75,7 +75,9 @@ class Server:
         return self.log_path.read_text()
 
     def lines(self, event=None):
-        told = [json.loads(line) for line in self.text.splitlines() if line.startswith("{")]
+        # A line that is still being written does not count.
+        whole = [line for line in self.text.splitlines(keepends=True) if line.endswith("\n")]
+        told = [json.loads(line) for line in whole if line.startswith("{")]
         return [line for line in told if event in (None, line["event"])]
 
     def workers(self):

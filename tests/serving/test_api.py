@@ -56,7 +56,7 @@ def test_every_recommender_of_the_folder_answers(client, model_folder, known, na
 
 def test_history_k_exclude_and_significance_mean_what_they_mean_in_python(client, known):
     model, user = known
-    history = model.items_.ids[3:9].to_list()
+    history = model.items_.ids[3:33].to_list()
     first = model.recommend(history=history, significance=0.2).items[0]
     body = {"history": history, "significance": 0.2, "k": 3, "exclude": [first]}
     told = client.post("v1/recommendations", json=body).json()
