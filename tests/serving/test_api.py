@@ -5,9 +5,9 @@ import re
 import polars as pl
 import pytest
 from serving_server import ACCENT, NASTY, someone
-from surerec.storage import read_card
 
 import surerec as sr
+from surerec.storage import read_card
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def rows(frame):
     return frame.with_columns(finite).to_dicts()
 
 
-def test_a_set_for_a_user_is_the_librarys(client, known, model_folder):
+def test_a_set_for_a_user_is_the_librarys(client, known):
     model, user = known
     picks = model.recommend(user, confidence=0.8)
     answer = client.post("v1/recommendations", json={"user": user, "confidence": 0.8})
@@ -96,7 +96,9 @@ def test_one_answer_serves_every_confidence(client, known):
         inside = [entry < confidence - 1e-9 for entry in told["items"]["entry_confidence"]]
         cut = [i for i, is_in in zip(told["items"]["item_id"], inside, strict=True) if is_in]
         assert cut == picks.items
-        below = [size for entry, size in zip(entries, sizes, strict=True) if entry < confidence - 1e-9]
+        below = [
+            size for entry, size in zip(entries, sizes, strict=True) if entry < confidence - 1e-9
+        ]
         assert (below or [0])[-1] == len(picks)
     few = client.post("v1/entry-confidences", json={"user": user, "limit": 3}).json()
     assert few["curve"] == told["curve"]
@@ -180,7 +182,7 @@ def test_metrics_count_over_all_workers(server):
     def counted():
         text = client.get("metrics").text
         found = re.findall(r'surerec_requests_total{.*route="/v1/items",status="200"} (\S+)', text)
-        assert 'surerec_workers_ready 2.0' in text
+        assert "surerec_workers_ready 2.0" in text
         return sum(map(float, found))
 
     with server.client() as client:
@@ -192,7 +194,7 @@ def test_metrics_count_over_all_workers(server):
         assert counted() == before + 20
 
 
-def test_every_answer_has_a_request_id_and_says_how_to_be_treated(server, client):
+def test_every_answer_has_a_request_id_and_says_how_to_be_treated(client):
     given = client.get("healthz", headers={"X-Request-ID": "gateway-7.a"})
     assert given.headers["x-request-id"] == "gateway-7.a"
     odd = client.get("healthz", headers={"X-Request-ID": "a b\tc"})
@@ -205,7 +207,7 @@ def test_every_answer_has_a_request_id_and_says_how_to_be_treated(server, client
         assert "access-control-allow-origin" not in answer.headers
 
 
-def test_the_log_has_lines_and_no_personal_data(server, client, known):
+def test_the_log_has_lines_and_no_personal_data(server, client):
     user = 271828182845
     client.post("v1/recommendations", json={"user": user}, headers={"X-Request-ID": "look-for-me"})
     client.get("v1/items", params={"q": "whisper"})

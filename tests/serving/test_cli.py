@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from surerec.cli._serve import serve
 from surerec.serving import Settings
 
@@ -69,7 +70,9 @@ def test_without_the_extra_one_sentence_says_what_to_install(model_folder):
         f"sys.argv = ['surerec', 'serve', {str(model_folder)!r}]; "
         "from surerec.cli import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(  # noqa: S603  # our own command
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert "pip install 'surerec[serve]'" in done.stderr
     assert "Traceback" not in done.stderr

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from serving_server import problem, save
-from surerec.serving._keys import KeyFile, Keyring
-from surerec.serving._rates import RateLimits, shared_memory
 
 from surerec.errors import InputError
+from surerec.serving._keys import KeyFile, Keyring
+from surerec.serving._rates import RateLimits, shared_memory
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_keys_open_what_their_scope_says_and_nothing_without(start, model_folder
     time.sleep(1.2)
     with server.client(reader) as client:
         problem(client.get("v1/model"), 401)
-    line = [x for x in server.lines("request") if x["status"] == 403][0]
+    line = next(x for x in server.lines("request") if x["status"] == 403)
     assert "key" not in line or line["key"] == reader.split("_")[1]
     assert reader not in server.text
 

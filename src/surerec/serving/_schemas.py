@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 
 __all__ = [
     "AskBatch",
@@ -32,15 +40,18 @@ MAX_USERS: Final = 500
 MAX_ROWS: Final = 10_000
 MAX_BATCH_K: Final = 100
 
-Id = (
-    Annotated[StrictInt, Field(ge=-(2**63), lt=2**64)]
-    | Annotated[StrictStr, Field(min_length=1, max_length=256)]
-)
+
+def _whole(value: Any) -> Any:
+    """Take 3.0 for 3: to JSON Schema, and to JavaScript, they are the same number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_AS_WHOLE = BeforeValidator(_whole)  # after the bounds, which the description then keeps
+Id = Annotated[StrictInt, _AS_WHOLE] | Annotated[StrictStr, Field(min_length=1, max_length=256)]
 """A user's or an item's own id, as in the data."""
 
 Fraction = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
-Count = Annotated[StrictInt, Field(ge=1)]
 
 _ID_SCHEMA: Final = {"type": ["integer", "string"]}
 _NUMBER: Final = {"type": "number"}
@@ -103,7 +114,7 @@ class AskGuarantee(_AtLevel, _AboutPerson):
 class AskRecommendations(AskGuarantee):
     """Whom to recommend to, how surely, and how much of the set."""
 
-    k: Annotated[Count, Field(le=MAX_ROWS)] | None = Field(
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = Field(
         None, description="Cut the set to the k best, which voids the guarantee."
     )
     exclude: list[Id] = Field(
@@ -116,7 +127,7 @@ class AskRecommendations(AskGuarantee):
 class AskEntryConfidences(_AboutPerson):
     """Whom to assess all items for."""
 
-    limit: Annotated[StrictInt, Field(ge=0, le=MAX_ROWS)] = Field(
+    limit: Annotated[StrictInt, Field(ge=0, le=MAX_ROWS), _AS_WHOLE] = Field(
         500, description="How many of the best items to name; the curve is of all."
     )
 
@@ -131,7 +142,7 @@ class AskExplanation(_AboutPerson):
     """Whom, and which item."""
 
     item: Id
-    limit: Annotated[StrictInt, Field(ge=1, le=100)] = Field(
+    limit: Annotated[StrictInt, Field(ge=1, le=100), _AS_WHOLE] = Field(
         10, description="How many earlier items to name, those that say most."
     )
 
@@ -142,7 +153,9 @@ class AskBatch(_AtLevel, _Asked):
     model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
 
     users: list[Id] = Field(min_length=1, max_length=MAX_USERS)
-    k: Annotated[Count, Field(le=MAX_BATCH_K)] = Field(10, description="How many items for each.")
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
+        10, description="How many items for each."
+    )
 
 
 Text = str | None

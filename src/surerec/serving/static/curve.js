@@ -67,7 +67,7 @@ export function sizeCurve({ onPick }) {
           marker: { color: accent, size: 13, line: { color: colour("--card"), width: 3 } } },
       ],
       layout: {
-        margin: { l: 44, r: 10, t: 8, b: 34 }, height: 260, showlegend: false,
+        margin: { l: 44, r: 10, t: 8, b: 34 }, height: 260, showlegend: false, hovermode: "x", hoverdistance: -1,
         paper_bgcolor: "transparent", plot_bgcolor: "transparent",
         font: { family: "inherit", color: text },
         xaxis: { ...axis, range: [100 * LOWEST - 1, 100 * HIGHEST + 1], ticksuffix: " %", nticks: 6,
