@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _BARE = """
-import os
+import os, signal, socket, sys
+import uvicorn
 from fastapi import FastAPI, Response
 from pydantic import BaseModel
 class Asked(BaseModel):
@@ -31,6 +32,24 @@ app, body = FastAPI(), b"x" * int(os.environ["BARE_BYTES"])
 @app.post("/")
 async def answer(asked: Asked) -> Response:
     return Response(body, media_type="application/json")
+# Its protocol named, for else asyncio leaves Nagle's algorithm on, and small answers take 40 ms.
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+listener.bind(("127.0.0.1", int(sys.argv[1])))
+listener.listen(1024)
+children = []
+for _ in range(int(sys.argv[2])):
+    if not (child := os.fork()):
+        config = uvicorn.Config(app, http="h11", loop="asyncio", access_log=False,
+                                log_level="error", backlog=1024)
+        uvicorn.Server(config).run(sockets=[listener])
+        os._exit(0)
+    children.append(child)
+def stop(*_):
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+    os._exit(0)
+signal.signal(signal.SIGTERM, stop)
+signal.pause()
 """
 
 
@@ -77,6 +96,15 @@ class Served(_Process):
         told = (json.loads(line) for line in whole if line.startswith("{"))
         return [line for line in told if line["event"] == event]
 
+    async def busiest(self) -> int:
+        """Give the living worker that has answered most of the latest requests."""
+        while True:
+            ended = {line["worker"] for line in self.lines("worker ended")}
+            done = [int(line["process"]) for line in self.lines("request")[-40:]]
+            if latest := [worker for worker in done if worker not in ended]:
+                return max(latest, key=latest.count)
+            await asyncio.sleep(0.1)
+
     def workers(self) -> list[int]:
         """Give the workers' process ids, the latest last."""
         return [line["worker"] for line in self.lines("worker ready")]
@@ -89,7 +117,7 @@ class Served(_Process):
     def ready_workers(self) -> int:
         """Give how many workers answer."""
         text = httpx.get(f"{self.url}metrics").text
-        found = re.search(r"surerec_workers_ready (\S+)", text)
+        found = re.search(r"^surerec_workers_ready (\S+)", text, re.MULTILINE)
         return 0 if found is None else int(float(found[1]))
 
 
@@ -100,12 +128,10 @@ class Bare(_Process):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self._folder = TemporaryDirectory()
-        Path(self._folder.name, "bare_app.py").write_text(_BARE)
-        command = [sys.executable, "-m", "uvicorn", "bare_app:app", "--port", str(port)]
-        options = ["--http", "h11", "--loop", "asyncio", "--no-access-log", "--log-level", "error"]
+        script = Path(self._folder.name) / "bare.py"
+        script.write_text(_BARE)
         self.process = subprocess.Popen(  # noqa: S603  # our own command
-            [*command, *options, "--workers", str(n_workers)],
-            cwd=self._folder.name,
+            [sys.executable, str(script), str(port), str(n_workers)],
             env={**os.environ, "BARE_BYTES": str(n_bytes)},
         )
         self.url = f"http://127.0.0.1:{port}/"
