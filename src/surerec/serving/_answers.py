@@ -34,6 +34,7 @@ __all__ = [
 _CONFIDENCE = 0.9
 _ALMOST_NEVER = 1e-9  # a significance at which every item is in the set
 _HISTORY_SHOWN = 200
+_FEW = 100  # rows: as many are written sooner one by one than polars begins, on its own threads
 
 
 def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
@@ -44,7 +45,9 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
     picks = recommender.recommend(**person, **level, k=k, exclude=asked.exclude)
-    return _json(_about(name, picks), items=_titled(picks.to_frame()))
+    if len(picks) > _FEW:
+        return _json(_about(name, picks), items=_titled(picks.to_frame()))
+    return _json({**_about(name, picks), "items": _few_rows(picks)})
 
 
 def guarantee(model: ServedModel, asked: ask.AskGuarantee) -> bytes:
@@ -259,6 +262,23 @@ def _titles(model: ServedModel, codes: NDArray[np.int64]) -> list[str | None]:
     if model.titles is None:
         return [None] * len(codes)
     return model.titles.gather(codes).to_list()
+
+
+def _few_rows(picks: RecommendationSet) -> list[dict[str, Any]]:
+    """Give the rows of ``to_frame``."""
+    numbers = {name: values.tolist() for name, values in picks.columns.items()}
+    codes = numbers[Columns.Item]
+    return [
+        {
+            Columns.Item: picks.item_ids[code],
+            Columns.Rank: numbers[Columns.Rank][place],
+            Columns.Score: _finite(numbers[Columns.Score][place]),
+            Columns.PValue: _finite(numbers[Columns.PValue][place]),
+            Columns.EntryConfidence: _finite(numbers[Columns.EntryConfidence][place]),
+            Columns.Title: None if picks.titles is None else picks.titles[code],
+        }
+        for place, code in enumerate(codes)
+    ]
 
 
 def _titled(frame: pl.DataFrame) -> pl.DataFrame:
