@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["N_TREES", "boost", "contributions"]
 
 N_TREES: Final = 200
+_PATIENCE: Final = 15  # trees that may come without being of use to the users held out
 _SETTINGS: Final[dict[str, Any]] = {
     "objective": "binary",
     # Small trees, strongly held back: on ML-100K larger ones measured worse than the ridge alone.
@@ -55,19 +56,35 @@ def boost(
     The margin, trees and intercept, is the log-odds that an item of the whole catalogue is taken.
     """
     lightgbm = _lightgbm()
-    share = float(np.clip(examples.taken.mean(), 1e-6, 1 - 1e-6))
-    intercept = float(np.log(share / (1 - share)) - examples.offset.mean())
-    data = lightgbm.Dataset(
-        examples.features,
-        examples.taken,
-        init_score=examples.offset + intercept,
-        feature_name=feature_names,
+    learn = (
+        ~examples.held_out if 0 < examples.held_out.mean() < 1 else np.ones_like(examples.held_out)
     )
+    share = float(np.clip(examples.taken[learn].mean(), 1e-6, 1 - 1e-6))
+    intercept = float(np.log(share / (1 - share)) - examples.offset[learn].mean())
+
+    def rows(which: NDArray[np.bool_]) -> dict[str, Any]:
+        start = examples.offset[which] + intercept
+        return {
+            "data": examples.features[which],
+            "label": examples.taken[which],
+            "init_score": start,
+        }
+
+    data = lightgbm.Dataset(**rows(learn), feature_name=feature_names)
+    checked = data if learn.all() else data.create_valid(**rows(~learn))
     # Little data allows only smaller leaves, or there would be no split at all.
-    smallest = min(_SETTINGS["min_data_in_leaf"], max(len(examples.taken) // 100, 5))
-    settings = {**_SETTINGS, "min_data_in_leaf": smallest, "seed": seed}
-    grown = lightgbm.train(settings, data, N_TREES, callbacks=[lambda _: advance(1)])
-    return grown.model_to_string(), intercept
+    smallest = min(_SETTINGS["min_data_in_leaf"], max(int(learn.sum()) // 100, 5))
+    grown = lightgbm.train(
+        {**_SETTINGS, "min_data_in_leaf": smallest, "seed": seed},
+        data,
+        N_TREES,
+        valid_sets=[checked],
+        callbacks=[
+            lightgbm.early_stopping(_PATIENCE, verbose=False),
+            lambda _: advance(1),
+        ],
+    )
+    return grown.model_to_string(num_iteration=grown.best_iteration), intercept
 
 
 def contributions(text: str, features: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Examples", "Sampling", "make_examples", "without_users"]
 
 _USERS_AT_ONCE = 16
+_HELD_OUT = 0.2
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Sampling:
     n_cuts: int
     """How often each profile is cut: once at the horizon, then at random before it."""
     negatives: int
-    """Items for each cut that the user never took."""
+    """Items for each cut that the user did not take next."""
     seed: int
 
 
@@ -46,6 +47,8 @@ class Examples(NamedTuple):
 
     Added to the trees' margin in training, it makes the margin that of the whole catalogue.
     """
+    held_out: NDArray[np.bool_]
+    """Those of users on whom training is stopped, so that it ends before it learns by heart."""
 
 
 def without_users(interactions: Interactions, left_out: NDArray[np.bool_]) -> Interactions:
@@ -102,18 +105,20 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
     assert interactions is not None  # noqa: S101  # features are made from profiles
     where = slice(interactions.offsets[user], interactions.offsets[user + 1])
     profile = interactions.items_taken[where].astype(np.int64)
-    never = features.statistics.items_outside(profile)
     chance = np.random.default_rng((sampling.seed, key))
+    held_out = chance.random() < _HELD_OUT
     examples = []
     for length, n_next in _cuts(len(profile), sampling, chance):
         after = profile[length : length + n_next]
-        n_negatives = min(sampling.negatives, len(never))
-        columns = np.concatenate((after, chance.choice(never, n_negatives, replace=False)))
+        others = features.statistics.items_outside(profile[: length + n_next])
+        n_negatives = min(sampling.negatives, len(others))
+        columns = np.concatenate((after, chance.choice(others, n_negatives, replace=False)))
         found = features.of(profile[:length], without_user=user, columns=columns)
         taken = np.zeros(len(columns), np.float32)
         taken[: len(after)] = 1.0
-        stands_for = np.log(max(len(never), 1) / max(n_negatives, 1))
-        examples.append(Examples(found.T, taken, np.full(len(columns), stands_for)))
+        stands_for = np.full(len(columns), np.log(max(len(others), 1) / max(n_negatives, 1)))
+        is_held_out = np.full(len(columns), held_out)
+        examples.append(Examples(found.T, taken, stands_for, is_held_out))
     return examples
 
 

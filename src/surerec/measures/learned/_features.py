@@ -55,6 +55,7 @@ _HALF_LIFE: Final = 10.0  # items: where recency counts, the tenth-last item wei
 _LONG_HALF_LIFE: Final = 40.0
 _SHORT_HALF_LIFE: Final = 3.0
 _N_LAST: Final = 5
+_NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
 _WINDOWS: Final = np.array([10, 50])
 
 
@@ -223,4 +224,5 @@ def _assemble(
     }
     for row, name in enumerate(FEATURES):
         out[row] = values[name]
+    out[np.abs(out) < _NOTHING] = 0.0
     return out
