@@ -84,8 +84,11 @@ def model_id(card: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> model_id({"files": {}, "recommenders": {}, "counts": {}, "settings": {}, "updated": "x"})
-    'eca57c4c2fa4'
+    >>> card = {"files": {}, "recommenders": {}, "counts": {"users": 3}, "settings": {}}
+    >>> model_id({**card, "updated": "today"}) == model_id({**card, "updated": "yesterday"})
+    True
+    >>> model_id({**card, "counts": {"users": 4}}) == model_id(card)
+    False
     """
     content = {name: card[name] for name in ("counts", "files", "recommenders", "settings")}
     text = json.dumps(content, sort_keys=True)

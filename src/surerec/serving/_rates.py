@@ -41,9 +41,9 @@ class RateLimits:
 
     Examples
     --------
-    >>> memory = shared_memory()
-    >>> limits = RateLimits(memory.fileno(), rate=1.0, burst=2)
-    >>> [limits.wait("ann", now=100.0) for _ in range(3)], limits.wait("bob", now=100.0)
+    >>> with shared_memory() as memory:
+    ...     limits = RateLimits(memory.fileno(), rate=1.0, burst=2)
+    ...     [limits.wait("ann", now=100.0) for _ in range(3)], limits.wait("bob", now=100.0)
     ([0.0, 0.0, 1.0], 0.0)
     """
 
