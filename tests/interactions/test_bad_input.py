@@ -129,9 +129,9 @@ def test_a_file_that_would_not_fit_in_memory_is_refused_before_it_is_read(
     frame = pl.DataFrame({"user": [1] * 500, "item": range(500), "time": range(500)})
     path = tmp_path / f"rows.{suffix}"
     frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
-    monkeypatch.setattr("surerec.interactions._size.available_memory", lambda: 9_000)
+    monkeypatch.setattr("surerec.interactions._size.available_memory", lambda: 11_000)
     with pytest.raises(
-        sr.InputError, match=r"needs about \d+\.\d kB of memory, and 9\.0 kB is free"
+        sr.InputError, match=r"needs about \d+\.\d kB of memory, and 11\.0 kB is free"
     ):
         sr.read_interactions(path)
     assert sr.read_interactions(path, n_rows=100).n_rows == 100
