@@ -5,9 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.precedence import source
+from surerec.precedence._kernels import compress_rows
 from surerec.precedence._sources import read_row
 
 
@@ -96,3 +99,23 @@ def test_a_catalogue_that_cannot_be_numbered_is_refused_before_the_work(monkeypa
     monkeypatch.setattr("surerec.precedence._statistics._MOST_ITEMS", 100)
     with pytest.raises(sr.InputError, match=r"300 items is beyond the 100 .* would need 600 bytes"):
         sr.count_precedence(films)
+
+
+@given(
+    st.integers(0, 3), st.integers(1, 70), st.integers(0, 40), st.sampled_from([16, 32]), st.data()
+)
+def test_rows_are_compressed_as_numpy_would(n_rows, n_items, most, bits, data):
+    top = 2**17 if bits == 32 else 2**16 - 1
+    count = st.just(0) | st.integers(0, 2) | st.integers(0, top)
+    cells = data.draw(st.lists(count, min_size=n_rows * n_items, max_size=n_rows * n_items))
+    rows = np.array(cells, dtype=f"uint{bits}").reshape(n_rows, n_items)
+    ends, stay, items, counts = compress_rows(rows, most)
+    found = [(0, [], [])]
+    for row, stays, end in zip(rows, stay, ends, strict=True):
+        places = np.flatnonzero(row)
+        assert stays == (len(places) > most and row.max() < 2**16)
+        kept = [] if stays else places.tolist()
+        found.append((found[-1][0] + len(kept), kept, row[kept].tolist()))
+        assert end == found[-1][0]
+    assert items.tolist() == [item for _, kept, _ in found for item in kept]
+    assert counts.tolist() == [count for _, _, values in found for count in values]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from surerec._threads import run_blocks
-from surerec.precedence._spans import MOST_IN_16_BITS, narrowest
+from surerec.precedence._kernels import compress_rows
+from surerec.precedence._spans import narrowest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,11 +45,21 @@ class HeldRows:
         return self.dense.nbytes + self.items.nbytes + self.counts.nbytes
 
 
+class _Counted(NamedTuple):
+    """Rows of a block of items, as they were counted and compressed."""
+
+    rows: NDArray[np.unsignedinteger]
+    ends: NDArray[np.int64]
+    is_dense: NDArray[np.bool_]
+    items: NDArray[np.uint32]
+    counts: NDArray[np.unsignedinteger]
+
+
 class _Held:
     """Rows as they come, within a budget; room that is never written to takes no memory."""
 
     def __init__(self, spans: Spans, budget: int) -> None:
-        self._left = budget
+        self._spans, self._left = spans, budget
         self._dense_row = narrowest(0).itemsize * spans.n_items
         self._each = _ITEM + spans.counter.itemsize
         n_dense = min(budget // max(self._dense_row, 1), spans.n_items)
@@ -58,14 +69,34 @@ class _Held:
         self._counts = np.empty(n_counts, dtype=spans.counter)
         self._offsets, self._is_dense, self._n_dense = [0], list[bool](), 0
 
-    def take(self, row: NDArray[np.unsignedinteger]) -> bool:
-        """Hold one more row, if there is room."""
-        places = np.flatnonzero(row)
-        compressed = self._each * len(places)
-        # The few rows that 16 bits do not hold are compressed, so that all others may be narrow.
-        narrow = row.dtype == self._dense.dtype or int(row.max(initial=0)) <= MOST_IN_16_BITS
-        is_dense = narrow and self._dense_row <= compressed
-        needed = self._dense_row if is_dense else compressed
+    def count(self, block: tuple[int, int]) -> _Counted:
+        """Count the rows of a block, and compress those that take less memory so.
+
+        So are the few rows that 16 bits do not hold, so that all others may be narrow.
+        """
+        rows = self._spans.count_rows(block)
+        return _Counted(rows, *compress_rows(rows, (self._dense_row - 1) // self._each))
+
+    def take(self, counted: _Counted) -> bool:
+        """Hold the rows of one more block; tell whether there was room for all."""
+        first = 0
+        ends, is_dense = counted.ends.tolist(), counted.is_dense.tolist()
+        for row, end, dense in zip(counted.rows, ends, is_dense, strict=True):
+            part = slice(first, end)
+            if not self._take(row, counted.items[part], counted.counts[part], is_dense=dense):
+                return False
+            first = end
+        return True
+
+    def _take(
+        self,
+        row: NDArray[np.unsignedinteger],
+        items: NDArray[np.uint32],
+        counts: NDArray[np.unsignedinteger],
+        *,
+        is_dense: bool,
+    ) -> bool:
+        needed = self._dense_row if is_dense else self._each * len(items)
         if needed > self._left:
             return False
         self._left -= needed
@@ -73,8 +104,8 @@ class _Held:
             self._dense[self._n_dense] = row
             self._n_dense += 1
         else:
-            where = slice(self._offsets[-1], self._offsets[-1] + len(places))
-            self._items[where], self._counts[where] = places, row[places]
+            where = slice(self._offsets[-1], self._offsets[-1] + len(items))
+            self._items[where], self._counts[where] = items, counts
             self._offsets.append(where.stop)
         self._is_dense.append(is_dense)
         return True
@@ -102,9 +133,9 @@ def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> He
     held, n_items = _Held(spans, budget), spans.n_items
     starts = range(0, n_items, _ROWS_AT_ONCE) if budget else ()
     blocks = [(first, min(first + _ROWS_AT_ONCE, n_items)) for first in starts]
-    counted = run_blocks(spans.count_rows, blocks)
-    for (first, last), rows in zip(blocks, counted, strict=False):
-        if not all(held.take(row) for row in rows):
+    # The blocks behind the last that fits are not counted, so there are more of them.
+    for (first, last), counted in zip(blocks, run_blocks(held.count, blocks), strict=False):
+        if not held.take(counted):
             break
         advance(float(spans.work()[first:last].sum()))
     return held.rows(n_items)

@@ -18,9 +18,19 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["count_listed", "count_rows", "find_spans", "items_outside", "turn_over"]
+__all__ = [
+    "compress_rows",
+    "count_listed",
+    "count_rows",
+    "find_spans",
+    "items_outside",
+    "turn_over",
+]
 
 _TILE = 256  # rows and columns: what is read and what is written both stay in cache
+_MOST_IN_16_BITS = 2**16 - 1
+_NARROW = 2  # bytes
+_GROUP = 16  # counts that are looked at together, as most groups of a rare item are empty
 _AHEAD = 12  # spans; the memory behind a span arrives while the ones before it are counted
 
 
@@ -153,3 +163,43 @@ def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
             outside[n] = item
             n += 1
     return outside
+
+
+@njit(nogil=True, cache=True)
+def _count_nonzero(row: NDArray[Any]) -> int:
+    n = np.int64(0)
+    for j in range(np.uint64(len(row))):
+        n += np.int64(row[j] != 0)
+    return int(n)
+
+
+@njit(nogil=True, cache=True)
+def compress_rows(
+    rows: NDArray[Any], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[Any]]:
+    """Give the counts that are not zero: where each row's end, which rows stay, items, counts.
+
+    A row with more than `most` of them, none beyond 16 bits, stays as it is, which takes less
+    memory; it gives no counts.
+    """
+    n_rows, n_items = rows.shape
+    ends, stay = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows, np.bool_)
+    for k in range(n_rows):
+        n_found = _count_nonzero(rows[k])
+        stay[k] = n_found > most and (rows.itemsize == _NARROW or rows[k].max() <= _MOST_IN_16_BITS)
+        ends[k + 1] = ends[k] + (0 if stay[k] else n_found)
+    room = ends[n_rows] + 1
+    items, counts = np.empty(room, np.uint32), np.empty(room, rows.dtype)
+    for k in range(n_rows):
+        place, row = np.uint64(ends[k]), rows[k]
+        for left in range(0, n_items if ends[k + 1] > ends[k] else 0, _GROUP):
+            right = min(left + _GROUP, n_items)
+            seen = row[left]
+            for j in range(np.uint64(left), np.uint64(right)):
+                seen |= row[j]
+            if seen:
+                # Written in any case, and again if it was zero: no branch to mispredict.
+                for j in range(np.uint64(left), np.uint64(right)):
+                    items[place], counts[place] = j, row[j]
+                    place += np.uint64(row[j] != 0)
+    return ends[1:], stay, items[: ends[n_rows]], counts[: ends[n_rows]]

@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["MOST_IN_16_BITS", "Direction", "Spans", "Ties", "narrowest", "spans"]
+__all__ = ["Direction", "Spans", "Ties", "narrowest", "spans"]
 
 Ties = Literal["order", "strict"]
 Direction = Literal["followers", "predecessors"]
 
-MOST_IN_16_BITS = 2**16 - 1
-"""The largest count that a row of 16-bit integers takes."""
+_MOST_IN_16_BITS = 2**16 - 1
 
 _ROWS_AT_ONCE = 256
 _WORTH_A_THREAD = 200_000  # pairs
@@ -33,7 +32,7 @@ _WORTH_A_THREAD = 200_000  # pairs
 
 def narrowest(largest: int) -> np.dtype[Any]:
     """Give the narrowest integers that counts up to the largest fit in."""
-    return np.dtype(np.uint16 if largest <= MOST_IN_16_BITS else np.uint32)
+    return np.dtype(np.uint16 if largest <= _MOST_IN_16_BITS else np.uint32)
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Spans:
         No count is above the support of either item, so only rows of items with more takers than
         16 bits can count need a look. They are counted to see, which for so few takes no time.
         """
-        heads = np.flatnonzero(np.diff(self.offsets) > MOST_IN_16_BITS).tolist()
+        heads = np.flatnonzero(np.diff(self.offsets) > _MOST_IN_16_BITS).tolist()
         if len(heads) <= 1:  # one alone meets only items with fewer takers
             return narrowest(0)
         wide = np.dtype(np.uint32)
