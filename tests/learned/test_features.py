@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_features import SlowFeatures
 
 import surerec as sr
-from slow_features import SlowFeatures
 from surerec.errors import InputError
 from surerec.measures.learned._features import FEATURES, Features
 from surerec.measures.learned._ridge import Ridge
@@ -37,8 +37,8 @@ class Case:
             times.append((DATES + SECOND * np.cumsum(steps)).tolist())
         self.interactions = sr.Interactions.from_profiles(
             np.cumsum([0, *map(len, taken)]),
-            sum(taken, []),
-            sum(times, []),
+            np.concatenate(taken),
+            np.concatenate(times),
             item_ids=range(N_ITEMS),
         )
         users = st.none() | st.integers(0, len(taken) - 1)

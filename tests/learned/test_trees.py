@@ -31,8 +31,9 @@ def test_trees_say_to_the_last_bit_what_lightgbm_says(seed, n_leaves):
     trees = Trees.from_text(booster.model_to_string())
     chance = np.random.default_rng(seed + 1)
     asked = np.round(chance.normal(size=(5, 1500)), 1).astype(np.float32)
-    on_borders = min(len(trees.thresholds), 1500)  # values equal to a threshold go left
-    asked[trees.features[:on_borders], np.arange(on_borders)] = trees.thresholds[:on_borders]
+    # Values equal to a threshold go left; but LightGBM takes 1e-35 for 0, and has it as a threshold.
+    on_border = np.flatnonzero(np.abs(trees.thresholds) > 1e-30)
+    asked[trees.features[on_border], np.arange(len(on_border))] = trees.thresholds[on_border]
     scores = np.zeros(asked.shape[1])
     trees.add_to(scores, asked)
     np.testing.assert_array_equal(scores, booster.predict(asked.T, raw_score=True))

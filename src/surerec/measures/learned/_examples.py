@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from surerec.measures.learned._features import Features
 
-__all__ = ["Examples", "Sampling", "make_examples", "without_users"]
+__all__ = ["Examples", "Sampling", "log_odds", "make_examples", "without_users"]
 
 _USERS_AT_ONCE = 16
 _HELD_OUT = 0.2
@@ -43,12 +43,18 @@ class Examples(NamedTuple):
     """One row an item."""
     taken: NDArray[np.float32]
     offset: NDArray[np.float64]
-    """Log of how many items that were not taken each sampled one stands for.
+    """What the log-odds would be if all items were alike.
 
-    Added to the trees' margin in training, it makes the margin that of the whole catalogue.
+    Given to the trees, it leaves them to learn what tells items apart, and nothing of how many
+    items a user takes or how many were sampled.
     """
     held_out: NDArray[np.bool_]
     """Those of users on whom training is stopped, so that it ends before it learns by heart."""
+
+
+def log_odds(n_taken: float, n_others: float) -> float:
+    """Give the log-odds of an item to be one of those taken, if all are alike."""
+    return float(np.log((n_taken + 0.5) / (n_others + 0.5)))
 
 
 def without_users(interactions: Interactions, left_out: NDArray[np.bool_]) -> Interactions:
@@ -112,13 +118,21 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
         after = profile[length : length + n_next]
         others = features.statistics.items_outside(profile[: length + n_next])
         n_negatives = min(sampling.negatives, len(others))
+        if not n_negatives:
+            continue
         columns = np.concatenate((after, chance.choice(others, n_negatives, replace=False)))
         found = features.of(profile[:length], without_user=user, columns=columns)
         taken = np.zeros(len(columns), np.float32)
         taken[: len(after)] = 1.0
-        stands_for = np.full(len(columns), np.log(max(len(others), 1) / max(n_negatives, 1)))
-        is_held_out = np.full(len(columns), held_out)
-        examples.append(Examples(found.T, taken, stands_for, is_held_out))
+        offset = log_odds(len(after), len(others)) + np.log(max(len(others), 1) / n_negatives)
+        examples.append(
+            Examples(
+                found.T,
+                taken,
+                np.full(len(columns), offset),
+                np.full(len(columns), held_out),
+            )
+        )
     return examples
 
 

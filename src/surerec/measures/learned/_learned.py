@@ -12,7 +12,7 @@ from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.measures.learned._boosting import N_TREES, boost
-from surerec.measures.learned._examples import Sampling, make_examples, without_users
+from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import FEATURES, Features
 from surerec.precedence import count_precedence
 
@@ -137,6 +137,16 @@ class LearnedMeasure:
         if user is None or user >= len(self.fold_of):
             return 0
         return max(int(self.fold_of[user]), 0)
+
+    def base(self, fold: int, history_length: int, n_items: int) -> float:
+        """Give what is added to the trees of a fold: the log-odds if all items were alike.
+
+        A future of the horizon's share is as long as ``horizon / (1 − horizon)`` pasts.
+        """
+        horizon = self.params["horizon"]
+        n_next = history_length * horizon / (1 - horizon)
+        n_others = max(n_items - history_length - n_next, 0.0)
+        return self.intercepts[fold] + log_odds(n_next, n_others)
 
     def to_parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, str], dict[str, Any]]:
         """Give what is to be stored: arrays, texts, and settings for JSON."""

@@ -73,9 +73,9 @@ class LearnedScorer:
 
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
-        fold = self.learned.fold_for(without_user)
+        fold, n_items = self.learned.fold_for(without_user), self.statistics.n_items
         features = self._features.of(history, without_user=without_user)
-        scores = np.full(features.shape[1], self.learned.intercepts[fold])
+        scores = np.full(features.shape[1], self.learned.base(fold, len(history), n_items))
         self._trees[fold].add_to(scores, features)
         return scores
 
