@@ -46,9 +46,7 @@ class SlowFeatures:
     def days(self, item):
         rows = [(i, t) for p in self.profiles for i, t in p]
         seconds = [t // 1_000_000 for i, t in rows if i == item]
-        if not seconds:
-            seconds = [t // 1_000_000 for _, t in rows] or [0]
-        return mean(seconds) / DAY
+        return mean(seconds or [0]) / DAY
 
     def ridge(self, history, weights, item):
         among = sum(w * self.inverse[i, item] for i, w in zip(history, weights, strict=True))

@@ -53,13 +53,14 @@ class Case:
         )
         return Features(statistics, self.ridge)
 
-    def slow(self):
+    def slow(self, *, stand_in=-1, item=-1):
+        """Without the user; and without one item in the profile of another."""
         data = self.interactions
-        profiles = [
-            list(zip(data.items_taken[a:b].tolist(), data.times[a:b].tolist(), strict=True))
-            for user, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
-            if user != self.user
-        ]
+        profiles = []
+        for user, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
+            rows = zip(data.items_taken[a:b].tolist(), data.times[a:b].tolist(), strict=True)
+            if user != self.user:
+                profiles.append([row for row in rows if user != stand_in or row[0] != item])
         return SlowFeatures(profiles, data.n_items, self.ties, 1.5 * data.n_users)
 
 
@@ -89,6 +90,35 @@ def test_some_columns_are_the_same_as_in_all(data):
     np.testing.assert_allclose(some, every[:, columns], rtol=1e-6, atol=1e-6)
     exact = [row for row, name in enumerate(FEATURES) if "ridge" not in name]
     np.testing.assert_array_equal(some[exact], every[np.ix_(exact, columns)])
+
+
+@given(st.data())
+def test_a_stand_in_is_left_out_of_one_column(data):
+    case = Case(data)
+    features, history = case.features(), np.array(case.history)
+    items = np.setdiff1d(np.arange(case.interactions.n_items), history)
+    stand_ins = features.takers(items, np.random.default_rng(0))
+    stand_ins[stand_ins == (case.user if case.user is not None else -1)] = -1
+    offsets, taken = case.interactions.offsets, case.interactions.items_taken
+    for item, stand_in in zip(items.tolist(), stand_ins.tolist(), strict=True):
+        assert stand_in < 0 or item in taken[offsets[stand_in] : offsets[stand_in + 1]]
+    found = features.of(history, without_user=case.user, columns=items, stand_ins=stand_ins)
+    # A profile without an item is shorter: that moves the places of its others, as it should not.
+    compared = [
+        k for k, name in enumerate(FEATURES) if name != "place_ahead" and "ridge" not in name
+    ]
+    for column, item in enumerate(items.tolist()):
+        slow = case.slow(stand_in=int(stand_ins[column]), item=item)
+        expected = np.array(list(slow.of(case.history, item).values()))
+        np.testing.assert_allclose(
+            found[compared, column], expected[compared], rtol=3e-5, atol=3e-5
+        )
+
+
+def test_an_empty_history_is_refused():
+    films = sr.datasets.synthetic(n_users=20, n_items=10, n_rows=100, seed=3)
+    with pytest.raises(InputError, match="history is empty"):
+        Features(sr.count_precedence(films)).of(np.empty(0, dtype=np.int64))
 
 
 def test_a_user_left_out_may_have_taken_anything():

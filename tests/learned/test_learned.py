@@ -61,13 +61,13 @@ def test_values_are_calibrated_probabilities(films, scorer):
     expected = taken = 0.0
     for user in range(films.n_users):
         split = split_user(films, user)
-        if not len(split.test) or not len(split.known):
+        if len(split.known) < 3:
             continue
         scores = scorer.score(split.known, without_user=user)
         candidates = np.setdiff1d(np.arange(films.n_items), split.known)
         expected += scorer.value(scores[candidates], len(split.known), films.n_users).sum()
         taken += len(split.test)
-    assert expected == pytest.approx(taken, rel=0.15)
+    assert expected == pytest.approx(taken, rel=0.1)
 
 
 def test_nobody_is_scored_by_what_was_learned_from_them(films, statistics):
@@ -234,4 +234,4 @@ def test_evaluation_trains_once(statistics, monkeypatch):
     found = evaluate(algorithms, statistics, n_users=100)
     assert len(calls) == 1
     means = dict(found.metrics().filter(metric="ap").select("algorithm", "mean").iter_rows())
-    assert means["learned"] > 0.8 * means["ICRS12"]  # few users teach little
+    assert means["learned"] > 0.9 * means["ICRS12"]  # on 400 users there is little to learn

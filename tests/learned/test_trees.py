@@ -31,7 +31,7 @@ def test_trees_say_to_the_last_bit_what_lightgbm_says(seed, n_leaves):
     trees = Trees.from_text(booster.model_to_string())
     chance = np.random.default_rng(seed + 1)
     asked = np.round(chance.normal(size=(5, 1500)), 1).astype(np.float32)
-    # Equal to a threshold goes left; LightGBM takes 1e-35 for 0, and has it as a threshold.
+    # Values equal to a threshold go left; but 1e-35, which LightGBM has as one, is 0 to it.
     on_border = np.flatnonzero(np.abs(trees.thresholds) > 1e-30)
     asked[trees.features[on_border], np.arange(len(on_border))] = trees.thresholds[on_border]
     scores = np.zeros(asked.shape[1])

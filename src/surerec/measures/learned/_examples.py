@@ -1,4 +1,11 @@
-"""What the trees are trained on: other users' pasts, and what they took next or did not."""
+"""What the trees are trained on: other users' pasts, and what they took next or did not.
+
+A user is left out of all counts. So an item that they took is counted by one taker less than if
+they had not, and trees that can tell items apart by their counts would learn just that: one less
+than usual, taken. Therefore each item that they did not take is counted without one of its takers,
+drawn at random, and both kinds of items are counted alike. (On small data, trees that were trained
+without this measured worse than the best of the formulas.)
+"""
 
 from __future__ import annotations
 
@@ -32,7 +39,7 @@ class Sampling:
     n_cuts: int
     """How often each profile is cut: once at the horizon, then at random before it."""
     negatives: int
-    """Items for each cut that the user did not take next."""
+    """Items for each cut that the user never took."""
     seed: int
 
 
@@ -43,7 +50,7 @@ class Examples(NamedTuple):
     """One row an item."""
     taken: NDArray[np.float32]
     offset: NDArray[np.float64]
-    """What the log-odds would be if all items were alike.
+    """What the log-odds would be among the examples of that past if all items were alike.
 
     Given to the trees, it leaves them to learn what tells items apart, and nothing of how many
     items a user takes or how many were sampled.
@@ -111,41 +118,33 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
     assert interactions is not None  # noqa: S101  # features are made from profiles
     where = slice(interactions.offsets[user], interactions.offsets[user + 1])
     profile = interactions.items_taken[where].astype(np.int64)
+    never = features.statistics.items_outside(profile)
+    n_negatives = min(sampling.negatives, len(never))
+    if not n_negatives:
+        return []
     chance = np.random.default_rng((sampling.seed, key))
     held_out = chance.random() < _HELD_OUT
     examples = []
-    for length, n_next in _cuts(len(profile), sampling, chance):
-        after = profile[length : length + n_next]
-        others = features.statistics.items_outside(profile[: length + n_next])
-        n_negatives = min(sampling.negatives, len(others))
-        if not n_negatives:
-            continue
-        columns = np.concatenate((after, chance.choice(others, n_negatives, replace=False)))
-        found = features.of(profile[:length], without_user=user, columns=columns)
+    for length in _cuts(len(profile), sampling, chance):
+        after = profile[length:]
+        others = chance.choice(never, n_negatives, replace=False)
+        columns = np.concatenate((after, others))
+        nobody = np.full(len(after), -1)  # as there it is the user who is left out
+        found = features.of(
+            profile[:length],
+            without_user=user,
+            columns=columns,
+            stand_ins=np.concatenate((nobody, features.takers(others, chance))),
+        )
         taken = np.zeros(len(columns), np.float32)
         taken[: len(after)] = 1.0
-        offset = log_odds(len(after), len(others)) + np.log(max(len(others), 1) / n_negatives)
-        examples.append(
-            Examples(
-                found.T,
-                taken,
-                np.full(len(columns), offset),
-                np.full(len(columns), held_out),
-            )
-        )
+        offset = np.full(len(columns), log_odds(len(after), n_negatives))
+        examples.append(Examples(found.T, taken, offset, np.full(len(columns), held_out)))
     return examples
 
 
-def _cuts(n_items: int, sampling: Sampling, chance: np.random.Generator) -> list[tuple[int, int]]:
-    """Give the length of each past, and how many items after it are its future.
-
-    The first is the whole profile but for the horizon. The others are shorter, down to one item,
-    with a future in the same proportion, as if the user had been met earlier.
-    """
+def _cuts(n_items: int, sampling: Sampling, chance: np.random.Generator) -> list[int]:
+    """Give the length of each past: all but the horizon, then shorter ones, down to one item."""
     longest = min(max(round((1 - sampling.horizon) * n_items), 1), n_items - 1)
-    cuts = [(longest, n_items - longest)]
-    ratio = sampling.horizon / (1 - sampling.horizon)
-    for _ in range(sampling.n_cuts - 1):
-        length = max(1, int(longest * chance.random()))
-        cuts.append((length, min(max(1, round(ratio * length)), n_items - length)))
-    return cuts
+    shorter = (longest * chance.random(sampling.n_cuts - 1)).astype(int)
+    return [longest, *np.maximum(shorter, 1).tolist()]

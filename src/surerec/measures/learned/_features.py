@@ -9,14 +9,13 @@ import numpy as np
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _kernels as kernels
-from surerec.measures.learned._items import ItemFacts
+from surerec.measures.learned._items import ItemFacts, ItemMeans
 from surerec.measures.learned._ridge import Ridge
 from surerec.precedence._spans import spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures.learned._items import ItemMeans
     from surerec.precedence import Block, PrecedenceStatistics
 
 __all__ = ["FEATURES", "Features"]
@@ -51,9 +50,7 @@ FEATURES: Final[dict[str, str]] = {
 }
 """The features in order, each in words."""
 
-_HALF_LIFE: Final = 10.0  # items: where recency counts, the tenth-last item weighs half the last
-_LONG_HALF_LIFE: Final = 40.0
-_SHORT_HALF_LIFE: Final = 3.0
+_HALF_LIVES: Final = (10.0, 40.0, 3.0)  # items after which an earlier one weighs half, by recency
 _N_LAST: Final = 5
 _NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
 _WINDOWS: Final = np.array([10, 50])
@@ -76,6 +73,7 @@ class Features:
                 "These counts were given without profiles: the learned measure needs profiles."
             )
         self.statistics = statistics
+        self._interactions = statistics.interactions
         self.ridge = Ridge.fit(statistics.interactions) if ridge is None else ridge
         self._facts = ItemFacts(statistics.interactions)
         self._nobody = self._facts.without(None)
@@ -87,6 +85,7 @@ class Features:
         *,
         without_user: int | None = None,
         columns: NDArray[np.int64] | None = None,
+        stand_ins: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
         """Give the features (rows) of every item, or of some (columns).
 
@@ -98,74 +97,119 @@ class Features:
             A user whose own contribution is left out.
         columns : array of int, optional
             The items; by default all.
+        stand_ins : array of int, optional
+            For each column one of its takers, left out of that column too; −1 for nobody. See
+            `surerec.measures.learned._examples`.
         """
+        if not len(history):
+            raise InputError("The history is empty: it needs at least one item.")
         rows = ProfileRows(self.statistics, history, without_user)
         means = self._nobody if without_user is None else self._facts.without(without_user)
         age = np.arange(len(rows.history) - 1, -1, -1)
-        recent = 0.5 ** (age / _HALF_LIFE)
-        late = 0.5 ** (age / _LONG_HALF_LIFE)
-        last = 0.5 ** (age / _SHORT_HALF_LIFE)
-        sums = self._sums(rows, (recent / recent.sum()).astype(np.float32), columns)
+        recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
+        weights = (recent / recent.sum()).astype(np.float32)
+        parts, near = self._near(rows, without_user)
+        if columns is None:
+            columns, here = np.arange(self.statistics.n_items), means
+            sums = self._sums_of_all(rows, weights)
+        else:
+            near = near[:, columns]
+            blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
+            here = means.at(columns)
+            if stand_ins is not None:
+                taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
+                here = self._facts.without_takers(without_user, columns, stand_ins, taken_at)
+            sums = _sums(rows, weights, *blocks)
+        own = np.sort(self.statistics.taken_by(without_user)[0]).astype(np.int64)
         ridge = self.ridge.score(
-            rows.history,
-            np.stack((np.ones(len(age)), late, recent, last)),
-            self._own(without_user),
-            np.arange(self.statistics.n_items) if columns is None else columns,
+            rows.history, np.stack((np.ones(len(age)), late, recent, last)), own, columns
         )
-        near = self._near(rows, without_user)
-        return _assemble(sums, means, rows, columns, ridge, near)
+        return _assemble(sums, here, means, rows, ridge, near)
 
-    def _own(self, user: int | None) -> NDArray[np.int64]:
-        return np.sort(self.statistics.taken_by(user)[0]).astype(np.int64)
+    def takers(self, items: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
+        """Draw one taker of each item; −1 where nobody took it."""
+        starts, stops = self._following.offsets[items], self._following.offsets[items + 1]
+        drawn = starts + (chance.random(len(items)) * (stops - starts)).astype(np.int64)
+        taken = stops > starts
+        ends = self._following.stops[np.where(taken, drawn, 0)].astype(np.int64)
+        users = np.searchsorted(self._interactions.offsets[1:], ends)  # each profile has its end
+        return np.where(taken, users, -1)
 
-    def _near(self, rows: ProfileRows, without_user: int | None) -> NDArray[np.float32]:
-        """Give for every item the share of users who took it soon after the last ones."""
-        interactions = self.statistics.interactions
-        assert interactions is not None  # noqa: S101  # checked when this was made
+    def _near(
+        self, rows: ProfileRows, without_user: int | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Give what the last items weigh, and for every item the share who took it soon after."""
         last, support = rows.history[-_N_LAST:], rows.support[-_N_LAST:]
-        parts = 1 / (np.maximum(support, 1) * float(max(len(last), 1)))
-        own_end = -1 if without_user is None else int(interactions.offsets[without_user + 1])
+        parts = (1 / (np.maximum(support, 1) * float(len(last)))).astype(np.float32)
+        own_end = -1 if without_user is None else int(self._interactions.offsets[without_user + 1])
         near = np.zeros((len(_WINDOWS), self.statistics.n_items), np.float32)
-        following = self._following
+        spans_of = self._following
         kernels.count_near(
             last,
-            parts.astype(np.float32),
+            parts,
             _WINDOWS,
             own_end,
-            following.offsets,
-            following.starts,
-            following.stops,
-            following.items,
+            spans_of.offsets,
+            spans_of.starts,
+            spans_of.stops,
+            spans_of.items,
             near,
         )
-        return near
+        return parts, near
 
-    def _sums(
+    def _leave_out(
         self,
         rows: ProfileRows,
-        recent: NDArray[np.float32],
-        columns: NDArray[np.int64] | None,
-    ) -> NDArray[np.float32]:
-        def into(followers: Block, predecessors: Block) -> NDArray[np.float32]:
-            sums = np.empty((kernels.N_SUMS, followers.matrix.shape[1]), np.float32)
-            kernels.summarise_rows(
-                _as_signed(followers.matrix),
-                followers.picks,
-                _as_signed(predecessors.matrix),
-                predecessors.picks,
-                rows.support,
-                recent,
-                _N_LAST,
-                sums,
-            )
-            return sums
+        columns: NDArray[np.int64],
+        stand_ins: NDArray[np.int64],
+        parts: NDArray[np.float32],
+        near: NDArray[np.float32],
+        blocks: tuple[Block, Block],
+    ) -> NDArray[np.int64]:
+        """Take the stand-ins out of their columns; give where they took the items."""
+        taken_at = np.empty(len(columns), np.int64)
+        kernels.leave_out_stand_ins(
+            rows.history,
+            columns,
+            stand_ins,
+            self._interactions.offsets,
+            self._interactions.items_taken,
+            self._interactions.times,
+            self.statistics.ties == "strict",
+            parts,
+            _WINDOWS,
+            blocks[0].matrix,
+            blocks[1].matrix,
+            near,
+            np.full(self.statistics.n_items, -1),
+            taken_at,
+        )
+        near[near < parts.min() / 2] = 0.0  # what rounding leaves of nothing would tell them apart
+        return taken_at
 
-        if columns is not None:
-            return into(rows.columns("followers", columns), rows.columns("predecessors", columns))
-        sums = into(rows.block("followers"), rows.block("predecessors"))
+    def _sums_of_all(self, rows: ProfileRows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        sums = _sums(rows, weights, rows.block("followers"), rows.block("predecessors"))
         for own in rows.own_columns():
-            sums[:, own] = into(rows.columns("followers", own), rows.columns("predecessors", own))
+            blocks = rows.columns("followers", own), rows.columns("predecessors", own)
+            sums[:, own] = _sums(rows, weights, *blocks)
         return sums
+
+
+def _sums(
+    rows: ProfileRows, weights: NDArray[np.float32], followers: Block, predecessors: Block
+) -> NDArray[np.float32]:
+    sums = np.empty((kernels.N_SUMS, followers.matrix.shape[1]), np.float32)
+    kernels.summarise_rows(
+        _as_signed(followers.matrix),
+        followers.picks,
+        _as_signed(predecessors.matrix),
+        predecessors.picks,
+        rows.support,
+        weights,
+        _N_LAST,
+        sums,
+    )
+    return sums
 
 
 def _as_signed(counts: NDArray[np.unsignedinteger]) -> NDArray[np.integer]:
@@ -175,23 +219,20 @@ def _as_signed(counts: NDArray[np.unsignedinteger]) -> NDArray[np.integer]:
 
 def _assemble(
     sums: NDArray[np.float32],
+    here: ItemMeans,
     means: ItemMeans,
     rows: ProfileRows,
-    columns: NDArray[np.int64] | None,
     ridge: NDArray[np.float64],
     near: NDArray[np.float32],
 ) -> NDArray[np.float32]:
     """Bring sums to means, and put what is known of item and profile beside them."""
-    if columns is not None:
-        near = near[:, columns]
-    m, n_users = max(len(rows.history), 1), max(rows.n_users, 1)
-    n_last = min(m, _N_LAST)
-    here = slice(None) if columns is None else columns
-    support, place, time = (column[here] for column in means)
+    m, n_users = len(rows.history), max(rows.n_users, 1)
+    support, place, time = here
     popularity = np.log((support + 1) / (n_users + 1))
     length = 1 / np.sqrt(np.maximum(support, 1))
     share = sums[kernels.SHARE] / m
     count, back = sums[kernels.COUNT], sums[kernels.BACK]
+    n_last = min(m, _N_LAST)
     own_support, own_place, own_time = (column[rows.history] for column in means)
     out = np.empty((len(FEATURES), len(support)), np.float32)
     values = {

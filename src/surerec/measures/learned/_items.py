@@ -26,7 +26,11 @@ class ItemMeans(NamedTuple):
     place: NDArray[np.float64]
     """Where in their profile users take it: 0 first, 1 last; ½ if nobody did."""
     time: NDArray[np.float64]
-    """When, in days."""
+    """When, in days; 0 if nobody did."""
+
+    def at(self, items: NDArray[np.int64]) -> ItemMeans:
+        """Give those of some items."""
+        return ItemMeans(self.support[items], self.place[items], self.time[items])
 
 
 class ItemFacts:
@@ -47,19 +51,56 @@ class ItemFacts:
 
     def without(self, user: int | None) -> ItemMeans:
         """Give the means over all users but one."""
-        support, place, time = self._support, self._place, self._time
-        if user is not None:
-            where = slice(*self._interactions.offsets[user : user + 2])
-            own = self._interactions.items_taken[where]
-            support, place, time = support.copy(), place.copy(), time.copy()
-            support[own] -= 1
-            place[own] -= _places(np.arange(len(own)), np.full(len(own), len(own)))
-            time[own] -= self._interactions.times[where] // self._unit
+        return self._means(*self._sums_without(user))
+
+    def without_takers(
+        self,
+        user: int | None,
+        columns: NDArray[np.int64],
+        owners: NDArray[np.int64],
+        taken_at: NDArray[np.int64],
+    ) -> ItemMeans:
+        """Give the means of some items, for each without one of its takers as well.
+
+        Parameters
+        ----------
+        user : int, optional
+            Left out of all.
+        columns : array of int
+            The items.
+        owners, taken_at : array of int
+            For each item the taker to leave out, and where in the flat profiles they took it; −1
+            for nobody.
+        """
+        data = self._interactions
+        support, place, time = (sums[columns] for sums in self._sums_without(user))
+        there = taken_at >= 0
+        rows, owners = taken_at[there], owners[there]
+        starts = data.offsets[owners]
+        support[there] -= 1
+        place[there] -= _places(rows - starts, data.offsets[owners + 1] - starts)
+        time[there] -= data.times[rows] // self._unit
+        return self._means(support, place, time)
+
+    def _sums_without(
+        self, user: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        if user is None:
+            return self._support, self._place, self._time
+        support, place, time = self._support.copy(), self._place.copy(), self._time.copy()
+        where = slice(*self._interactions.offsets[user : user + 2])
+        own = self._interactions.items_taken[where]
+        support[own] -= 1
+        place[own] -= _places(np.arange(len(own)), np.full(len(own), len(own)))
+        time[own] -= self._interactions.times[where] // self._unit
+        return support, place, time
+
+    def _means(
+        self, support: NDArray[np.int64], place: NDArray[np.int64], time: NDArray[np.int64]
+    ) -> ItemMeans:
         takers = np.maximum(support, 1)
         mean_place = np.where(support > 0, place / (takers * float(_STEPS)), 0.5)
-        # Items that nobody else took are of no time: they get that of all items together.
-        overall = time.sum(dtype=np.float64) / max(int(support.sum()), 1)
-        mean_time = np.where(support > 0, time / takers, overall)
+        mean_time = np.where(support > 0, time / takers, 0.0)
         return ItemMeans(support, mean_place, mean_time / (_DAY if self._unit == _SECOND else 1.0))
 
 

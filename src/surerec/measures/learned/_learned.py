@@ -29,7 +29,7 @@ __all__ = ["LearnedMeasure"]
 _SHORTEST: Final = 5
 """Items of a profile at the least, to be trained on."""
 _FEWEST_USERS: Final = 20
-_N_CUTS: Final = 3
+_N_CUTS: Final = 2
 
 
 @dataclass(frozen=True)
