@@ -40,6 +40,7 @@ _MOST_ONES = (1 << 16) - 1  # that a counter of 16 bits can count
 _SPILL_NARROW = 1 << 16  # rows whose counts of 16 bits, and so many ones, still sum up in 32 bits
 _SPILL = 1 << 8  # rows whose counts, of 16 million users each, do
 _TILE = 1024  # columns: their accumulators stay in the first-level cache
+_WIDE_TILE = 5120  # columns of ratios, which wait for the divider: long reads matter more
 _SORTED_TILE = 256  # columns that are sorted, whose values must stay in the second-level one
 HUGE = 1e150  # products are scaled down beyond it, far from overflow whatever the next factor
 
@@ -380,10 +381,10 @@ def _total_ratios(
     matrix, places = source.matrix, source.places
     other, other_places = reverse.matrix, reverse.places
     of_rows, support = out.of_rows, out.support
-    minus, minus_back = np.zeros(_TILE, matrix.dtype), np.zeros(_TILE, matrix.dtype)
-    own, instants = np.empty(_TILE, np.int64), np.empty(_TILE, np.int64)
-    for left in range(first, last, _TILE):
-        right = min(left + _TILE, last)
+    minus, minus_back = np.zeros(_WIDE_TILE, matrix.dtype), np.zeros(_WIDE_TILE, matrix.dtype)
+    own, instants = np.empty(_WIDE_TILE, np.int64), np.empty(_WIDE_TILE, np.int64)
+    for left in range(first, last, _WIDE_TILE):
+        right = min(left + _WIDE_TILE, last)
         n_own, done, done_back, before = own_columns(out, left, right, own, instants), 0, 0, -1
         mine, when = own[:n_own], instants[:n_own]
         total = totals[left:right]
