@@ -164,6 +164,7 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
     interactions = recommender.statistics_.interactions
     if interactions is not None:
         recommender.recommend(interactions.users[0], **asked)
+        recommender.recommend_many([interactions.users[0]], k=1, **asked)  # the batch has its own
     return {
         "confidence": asked.get("confidence"),
         "history_length": len(history),
