@@ -153,7 +153,7 @@ def _held_out(console: Console, model: InductiveConformal, interactions: Interac
     console.print(
         f"Item by item (the paper's p-values, {len(rows)} people) assumes that what comes next is "
         "like what calibrated it, and taste drifts. Calibrated over users (PopulationConformal, on "
-        "half of the people, tested on the others) the promise holds, and the sets are smaller.",
+        "half of the people, tested on the others) the promise holds.",
         style="dim",
     )
 
