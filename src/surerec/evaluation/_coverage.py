@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from surerec.conformal import RiskCurve
+from surerec.recommenders import curve_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from surerec.conformal import RiskCurve
     from surerec.futures import Outcomes
     from surerec.recommenders import Cut, Promise
 
@@ -43,10 +44,7 @@ class Coverage(NamedTuple):
 
 def risk_curve(outcomes: Outcomes, cut: Cut, promise: Promise = "miss-rate") -> RiskCurve:
     """Give the risk curve of all users of these outcomes."""
-    unknown = np.isinf(outcomes.ranks)
-    entries = outcomes.ranks if cut == "rank" else np.where(unknown, np.inf, -outcomes.shares)
-    make = RiskCurve.of_shares if promise == "miss-rate" else RiskCurve.of_first
-    return make(entries, outcomes.owners, len(outcomes))
+    return curve_of(promise, outcomes.entries(cut), outcomes.owners, len(outcomes))
 
 
 def losses_at(curve: RiskCurve, cut: float) -> NDArray[np.float64]:
@@ -54,6 +52,7 @@ def losses_at(curve: RiskCurve, cut: float) -> NDArray[np.float64]:
 
     Examples
     --------
+    >>> from surerec.conformal import RiskCurve
     >>> curve = RiskCurve.of_shares([1.0, 7.0, np.inf], [0, 0, 1], n_users=2)
     >>> losses_at(curve, 5.0).tolist(), losses_at(curve, np.inf).tolist()
     ([0.5, 1.0], [0.0, 1.0])
