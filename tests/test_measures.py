@@ -327,7 +327,7 @@ def test_the_width_of_counts_changes_nothing(name):
 @pytest.mark.parametrize("name", paper.NAMES)
 def test_every_budget_gives_the_same_scores_on_longer_profiles(monkeypatch, name):
     monkeypatch.setenv("SUREREC_THREADS", "2")
-    monkeypatch.setattr(_aggregates, "_WORTH_A_THREAD", 1_000.0)
+    monkeypatch.setattr(_aggregates, "_WORTH_THREADS", 1_000.0)
     films = sr.datasets.synthetic(300, 2_100, 20_000, ties=0.2, seed=4)
     taken = [films.items_taken[films.offsets[u] : films.offsets[u + 1]] for u in range(40)]
     expected = None

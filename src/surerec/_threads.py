@@ -119,20 +119,37 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_together(task: Callable[[Block], object], blocks: Sequence[Block]) -> None:
-    """Run `task` on a few blocks at once, one of them here, the others on threads that are kept.
+    """Run `task` on a few blocks, here and on threads that are kept.
 
-    For work of a fraction of a millisecond, where starting threads would take longer. The task must
-    not call this in turn.
+    For work of a fraction of a millisecond, where starting threads would take longer. Whoever is
+    free takes the next block, so that nothing waits for a thread that is slow to wake up. The task
+    must not call this in turn.
     """
-    if len(blocks) <= 1:
+    n_others = min(available_threads(), len(blocks)) - 1
+    if n_others < 1:
         for block in blocks:
             task(block)
         return
+    left = deque(blocks)
+
+    def take() -> None:
+        while True:
+            try:
+                block = left.popleft()
+            except IndexError:
+                return
+            try:
+                task(block)
+            except BaseException:
+                left.clear()
+                raise
+
     # setdefault is atomic: of two that come first at once, one pool is dropped unused.
     pool = _kept.get("pool") or _kept.setdefault("pool", ThreadPoolExecutor(os.cpu_count() or 1))
-    others = [pool.submit(task, block) for block in blocks[1:]]
+    others = [pool.submit(take) for _ in range(n_others)]
     try:
-        task(blocks[0])
+        take()
     finally:
         for other in others:
-            other.result()
+            if not other.cancel():
+                other.result()

@@ -43,3 +43,19 @@ def test_every_measure_on_longer_profiles(measure):
     for user in (1, 17, 60):
         alone = model.recommend(user, confidence=0.8, k=25).to_frame().drop("title")
         assert found.filter(user_id=user).drop("user_id").equals(alone)
+
+
+@pytest.mark.parametrize("ties", ["order", "strict"])
+@pytest.mark.parametrize("measure", ["CM10", "CM11", "CM12", "CM13"])
+def test_a_rough_look_first_changes_nothing(measure, ties):
+    """With few users many items tie or nearly do, which 32 bits cannot tell apart."""
+    films = sr.datasets.synthetic(n_users=40, n_items=900, n_rows=6_000, ties=0.3, seed=5)
+    counts = sr.count_precedence(films, ties=ties, strategy="dense")
+    model = sr.InductiveConformal(measure).fit(counts)
+    for k, confidence in ((1, 0.5), (5, 0.8), (20, 0.99)):
+        found = model.recommend_many(confidence=confidence, k=k)
+        alone = [
+            model.recommend(user, confidence=confidence, k=k).to_frame().drop("title")
+            for user in films.users.ids
+        ]
+        assert found.drop("user_id").equals(pl.concat(alone))

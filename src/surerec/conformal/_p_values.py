@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec._threads import run_blocks
-from surerec.conformal._kernels import count_at_most, smooth
+from surerec.conformal._kernels import count_at_most, levels_of, smooth
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def p_value_counts(calibration: ArrayLike, candidates: ArrayLike) -> NDArray[np.
     array([3, 1])
     """
     values = _numbers("candidate", candidates)
-    ordered = np.sort(_numbers("calibration", calibration))
+    levels = levels_of(np.sort(_numbers("calibration", calibration)))
     counts = np.empty(len(values), dtype=np.int64)
     for _ in run_blocks(
-        lambda some: count_at_most(ordered, values[some], counts[some]), _blocks(len(values))
+        lambda some: count_at_most(levels, values[some], counts[some]), _blocks(len(values))
     ):
         pass
     return counts
@@ -79,10 +79,10 @@ def smoothed_p_values(
     chances = np.ascontiguousarray(uniforms, dtype=np.float64)
     if chances.shape != values.shape:
         raise InputError(f"{len(values)} candidates need as many uniforms, not {chances.size}.")
-    ordered = np.sort(_numbers("calibration", calibration))
+    levels = levels_of(np.sort(_numbers("calibration", calibration)))
     p_values = np.empty(len(values))
     for _ in run_blocks(
-        lambda some: smooth(ordered, values[some], chances[some], p_values[some]),
+        lambda some: smooth(levels, values[some], chances[some], p_values[some]),
         _blocks(len(values)),
     ):
         pass

@@ -9,6 +9,7 @@ import numpy as np
 
 from surerec._threads import available_threads, run_together
 from surerec.measures import _kernels as kernels
+from surerec.measures._products import HUGE, gather_columns, top_products
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Block, source
 
@@ -48,7 +49,9 @@ _COLUMNS_AT_ONCE: Final = 1024
 _NEVER: Final = np.int64(-1)
 _COSTS: Final = {(kernels.COUNT, kernels.TOTAL): 0.1, (kernels.COUNT, kernels.HIGH): 0.1}
 """Nanoseconds a count takes, where it is far from one."""
-_WORTH_A_THREAD: Final = 100_000.0
+_WORTH_THREADS: Final = 250_000.0
+"""Nanoseconds of work; a thread that sleeps takes a hundred thousand to wake up."""
+_BLOCKS_PER_THREAD: Final = 2
 _COLUMNS_TOGETHER: Final = 256
 
 
@@ -118,7 +121,7 @@ class ProfileRows:
         wanted = np.asarray(columns, dtype=np.int64)
         out = np.empty((len(picks), len(wanted)), dtype=matrix.dtype)
         instants = self._instants[self.history], self._instants[wanted]
-        kernels.gather_columns(matrix, picks, wanted, *instants, direction == "followers", out)
+        gather_columns(matrix, picks, wanted, *instants, direction == "followers", out)
         return Block(out, np.arange(len(picks)))
 
     def support_of_all(self) -> NDArray[np.uint32]:
@@ -165,9 +168,20 @@ def aggregate(
     return result
 
 
+def cost_of(statistic: int, wanted: int, n_rows: int, n_items: int) -> float:
+    """Say how many nanoseconds of one core an aggregate takes, roughly."""
+    return _COSTS.get((statistic, wanted), 1.0) * n_rows * n_items
+
+
+def is_worth_threads(statistic: int, wanted: int, n_rows: int, n_items: int) -> bool:
+    """Tell whether several threads take less time than one."""
+    return cost_of(statistic, wanted, n_rows, n_items) > _WORTH_THREADS
+
+
 def equal_columns(n_items: int, cost: float) -> list[tuple[int, int]]:
-    """Cut the columns into blocks for threads, none for less than waking a thread costs."""
-    n_blocks = max(1, min(available_threads(), int(cost / _WORTH_A_THREAD)))
+    """Cut the columns into blocks for threads, if there is enough to do for more than one."""
+    n_threads = available_threads() if cost > _WORTH_THREADS else 1
+    n_blocks = n_threads * _BLOCKS_PER_THREAD if n_threads > 1 else 1
     width = -(-n_items // (n_blocks * _COLUMNS_TOGETHER)) * _COLUMNS_TOGETHER
     return [(start, min(start + width, n_items)) for start in range(0, n_items, max(width, 1))]
 
@@ -183,7 +197,7 @@ def aggregate_profile(
 ) -> None:
     """Aggregate all columns, on all cores where there is enough to do."""
     n_items = len(result.low)
-    cost = _COSTS.get((statistic, wanted), 1.0) * len(forward.places) * n_items
+    cost = cost_of(statistic, wanted, len(forward.places), n_items)
 
     def some_columns(block: tuple[int, int]) -> None:
         kernels.aggregate_columns(
@@ -201,10 +215,10 @@ def log_score(rows: ProfileRows, top: int | None) -> NDArray[np.float64]:
     n_factors = len(rows.history) if top is None else min(top, len(rows.history))
     counts = rows.block("followers")
     products, scaled = np.empty(counts.matrix.shape[1]), np.empty(counts.matrix.shape[1])
-    kernels.top_products(*counts, n_factors, products, scaled)
+    top_products(*counts, n_factors, products, scaled)
     for columns in rows.own_columns():
         part, part_scaled = np.empty(len(columns)), np.empty(len(columns))
-        kernels.top_products(*rows.columns("followers", columns), n_factors, part, part_scaled)
+        top_products(*rows.columns("followers", columns), n_factors, part, part_scaled)
         products[columns], scaled[columns] = part, part_scaled
     support = np.maximum(rows.support_of_all(), 1).astype(np.float64)  # if 0, so is every count
     with np.errstate(divide="ignore", over="ignore"):
@@ -214,6 +228,6 @@ def log_score(rows: ProfileRows, top: int | None) -> NDArray[np.float64]:
         result = np.where(
             exact,
             np.log(products / np.where(exact, power, 1.0)),
-            np.log(products) + scaled * np.log(kernels.HUGE) - (n_factors - 1) * np.log(support),
+            np.log(products) + scaled * np.log(HUGE) - (n_factors - 1) * np.log(support),
         )
     return np.asarray(result - np.log(max(rows.n_users, 1)))

@@ -13,12 +13,10 @@ from surerec.conformal import left_out_up_to, smoothed_p_values
 from surerec.conformal._kernels import judge
 from surerec.errors import NotFittedError
 from surerec.measures import MeasureScorer, find_measure, is_learned
-from surerec.measures._aggregates import STATISTIC_CODES, WANTED
 from surerec.measures.learned import LearnedMeasure, LearnedScorer, from_parts, to_parts
-from surerec.precedence import source
-from surerec.precedence._rows import DenseRows
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._batch import Best, as_columns, best_of_users
+from surerec.recommenders._fused import judge_profile, pays, plan
 from surerec.recommenders._kernels import uniforms
 from surerec.recommenders._sets import Assessment
 from surerec.recommenders._split import check_share, split, training_size
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._fused import Plan
     from surerec.recommenders._query import Query
 
 __all__ = ["InductiveConformal"]
@@ -81,6 +80,7 @@ class InductiveConformal(Recommender):
 
     learned_: LearnedMeasure
     _made_scorer: MeasureScorer | LearnedScorer
+    _plan: Plan | None
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class InductiveConformal(Recommender):
         super().fit(statistics)
         scorer = from_parts(statistics, arrays, texts)
         self.learned_ = scorer.learned
-        self._made_scorer = scorer
+        self._made_scorer, self._plan = scorer, None
         self._scorer_key = self._key_of_scorer()
         return self
 
@@ -181,7 +181,8 @@ class InductiveConformal(Recommender):
     def _scorer(self) -> MeasureScorer | LearnedScorer:
         key = self._key_of_scorer()
         if getattr(self, "_scorer_key", None) != key:  # looked up once, asked thousands of times
-            self._made_scorer = self._make_scorer()
+            self._made_scorer = scorer = self._make_scorer()
+            self._plan = plan(scorer) if isinstance(scorer, MeasureScorer) else None
             self._scorer_key = key
         return self._made_scorer
 
@@ -208,17 +209,24 @@ class InductiveConformal(Recommender):
         return split(query.history, self.train_share)[0]
 
     def _assess(self, query: Query, candidates: NDArray[np.int64]) -> Assessment:
-        training, calibration = split(query.history, self.train_share)
         scorer = self._scorer()
-        scores = scorer.score(training, without_user=query.user)
-        new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
-        judge(scores, calibration, candidates, new, counts)
+        n_training = training_size(len(query.history), self.train_share)
+        training, calibration = query.history[:n_training], query.history[n_training:]
+        smoothed = None
+        if not self.smoothed and self._plan is not None and pays(self._plan, n_training):
+            own, times = self.statistics_.taken_by(query.user)
+            new, counts = judge_profile(
+                self._plan, query.history, n_training, own, times, candidates
+            )
+        else:
+            scores = scorer.score(training, without_user=query.user)
+            new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
+            judge(scores, calibration, candidates, new, counts)
+            if self.smoothed:
+                chances = uniforms(np.uint64(self.seed), self._key(query), candidates)
+                smoothed = smoothed_p_values(scores[calibration], new, chances)
         n_users = max(self.statistics_.n_users - (query.user is not None), 1)
         values = scorer.value(new, len(training), n_users)
-        smoothed = None
-        if self.smoothed:
-            chances = uniforms(np.uint64(self.seed), self._key(query), candidates)
-            smoothed = smoothed_p_values(scores[calibration], new, chances)
         return Assessment(
             candidates,
             score=new,
@@ -233,36 +241,20 @@ class InductiveConformal(Recommender):
         self, interactions: Interactions, users: NDArray[np.int64], epsilon: float, limit: int
     ) -> tuple[NDArray[np.intp], dict[str, NDArray[Any]]] | None:
         scorer = self._scorer()
-        if isinstance(scorer, LearnedScorer):
+        if self.smoothed or self._plan is None or isinstance(scorer, LearnedScorer):
             return None
         measure = scorer.measure
-        rows = self.statistics_.rows
-        log_score = measure.statistic == "score" and self.top > 1
-        if self.smoothed or log_score or not isinstance(rows, DenseRows):
-            return None
-        none = np.empty(0, dtype=np.int64)
-        forward, reverse = source(rows, "followers", none), source(rows, "predecessors", none)
-        following = not (self.literal and measure.statistic == "share")
-        if not following:
-            forward, reverse = reverse, forward
         starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
         n_training = np.array([training_size(n, self.train_share) for n in stops - starts])
         levels = stops - starts - n_training + 1
         best = Best.empty(len(users), min(limit, self.statistics_.n_items))
         best_of_users(
+            self._plan,
             starts,
             stops,
             n_training,
             interactions.items_taken,
             interactions.times,
-            self.statistics_.ties == "strict",
-            STATISTIC_CODES[measure.statistic],
-            WANTED[measure.aggregate],
-            -1.0 if measure.is_nonconformity else 1.0,
-            following,
-            forward,
-            reverse,
-            self.statistics_.support,
             left_out_up_to(epsilon, levels),
             *best,
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.measures._kernels import _middles_of_counts
+from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,8 +124,9 @@ def summarise_rows(
     n_rows, n_columns = len(picks), counts.shape[1]
     forward, back = np.empty(_TILE, np.float32), np.empty(_TILE, np.float32)
     ratio, tile = np.empty(_TILE, np.float32), np.empty((N_SUMS, _TILE), np.float32)
-    steps = np.empty((n_rows, _TILE), np.uint32)
-    work, below = np.empty((3, _TILE), np.uint32), np.empty(_TILE, np.uint32)
+    work = np.empty((2, STRIP_BYTES // 4), np.uint32)
+    # A cache line wider than a tile: a strip's rows then do not compete for the same cache sets.
+    steps = aligned_zeros(n_rows, _TILE + STRIP_BYTES // 4, work)
     middle = np.empty(_TILE)
     for left in range(0, n_columns, _TILE):
         width = min(_TILE, n_columns - left)
@@ -150,7 +151,7 @@ def summarise_rows(
             step = steps[k]
             for j in range(end):
                 step[j] = np.uint32(np.int32(ratio[j] * np.float32(STEPS)))
-        _middles_of_counts(steps, work, below[:width], middle[:width])
+        middles_of_counts(steps, work, middle[:width])
         for j in range(end):
             tile[MIDDLE_RATIO, j] = np.float32(middle[j] / (2.0 * STEPS))
         sums[:, left : left + width] = tile[:, :width]

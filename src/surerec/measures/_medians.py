@@ -1,0 +1,203 @@
+"""Medians of columns of counts, found bit by bit in vector registers.
+
+A strip is as many columns as fill one cache line. Its rows are read once for every bit of its
+largest count, and all that is kept of them stays in registers, which a loop over arrays cannot
+say: the compiler has to take every store for a change of what is read next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["STRIP_BYTES", "aligned_zeros", "middles_of_counts"]
+
+STRIP_BYTES = 64
+
+
+class _Strip:
+    """Emits code over one strip of the columns of `rows`."""
+
+    def __init__(self, context: Any, builder: Any, rows: Any, array: Any, column: Any) -> None:
+        self.builder = builder
+        view = context.make_array(rows)(context, builder, array)
+        self.n_rows, _ = cgutils.unpack_tuple(builder, view.shape)
+        self._stride, _ = cgutils.unpack_tuple(builder, view.strides)
+        self.number = ir.IntType(rows.dtype.bitwidth)
+        self.n_lanes = 8 * STRIP_BYTES // rows.dtype.bitwidth
+        self.vector = ir.VectorType(self.number, self.n_lanes)
+        self._byte = ir.IntType(8).as_pointer()
+        item = ir.Constant(column.type, rows.dtype.bitwidth // 8)
+        start = builder.bitcast(view.data, self._byte)
+        self._start = builder.gep(start, [builder.mul(column, item)])
+
+    def all(self, value: Any) -> Any:
+        """Give a vector of one number."""
+        if isinstance(value, int):
+            return ir.Constant(self.vector, [value] * self.n_lanes)
+        builder, undefined = self.builder, ir.Constant(self.vector, ir.Undefined)
+        one = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+        lanes = ir.VectorType(ir.IntType(32), self.n_lanes)
+        return builder.shuffle_vector(one, undefined, ir.Constant(lanes, [0] * self.n_lanes))
+
+    def fold(
+        self, starts: Sequence[int], step: Callable[[Sequence[Any], Any], Sequence[Any]]
+    ) -> list[Any]:
+        """Take one row after the other into vectors that begin with one number everywhere."""
+        builder = self.builder
+        kept = [cgutils.alloca_once(builder, self.vector) for _ in starts]
+        for start, place in zip(starts, kept, strict=True):
+            builder.store(self.all(start), place)
+        with cgutils.for_range(builder, self.n_rows) as loop:
+            place = builder.gep(self._start, [builder.mul(loop.index, self._stride)])
+            pointer = builder.bitcast(place, self.vector.as_pointer())
+            row = builder.load(pointer, align=self.number.width // 8)
+            for value, place in zip(step([builder.load(k) for k in kept], row), kept, strict=True):
+                builder.store(value, place)
+        return [builder.load(place) for place in kept]
+
+    def count_at_most(self, bound: Any) -> Any:
+        """Count in each column the rows that are not above a bound."""
+
+        def count(kept: Sequence[Any], row: Any) -> Sequence[Any]:
+            return (self._one_more(kept[0], self.builder.icmp_unsigned("<=", row, bound)),)
+
+        return self.fold((0,), count)[0]
+
+    def count_and_next(self, bound: Any) -> list[Any]:
+        """Do the same, and give the least count above the bound; all bits where there is none."""
+        builder = self.builder
+
+        def take(kept: Sequence[Any], row: Any) -> Sequence[Any]:
+            counted, least = kept
+            inside = builder.icmp_unsigned("<=", row, bound)
+            larger = builder.select(inside, self.all(-1), row)
+            smaller = builder.icmp_unsigned("<", larger, least)
+            return self._one_more(counted, inside), builder.select(smaller, larger, least)
+
+        return self.fold((0, -1), take)
+
+    def _one_more(self, counted: Any, where: Any) -> Any:
+        return self.builder.sub(counted, self.builder.sext(where, self.vector))
+
+    def nth(self, rank: Any, guess: Any) -> Any:
+        """Give in each column the count of that rank, from 1, by bisection.
+
+        `guess` is how many bits they all have, most likely; if it is too low, it is raised. Then,
+        beginning with the highest, a bit is set where fewer than `rank` counts are below what has
+        it set.
+        """
+        builder, one = self.builder, ir.Constant(self.number, 1)
+        widest = ir.Constant(self.number, self.number.width)
+        found, bits = (cgutils.alloca_once(builder, t) for t in (self.vector, self.number))
+        builder.store(self.all(0), found)
+        builder.store(guess, bits)
+        names = ("guess", "check", "raise", "bits", "bit", "done")
+        try_guess, check, raise_guess, next_bit, set_bit, done = (
+            builder.append_basic_block(name) for name in names
+        )
+        builder.branch(try_guess)
+        builder.position_at_end(try_guess)
+        builder.cbranch(builder.icmp_unsigned("<", builder.load(bits), widest), check, next_bit)
+        builder.position_at_end(check)
+        most = builder.sub(builder.shl(one, builder.load(bits)), one)
+        beyond = builder.icmp_unsigned("<", self.count_at_most(self.all(most)), self.all(rank))
+        flags = ir.IntType(self.n_lanes)
+        some = builder.icmp_unsigned("!=", builder.bitcast(beyond, flags), ir.Constant(flags, 0))
+        builder.cbranch(some, raise_guess, next_bit)
+        builder.position_at_end(raise_guess)
+        builder.store(builder.add(builder.load(bits), one), bits)
+        builder.branch(try_guess)
+        builder.position_at_end(next_bit)
+        left = builder.icmp_unsigned("!=", builder.load(bits), ir.Constant(self.number, 0))
+        builder.cbranch(left, set_bit, done)
+        builder.position_at_end(set_bit)
+        place = builder.sub(builder.load(bits), one)
+        builder.store(place, bits)
+        bit, before = builder.shl(one, place), builder.load(found)
+        below = self.count_at_most(builder.add(before, self.all(builder.sub(bit, one))))
+        few = builder.icmp_unsigned("<", below, self.all(rank))
+        builder.store(builder.select(few, builder.add(before, self.all(bit)), before), found)
+        builder.branch(next_bit)
+        builder.position_at_end(done)
+        return builder.load(found)
+
+    def bits_of_largest(self, values: Any) -> Any:
+        """Give how many bits the largest number of a vector has."""
+        builder = self.builder
+        kind = ir.FunctionType(self.number, [self.vector])
+        name = f"llvm.vector.reduce.umax.v{self.n_lanes}i{self.number.width}"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        largest = builder.call(function, [values])
+        leading = builder.ctlz(largest, ir.Constant(ir.IntType(1), 0))
+        return builder.sub(ir.Constant(self.number, self.number.width), leading)
+
+
+@intrinsic
+def _middles_of_strip(
+    _context: Any, rows: Any, column: Any, guess: Any, lower: Any, upper: Any
+) -> Any:
+    """Write the two middle counts of each column of the strip that begins at `column`.
+
+    Gives the number of bits of the largest lower one, as a guess for the next strip.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows_type, column_type, guess_type, *out_types = signature.args
+        start = context.cast(builder, arguments[1], column_type, types.intp)
+        strip = _Strip(context, builder, rows_type, arguments[0], start)
+        n_rows = builder.trunc(strip.n_rows, strip.number)
+        one = ir.Constant(strip.number, 1)
+        half, odd = builder.lshr(n_rows, one), builder.and_(n_rows, one)
+        bits = builder.trunc(
+            context.cast(builder, arguments[2], guess_type, types.intp), strip.number
+        )
+        middle = strip.nth(builder.add(half, odd), bits)
+        reached, following = strip.count_and_next(middle)
+        same = builder.icmp_unsigned(">", reached, strip.all(half))
+        found = (middle, builder.select(same, middle, following))
+        for value, kind, array in zip(found, out_types, arguments[3:], strict=True):
+            data = context.make_array(kind)(context, builder, array).data
+            pointer = builder.bitcast(data, strip.vector.as_pointer())
+            builder.store(value, pointer, align=strip.number.width // 8)
+        return builder.zext(strip.bits_of_largest(middle), ir.IntType(64))
+
+    return types.int64(rows, column, guess, lower, upper), generate
+
+
+middles_of_strip: Any = _middles_of_strip  # as numba calls it: without the context
+
+
+@njit(nogil=True, cache=True)
+def middles_of_counts(rows: NDArray[Any], work: NDArray[Any], middles: NDArray[np.float64]) -> None:
+    """Give for each column the sum of its two middle counts: twice the median, exactly.
+
+    `rows` has as many columns as whole strips take, and no more rows than its counts can count;
+    `work` has two rows of a strip.
+    """
+    n_lanes, bits = STRIP_BYTES // rows.itemsize, 8 * rows.itemsize
+    lower, upper = work[0], work[1]
+    for column in range(0, len(middles), n_lanes):
+        # Items come by popularity, so that the middles of neighbours have about as many bits.
+        bits = middles_of_strip(rows, column, bits, lower, upper)
+        for j in range(min(n_lanes, len(middles) - column)):
+            middles[column + j] = float(lower[j]) + float(upper[j])
+
+
+@njit(nogil=True, cache=True)
+def aligned_zeros(n_rows: int, n_columns: int, like: NDArray[Any]) -> NDArray[Any]:
+    """Give zeros of the kind of `like` that begin with a cache line: a strip's row is then one."""
+    n = n_rows * n_columns
+    room = np.zeros(n + STRIP_BYTES // like.itemsize, like.dtype)
+    start = (-room.ctypes.data % STRIP_BYTES) // like.itemsize
+    return room[start : start + n].reshape((n_rows, n_columns))
