@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from surerec.precedence._spans import Spans
 
-__all__ = ["HeldRows", "hold_rows"]
+__all__ = ["HeldRows", "hold_rows", "rows_within"]
 
 _DENSE, _COMPRESSED = 4, 8  # bytes a count takes in a dense and in a compressed row
 _ROWS_AT_ONCE = 32
@@ -64,8 +64,7 @@ def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> He
     when asked for. `advance` hears of the pairs that were counted.
     """
     n_items, work = spans.n_items, spans.work()
-    largest = np.minimum(_DENSE * n_items, _COMPRESSED * work)
-    n_held = int(np.searchsorted(np.cumsum(largest), budget, side="right"))
+    n_held = rows_within(work, budget)
     may_be_dense = int(np.count_nonzero(2 * np.minimum(work[:n_held], n_items) >= n_items))
     most = int(np.minimum(work[:n_held], n_items // 2).sum())
     # Room for the worst case: pages that are never written to take no memory.
@@ -90,3 +89,15 @@ def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> He
     slots[:n_held] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
     end = offsets[-1]
     return HeldRows(slots, dense[:n_dense], np.array(offsets), items[:end], counts[:end])
+
+
+def rows_within(work: NDArray[np.int64], budget: int) -> int:
+    """Say the rows of how many items, the most popular first, surely fit into so many bytes.
+
+    Examples
+    --------
+    >>> rows_within(np.array([9, 4, 1]), budget=25)
+    2
+    """
+    largest = np.minimum(_DENSE * len(work), _COMPRESSED * work)
+    return int(np.searchsorted(np.cumsum(largest), budget, side="right"))

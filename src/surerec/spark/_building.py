@@ -1,0 +1,280 @@
+"""Stage after stage, executors write the files of a model into the staging folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec.errors import InputError
+from surerec.spark._counting import CombineCells, CountCells
+from surerec.spark._index import IndexItems
+from surerec.spark._jobs import collect, map_arrow, run_numbered, settings
+from surerec.spark._plan import Plan, item_blocks, plan_counting
+from surerec.spark._profiles import BuildProfiles, Part, WriteProfiles, code_part
+from surerec.spark._staging import SealedArray, Staging
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+    from pyspark.sql import SparkSession
+
+    from surerec.interactions import RowsRead
+    from surerec.precedence import Direction
+    from surerec.spark._source import Source
+
+__all__ = [
+    "StagedProfiles",
+    "check_shared",
+    "count_blocks",
+    "dense_arrays",
+    "held_arrays",
+    "index_items",
+    "seal_arrays",
+    "stage_profiles",
+]
+
+_ROWS_A_PART = 2_000_000
+_ROWS_AN_INDEX = 4_000_000
+_PROFILES_A_BATCH = 2_000
+_BYTES_A_BATCH = 64 << 20  # Spark 4.1 heeds it; profiles may be long
+_RECORDS_A_BATCH = 16
+
+
+@dataclass(frozen=True)
+class StagedProfiles:
+    """Profiles that are in the staging folder, by code; here are only their maps."""
+
+    parts: tuple[Part, ...]
+    items: pl.Series
+    """Ids by code."""
+    support: NDArray[np.uint32]
+    rows_read: RowsRead
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return sum(part.n_users for part in self.parts)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of interactions."""
+        return sum(part.n_rows for part in self.parts)
+
+    @property
+    def index_type(self) -> str:
+        """The type of places in the profiles."""
+        return "uint32" if self.n_rows < 2**32 else "uint64"
+
+    def arrays(self) -> list[SealedArray]:
+        """Give the model's arrays of profiles that lie in parts."""
+        return [
+            SealedArray(role, dtype, (self.n_rows,), tuple(part.name(role) for part in self.parts))
+            for role, dtype in (("items_taken", "uint32"), ("times", "int64"))
+        ]
+
+
+def check_shared(spark: SparkSession, staging: Staging, n_tasks: int) -> None:
+    """See that executors and driver share the folder, before any work."""
+    staging.write_facts("shared", {})
+    folder = staging.path("")
+
+    def look(number: int) -> str | None:
+        if not staging.path("shared").exists():
+            return "does not see"
+        try:
+            staging.write_facts(f"shared-{number}", {})
+        except OSError:
+            return "cannot write into"
+        return None
+
+    for problem in run_numbered(spark, n_tasks, look, "Looking at the shared folder"):
+        if problem:
+            raise InputError(
+                f"An executor {problem} {folder.parent}: the model folder must be on a path that "
+                "the driver and all executors share and may write to."
+            )
+    for number in range(n_tasks):
+        if not staging.path(f"shared-{number}").exists():
+            raise InputError(
+                f"What an executor writes into {folder.parent} is not seen here: the model folder "
+                "must be on a path that the driver and all executors share."
+            )
+
+
+def stage_profiles(
+    spark: SparkSession, source: Source, staging: Staging, *, min_length: int, n_tasks: int
+) -> StagedProfiles:
+    """Build the profiles in the order of users, and give items their codes by popularity."""
+    n_parts = max(1, min(n_tasks, source.n_rows), -(-source.n_rows // _ROWS_A_PART))
+    firsts = _first_seen(spark, source)
+    build = BuildProfiles((source.user_type, source.item_type))
+    rows = source.rows.repartition(n_parts, "user").sortWithinPartitions(
+        "user", "time", "sequence", "item"
+    )
+    profiles = map_arrow(rows, build, build.schema)
+    in_order = (
+        profiles.repartitionByRange(n_parts, "first", "user")
+        .sortWithinPartitions("first", "user")
+        .selectExpr("*", "spark_partition_id() as part")
+    )
+    write = WriteProfiles(staging, min_length, source.item_type)
+    with settings(
+        spark,
+        execution__arrow__maxRecordsPerBatch=_PROFILES_A_BATCH,
+        execution__arrow__maxBytesPerBatch=_BYTES_A_BATCH,
+    ):
+        written = map_arrow(in_order, write, write.schema)
+        query = "select item, sum(support) as support from {written} group by item"
+        table = collect(spark.sql(query, written=written), "Building profiles")
+    parts, facts = _parts(staging)
+    support = pl.DataFrame(pl.from_arrow(table))
+    if not len(support):
+        raise InputError(f"The Spark DataFrame: no user took {min_length} items or more.")
+    if firsts is not None:
+        support = support.join(firsts, on="item", how="left")
+        support = support.sort("support", "first", "item", descending=[True, False, False])
+    else:
+        support = support.sort("support", "item", descending=[True, False])
+    staging.write_ids("items", support["item"])
+    run_numbered(
+        spark, len(parts), lambda k: code_part(staging, parts[k]), "Giving items their codes"
+    )
+    read = replace(source.rows_read, repeats=facts["repeats"], short_profiles=facts["short"])
+    counts = support["support"].to_numpy().astype(np.uint32)
+    return StagedProfiles(parts, support["item"], counts, read)
+
+
+def _first_seen(spark: SparkSession, source: Source) -> pl.DataFrame | None:
+    """Say when each item was first seen in the source, if its rows have an order."""
+    if not source.has_sequence:
+        return None
+    query = "select item, min(sequence) as first from {rows} group by item"
+    return pl.DataFrame(
+        pl.from_arrow(collect(spark.sql(query, rows=source.rows), "Numbering items"))
+    )
+
+
+def _parts(staging: Staging) -> tuple[tuple[Part, ...], dict[str, int]]:
+    """Give the parts that hold somebody, in order, and what became of the others."""
+    parts, first_row, total = [], 0, {"repeats": 0, "short": 0}
+    for path in sorted(staging.path("").glob("profiles-??????")):
+        facts = staging.facts(path.name)
+        total = {key: total[key] + facts[key] for key in total}
+        if facts["users"]:
+            number = int(path.name.removeprefix("profiles-"))
+            parts.append(Part(number, facts["users"], first_row, facts["rows"]))
+        first_row += facts["rows"]
+    return tuple(parts), total
+
+
+def index_items(
+    spark: SparkSession, staging: Staging, profiles: StagedProfiles, *, strict: bool, n_tasks: int
+) -> tuple[list[SealedArray], dict[Direction, NDArray[np.int64]]]:
+    """Write the spans of every item; give the arrays, and the work of each item by direction."""
+    n_blocks = max(n_tasks, -(-profiles.n_rows // _ROWS_AN_INDEX))
+    blocks = item_blocks(profiles.support, n_blocks, len(profiles.support))
+    task = IndexItems(staging, profiles.parts, blocks, profiles.index_type, strict)
+    run_numbered(spark, len(blocks), task, "Indexing profiles by item")
+
+    def names(role: str) -> tuple[str, ...]:
+        return tuple(f"{role}-{k:06d}" for k in range(len(blocks)))
+
+    arrays = [
+        SealedArray(role, profiles.index_type, (profiles.n_rows,), names(role))
+        for side in ("following", "preceding")
+        for role in (f"{side}_starts", f"{side}_stops")
+    ]
+    sides: dict[str, Direction] = {"following": "followers", "preceding": "predecessors"}
+    work = {
+        direction: np.concatenate([staging.array(name, "int64") for name in names(f"{side}_work")])
+        for side, direction in sides.items()
+    }
+    return arrays, work
+
+
+def count_blocks(
+    spark: SparkSession,
+    staging: Staging,
+    profiles: StagedProfiles,
+    n_rows: int,
+    directions: tuple[Direction, ...],
+    *,
+    strict: bool,
+    dense: bool,
+    n_tasks: int,
+    task_memory: int,
+    blocks: tuple[int, int] | None,
+) -> Plan:
+    """Count the rows of the first `n_rows` items, in blocks."""
+    plan = plan_counting(
+        list(profiles.parts),
+        profiles.support,
+        n_rows,
+        directions,
+        n_tasks=n_tasks,
+        task_memory=task_memory,
+        blocks=blocks,
+    )
+    if not n_rows:
+        return plan
+    count = CountCells(staging, plan, strict, dense)
+    cells = map_arrow(spark.range(0, plan.n_cells, 1, plan.n_cells), count, count.schema)
+    description = "Counting who took what before what"
+    if len(plan.user_blocks) == 1:
+        collect(cells, description)
+        return plan
+    combine = CombineCells(staging, plan, dense)
+    by_block = cells.repartition(plan.n_blocks, "block").sortWithinPartitions(
+        "block", "users", "chunk"
+    )
+    with settings(spark, execution__arrow__maxRecordsPerBatch=_RECORDS_A_BATCH):
+        collect(map_arrow(by_block, combine, combine.schema), description)
+    return plan
+
+
+def dense_arrays(plan: Plan) -> list[SealedArray]:
+    """Give the arrays of dense rows."""
+    shape = (plan.n_items, plan.n_items)
+    return [
+        SealedArray(direction, "uint32", shape, plan.names(direction))
+        for direction in plan.directions
+    ]
+
+
+def held_arrays(staging: Staging, plan: Plan) -> tuple[list[SealedArray], dict[str, NDArray[Any]]]:
+    """Give the arrays of one direction's held rows: those in parts, and those made here."""
+    (direction,) = plan.directions
+    names = plan.names(direction)
+    lengths = [staging.array(f"{name}-lengths", "int64") for name in names]
+    found = np.concatenate([np.empty(0, np.int64), *lengths])
+    is_dense = found < 0
+    n_dense = int(is_dense.sum())
+    slots = np.full(plan.n_items, -1, dtype=np.int64)
+    compressed = n_dense + np.cumsum(~is_dense) - 1
+    slots[: len(found)] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
+    offsets = np.concatenate(([0], np.cumsum(found[~is_dense])))
+    n_compressed = int(offsets[-1])
+    shapes = {"dense": (n_dense, plan.n_items), "items": (n_compressed,), "counts": (n_compressed,)}
+    sealed = [
+        SealedArray(
+            f"{direction}_held_{part}", "uint32", shape, tuple(f"{name}-{part}" for name in names)
+        )
+        for part, shape in shapes.items()
+    ]
+    return sealed, {f"{direction}_held_slots": slots, f"{direction}_held_offsets": offsets}
+
+
+def seal_arrays(
+    spark: SparkSession, staging: Staging, arrays: Sequence[SealedArray]
+) -> list[tuple[str, int, str]]:
+    """Join parts into the model's files, one task a file; give name, size and checksum of each."""
+
+    def seal(number: int) -> tuple[str, int, str]:
+        name, record = staging.seal(arrays[number])
+        return name, record.bytes, record.sha256
+
+    return [tuple(x) for x in run_numbered(spark, len(arrays), seal, "Writing the model")]
