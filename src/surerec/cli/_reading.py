@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from surerec.cli import _options as opt
-from surerec.interactions import Interactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from surerec.interactions import Interactions
 
 __all__ = ["Reader", "reads_data"]
 
-Reader: TypeAlias = Callable[[], Interactions]
-"""Reads the data when it is called, so that other options are checked before the wait."""
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads the data when it is called, so that other options are checked before the wait."""
+
+    source: str
+    """What the person wrote: a file or a name."""
+    options: dict[str, Any]
+    """How to read it."""
+
+    def __call__(self) -> Interactions:
+        """Read."""
+        return opt.read(self.source, **self.options)
 
 
 def _reading(
@@ -43,7 +58,7 @@ def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         reading = {name: given.pop(name) for name in options}
         source = given.pop(data.name)
-        command(lambda: opt.read(source, **reading), **given)
+        command(Reader(source, reading), **given)
 
     only_options = [p for p in others if p.kind is inspect.Parameter.KEYWORD_ONLY]
     run.__signature__ = own.replace(  # type: ignore[attr-defined]  # what typer looks at

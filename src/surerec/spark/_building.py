@@ -35,8 +35,10 @@ __all__ = [
     "index_items",
     "seal_arrays",
     "stage_profiles",
+    "tasks_for",
 ]
 
+_ROWS_WORTH_A_TASK = 25_000
 _ROWS_A_PART = 2_000_000
 _ROWS_AN_INDEX = 4_000_000
 _PROFILES_A_BATCH = 2_000
@@ -77,6 +79,17 @@ class StagedProfiles:
         ]
 
 
+def tasks_for(n_rows: int, n_tasks: int) -> int:
+    """Give fewer tasks to few rows, as each costs some time of its own.
+
+    Examples
+    --------
+    >>> tasks_for(50_000, n_tasks=12), tasks_for(1_000_000, n_tasks=12)
+    (2, 12)
+    """
+    return max(1, min(n_tasks, -(-n_rows // _ROWS_WORTH_A_TASK)))
+
+
 def check_shared(spark: SparkSession, staging: Staging, n_tasks: int) -> None:
     """See that executors and driver share the folder, before any work."""
     staging.write_facts("shared", {})
@@ -109,7 +122,7 @@ def stage_profiles(
     spark: SparkSession, source: Source, staging: Staging, *, min_length: int, n_tasks: int
 ) -> StagedProfiles:
     """Build the profiles in the order of users, and give items their codes by popularity."""
-    n_parts = max(1, min(n_tasks, source.n_rows), -(-source.n_rows // _ROWS_A_PART))
+    n_parts = max(tasks_for(source.n_rows, n_tasks), -(-source.n_rows // _ROWS_A_PART))
     firsts = _first_seen(spark, source)
     build = BuildProfiles((source.user_type, source.item_type))
     rows = source.rows.repartition(n_parts, "user").sortWithinPartitions(
@@ -175,6 +188,7 @@ def index_items(
     spark: SparkSession, staging: Staging, profiles: StagedProfiles, *, strict: bool, n_tasks: int
 ) -> tuple[list[SealedArray], dict[Direction, NDArray[np.int64]]]:
     """Write the spans of every item; give the arrays, and the work of each item by direction."""
+    n_tasks = tasks_for(profiles.n_rows, n_tasks)
     n_blocks = max(n_tasks, -(-profiles.n_rows // _ROWS_AN_INDEX))
     blocks = item_blocks(profiles.support, n_blocks, len(profiles.support))
     task = IndexItems(staging, profiles.parts, blocks, profiles.index_type, strict)
@@ -215,7 +229,7 @@ def count_blocks(
         profiles.support,
         n_rows,
         directions,
-        n_tasks=n_tasks,
+        n_tasks=tasks_for(profiles.n_rows, n_tasks),
         task_memory=task_memory,
         blocks=blocks,
     )

@@ -44,8 +44,8 @@ _SENTENCES: Final = (
     (
         r"FileNotFoundError:.*?: '([^']+)'",
         (
-            "An executor does not find {}: the model folder must be on a path that the driver and all "
-            "executors share."
+            "An executor does not find {}: the model folder must be on a path that the driver and "
+            "all executors share."
         ),
     ),
     (r"PATH_NOT_FOUND\] ([^\n]+)", "Spark finds no data there: {}"),

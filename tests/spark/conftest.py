@@ -1,0 +1,35 @@
+"""One Spark session for all tests; skipped, with a word, where pyspark or Java is missing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import surerec
+from surerec.errors import InputError
+from surerec.spark import require_spark, spark_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    try:
+        require_spark()
+    except InputError as reason:
+        pytest.skip(str(reason))
+    # Workers must find this surerec, and nobody else's tests.
+    source = str(Path(surerec.__file__).parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
+    session = spark_session(
+        os.environ.get("SUREREC_TEST_MASTER", "local[2]"),
+        settings={
+            "spark.driver.memory": "1g",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
