@@ -20,7 +20,7 @@ def spark(tmp_path_factory):
     source = str(Path(surerec.__file__).parents[1])
     os.environ["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
     session = spark_session(
-        os.environ.get("SUREREC_TEST_MASTER", "local[2]"),
+        os.environ.get("SUREREC_TEST_MASTER", "local[2,3]"),
         settings={
             "spark.driver.memory": "1g",
             "spark.driver.host": "127.0.0.1",

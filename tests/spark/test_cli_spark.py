@@ -22,7 +22,8 @@ def data(tmp_path):
     return path
 
 
-def test_fit_and_recommend_to_all(spark, cli, data, tmp_path):
+@pytest.mark.usefixtures("spark")
+def test_fit_and_recommend_to_all(cli, data, tmp_path):
     model, picks = tmp_path / "model", tmp_path / "picks"
     fitted = cli(
         "fit", data, model, "--engine", "spark", "--sequence", "row", "--recommender", "icrs3"
@@ -42,7 +43,8 @@ def test_fit_and_recommend_to_all(spark, cli, data, tmp_path):
     assert "is there already" in again.err
 
 
-def test_order_without_a_sequence_is_refused(spark, cli, data, tmp_path):
+@pytest.mark.usefixtures("spark")
+def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     result = cli("fit", data, tmp_path / "model", "--engine", "spark")
     assert result.code == 2
     assert "needs a sequence column" in result.err

@@ -34,7 +34,10 @@ CASES = {
         [(1, "a", dt.date(2001, 2, 3)), (2, "b", dt.date(1969, 2, 3))],
         ["user", "item", "date"],
     ),
-    "instants": ([(1, "a", dt.datetime(2001, 2, 3, 4, 5, 6))], ["user", "item", "date"]),
+    "instants": (
+        [(1, "a", dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC))],
+        ["user", "item", "date"],
+    ),
 }
 
 
@@ -50,7 +53,7 @@ def test_bad_rows_and_low_ratings_are_counted_and_left_out(spark):
     rows = [(1, 5, 10, 4.0), (1, 6, -1, 4.0), (None, 7, 5, 4.0), (2, 5, 9, 1.0), (2, 6, 9, None)]
     names = "user int, item int, time int, rating double"
     frame = spark.createDataFrame(rows, names)
-    with pytest.raises(InputError, match="of 5 rows, 1 without a usable user; 1 .* time; 1 .*rat"):
+    with pytest.raises(InputError, match=r"of 5 rows, 1 without a usable user; 1 .* time; 1 .*rat"):
         read_source(frame)
     source = read_source(frame, skip_bad=True, threshold=3.0)
     assert read(source) == [(1, 5, 10_000_000)]

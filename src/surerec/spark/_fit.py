@@ -20,6 +20,7 @@ from surerec.precedence._held import rows_within
 from surerec.precedence._rows import DenseRows
 from surerec.spark import _building as building
 from surerec.spark._errors import plain_errors
+from surerec.spark._jobs import stage
 from surerec.spark._source import read_source
 from surerec.spark._staging import SealedArray, Staging
 from surerec.storage import load_model
@@ -141,8 +142,9 @@ def fit_spark(
     spark = frame.sparkSession
     with plain_errors(), _staging(place) as staging:
         n_tasks = _TASKS_A_CORE * _cores(spark)
-        building.check_shared(spark, staging, n_tasks)
-        source = read_source(frame, **reading)
+        building.check_shared(spark, staging, _cores(spark))
+        with stage(spark, "Looking at the rows"):
+            source = read_source(frame, **reading)
         profiles = building.stage_profiles(
             spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
         )
