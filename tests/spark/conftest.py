@@ -11,11 +11,16 @@ from surerec.spark import require_spark, spark_session
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
+def spark_here():
+    """Skip, with a word, where Spark cannot run."""
     try:
         require_spark()
     except InputError as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def spark(spark_here, tmp_path_factory):  # noqa: ARG001
     # Workers must find this surerec, and nobody else's tests.
     source = str(Path(surerec.__file__).parents[1])
     os.environ["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])

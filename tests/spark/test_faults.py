@@ -95,11 +95,13 @@ def test_parts_written_twice_are_the_same_part(tmp_path):
         ("spark://127.0.0.1:9", "Nobody answers at the Spark master"),
     ],
 )
+@pytest.mark.usefixtures("spark_here")
 def test_a_wrong_master(master, sentence):
     with pytest.raises(InputError, match=sentence):
         spark_session(master)
 
 
+@pytest.mark.usefixtures("spark_here")
 def test_a_missing_java(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(InputError, match="where there is no Java"):

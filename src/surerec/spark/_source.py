@@ -164,7 +164,8 @@ def _look(
     row = cells.selectExpr(*(f"{fact} as {name}" for name, fact in facts.items())).first()
     if row is None:  # an aggregate without groups has one row
         raise InputError("Spark gave no answer about the DataFrame.")
-    return row.asDict()
+    facts_found: dict[str, Any] = row.asDict()
+    return facts_found
 
 
 def _complain(found: dict[str, Any], where: str, *, skip_bad: bool) -> None:
