@@ -215,7 +215,7 @@ def growth(cluster: Cluster, cases: list[Case], folder: Path) -> None:
         print(rows[-1], flush=True)
     head = ("data", "rows", "items", "Spark", "shuffled", "bytes a row", "in memory", "checksums")
     table("Fit on Spark beside memory: every file of the model", head, rows)
-    synthetic = points[1:]
+    synthetic = [point for case, point in zip(cases, points, strict=True) if case.name != "ml-1m"]
     for (n, a), (m, b) in pairwise(synthetic):
         span = math.log(m / n)
         print(
@@ -227,7 +227,7 @@ def growth(cluster: Cluster, cases: list[Case], folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--millions", type=int, nargs="*", default=[1, 3, 10])
-    parser.add_argument("--only", nargs="*", default=["growth", "join", "kill"])
+    parser.add_argument("--only", nargs="*", default=["growth", "join", "kill", "movies"])
     parser.add_argument("--join-limit", type=float, default=600, help="seconds for the self-join")
     parser.add_argument("--folder", type=Path, default=None)
     wish = parser.parse_args()
@@ -242,7 +242,7 @@ def main() -> None:
         if "kill" in wish.only:
             lose_an_executor(cluster, movies, folder)
         if "growth" in wish.only:
-            cases = [movies]
+            cases = [movies] if "movies" in wish.only else []
             for millions in wish.millions:
                 n_rows = millions * 1_000_000
                 made = sr.datasets.synthetic(n_rows // PROFILE, N_ITEMS, n_rows, ties=0.2, seed=1)

@@ -128,7 +128,8 @@ def stage_profiles(
     rows = source.rows.repartition(n_parts, "user").sortWithinPartitions(
         "user", "time", "sequence", "item"
     )
-    profiles = map_arrow(rows, build, build.schema)
+    # Kept, because Spark looks at all of it once more to cut it into ranges.
+    profiles = map_arrow(rows, build, build.schema).persist()
     in_order = (
         profiles.repartitionByRange(n_parts, "first", "user")
         .sortWithinPartitions("first", "user")
@@ -142,7 +143,10 @@ def stage_profiles(
     ):
         written = map_arrow(in_order, write, write.schema)
         query = "select item, sum(support) as support from {written} group by item"
-        table = collect(spark.sql(query, written=written), "Building profiles")
+        try:
+            table = collect(spark.sql(query, written=written), "Building profiles")
+        finally:
+            profiles.unpersist()
     parts, facts = _parts(staging)
     support = pl.DataFrame(pl.from_arrow(table))
     if not len(support):
