@@ -80,11 +80,17 @@ class Cluster:
 
     def shuffled(self) -> int:
         """Give the bytes written for shuffles so far."""
+        return sum(stage["shuffleWriteBytes"] for stage in self.stages())
+
+    def stages(self, status: str | None = None) -> list[dict[str, Any]]:
+        """Give what Spark knows of its stages."""
         context = self.spark.sparkContext
         address = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages"
+        if status is not None:
+            address += f"?status={status}"
         with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310  # loopback
-            stages = json.load(answer)
-        return sum(stage["shuffleWriteBytes"] for stage in stages)
+            stages: list[dict[str, Any]] = json.load(answer)
+        return stages
 
     def measure(self, work: Any) -> tuple[Run, Any]:
         """Run something; give what it took, and its result."""
@@ -173,20 +179,19 @@ def kill_in_mid_count(cluster: Cluster, case: Case, folder: Path) -> tuple[Run, 
     """Count in blocks of users and items, and kill an executor when the first cells are done."""
     victim = cluster.executors()[0]
     killed: list[float] = []
-    tracker = cluster.spark.sparkContext.statusTracker()
 
     def watch() -> None:
         while not killed:
-            for number in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(number)
-                if info and info.numTasks == 32 and 4 <= info.numCompletedTasks < 28:
+            for stage in cluster.stages("active"):
+                is_counting = str(stage.get("description", "")).startswith("Counting")
+                if is_counting and stage["numCompleteTasks"] >= 2:
                     os.kill(victim, signal.SIGKILL)
                     killed.append(time.perf_counter())
                     return
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     threading.Thread(target=watch, daemon=True).start()
-    run, same = fit(cluster, case, folder, blocks=(4, 4))  # 4 × 4 cells in two directions: 32
+    run, same = fit(cluster, case, folder, blocks=(4, 4))
     count = len(killed)
     killed.append(0.0)
     return run, same, count

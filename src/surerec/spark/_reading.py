@@ -40,7 +40,8 @@ def read_frame(spark: SparkSession, data: str, columns: Sequence[str] | None = N
     is_address = "://" in data
     if not is_address and not Path(data).exists():
         raise InputError(f"{data}: no such file.")
-    where = data if is_address else Path(data).resolve().as_uri()
+    # Not as an URI: Spark takes %20 for what it says.
+    where = data if is_address else f"file://{Path(data).resolve()}"
     reader: Any = spark.read
     with plain_errors():
         if _is_parquet(data):

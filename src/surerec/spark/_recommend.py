@@ -178,5 +178,5 @@ def _write(spark: SparkSession, ask: _Recommend, folder: Path) -> int:
     )
     rows = map_arrow(spark.range(0, n_blocks, 1, n_tasks), ask, schema)
     with stage(spark, "Recommending"):
-        rows.write.option("compression", "zstd").parquet(folder.as_uri())
+        rows.write.option("compression", "zstd").parquet(f"file://{folder}")
     return sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
