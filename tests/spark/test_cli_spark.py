@@ -24,7 +24,7 @@ def data(tmp_path):
 
 @pytest.mark.usefixtures("spark")
 def test_fit_and_recommend_to_all(cli, data, tmp_path):
-    model, picks = tmp_path / "model", tmp_path / "picks"
+    model, picks = tmp_path / "the model", tmp_path / "my picks"
     fitted = cli(
         "fit", data, model, "--engine", "spark", "--sequence", "row", "--recommender", "icrs3"
     )

@@ -79,7 +79,7 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(spark, rows, names, option
 
 
 def test_text_files_with_and_without_a_header(spark, write):
-    headed = write("ratings.csv", "userId,movieId,rating,timestamp\n1,5,4,10\n2,5,4,11\n")
+    headed = write("my ratings.csv", "userId,movieId,rating,timestamp\n1,5,4,10\n2,5,4,11\n")
     bare = write("ratings.dat", "1::5::4::10\n2::5::4::11\n")
     names = ["user", "item", "rating", "time"]
     expected = [(1, 5, 10_000_000), (2, 5, 11_000_000)]
