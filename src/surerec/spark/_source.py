@@ -69,7 +69,7 @@ def read_source(
     )
     numeric_time = not kinds[columns["time"]].startswith(("timestamp", "date"))
     found = _look(cells, kinds, columns, threshold, has_sequence=sequence is not None)
-    scale = _scale(found["middle"], time_format, where) if numeric_time else None
+    scale = _scale(cells, time_format, where) if numeric_time else None
     _complain(found, where, skip_bad=skip_bad)
     types = {}
     for role in ("user", "item"):
@@ -145,7 +145,6 @@ def _look(
         "`all`": "count(*)",
         "usable": f"count_if({_usable(columns, threshold)})",
         "bad": f"count_if(not ({known}))",
-        "middle": "cast(percentile_approx(abs(time), 0.5, 1000) as double)",
         "no_sequence": "count_if(sequence is null)" if has_sequence else "0L",
     }
     for role in columns:
@@ -191,14 +190,18 @@ def _complain(found: dict[str, Any], where: str, *, skip_bad: bool) -> None:
         raise InputError(f"{where}: no row is left to use, of {found['all']:,} read.")
 
 
-def _scale(middle: float | None, time_format: str | None, where: str) -> float:
+def _scale(cells: DataFrame, time_format: str | None, where: str) -> float:
     if time_format is not None and time_format not in _MICROSECONDS:
         raise InputError(
             f"{where}: the times are numbers, so their format is a unit (s, ms, us or ns), not "
             f"{time_format!r}; dates in text are read after to_timestamp."
         )
-    unit = time_format or next(u for u, bound in _UNIT_BOUNDS if (middle or 0) < bound)
-    return _MICROSECONDS[unit]
+    if time_format is not None:
+        return _MICROSECONDS[time_format]
+    # Apart from the other facts, for with a percentile among them Spark compiles none of them.
+    row = cells.selectExpr("cast(percentile_approx(time, 0.5, 1000) as double) as middle").first()
+    middle = 0.0 if row is None else row["middle"] or 0.0
+    return _MICROSECONDS[next(unit for unit, bound in _UNIT_BOUNDS if middle < bound)]
 
 
 def _micros(scale: float | None) -> str:
