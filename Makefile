@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check format spark bench bench-full bench-spark clean
+.PHONY: help demo serve test check format spark bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
+	@echo "make serve   the same data as a page in your browser, with an HTTP API"
 	@echo "make test    set everything up and run the tests"
 	@echo "make check   lint, format and types"
 	@echo "make format  let ruff mend what it can"
@@ -16,6 +17,10 @@ help:
 
 demo: $(VENV)/.core
 	@$(BIN)/surerec demo
+	@echo "Here, 'make serve' opens it."
+
+serve: $(VENV)/.serve
+	@$(BIN)/surerec demo --serve
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
@@ -53,13 +58,17 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
+$(VENV)/.serve: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[serve]'
+	@touch $@ $(VENV)/.core
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.core $(VENV)/.serve
 
 $(VENV)/.spark: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
-	@touch $@ $(VENV)/.dev $(VENV)/.core
+	@touch $@ $(VENV)/.dev $(VENV)/.core $(VENV)/.serve
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,baselines]'

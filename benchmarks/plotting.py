@@ -17,7 +17,7 @@ def plot_curve(judge: Judge, path: Path) -> list[Path]:
     points = [judge.outcomes[f"curve/{name}"].figures for name in judge.scale.curve]
     points = [point for point in points if point]
     millions = [point["n_rows"] / 1e6 for point in points]
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
     time, memory = figure.subplots(1, 2)
     for name, label, marker in (
         ("seconds", f"fit within {judge.scale.budget / 1e9:g} GB", "o"),
@@ -27,7 +27,7 @@ def plot_curve(judge: Judge, path: Path) -> list[Path]:
         told = "" if slope is None else f": time ~ pairs$^{{{slope:.2f}}}$"
         time.plot(millions, [point[name] for point in points], marker=marker, label=label + told)
     time.set(xscale="log", yscale="log", xlabel="million rows", ylabel="seconds", title="Time")
-    time.legend(frameon=False, fontsize="small")
+    time.legend(frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.16))
     memory.plot(millions, [point["peak"] / 1e9 for point in points], marker="o")
     memory.set(xscale="log", xlabel="million rows", ylabel="GB", title="Peak memory")
     memory.set_ylim(0, 1.15 * memory.get_ylim()[1])

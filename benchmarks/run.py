@@ -30,7 +30,11 @@ def main() -> int:
     with TemporaryDirectory(dir=settings.scratch) as name:
         folder = Path(name)
         jobs = plan.jobs(scale, folder, limits)
-        wanted = [job for job in jobs if fnmatch(job.key, settings.only)]
+        wanted = [
+            job
+            for job in jobs
+            if any(fnmatch(job.key, pattern) for pattern in settings.only.split(","))
+        ]
         read = {Path(job.options.get("folder", "")).name for job in wanted}
         inputs = plan.inputs(scale, folder)
         outcomes = {job.key: Outcome(LEFT_OUT, 0.0, 0) for job in (*inputs, *jobs)}
@@ -86,9 +90,9 @@ def _settings() -> Namespace:
     kind.add_argument("--small", action="store_true", help="everything on tiny data, as a test")
     parser.add_argument("--output", type=Path, default=Path("out/bench.json"))
     parser.add_argument("--plot", type=Path, default=Path("out/bench.png"))
-    parser.add_argument("--only", default="*", help="jobs to run, such as 'fit/10m/*'")
+    parser.add_argument("--only", default="*", help="jobs to run, such as 'fit/10m/*,one/*'")
     parser.add_argument("--memory-limit", type=float, default=16, metavar="GB")
-    parser.add_argument("--time-limit", type=float, default=600, metavar="SECONDS")
+    parser.add_argument("--time-limit", type=float, default=200, metavar="SECONDS")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--scratch", type=Path, help="folder for inputs; by default the system's")
     return parser.parse_args()

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 import oracle_method as paper
 import surerec as sr
-from surerec.measures import MEASURES, MeasureScorer, find_measure
+from surerec.measures import MEASURES, MeasureScorer, _aggregates, find_measure
+from surerec.precedence._rows import DenseRows
 
 a_row = st.tuples(st.integers(0, 7), st.integers(0, 9), st.integers(0, 5))
 some_rows = st.one_of(  # few, so that most counts are 0; and many, so that most are not
@@ -34,9 +35,12 @@ class Case:
     def __init__(self, data):
         rows = data.draw(some_rows, label="rows")
         ties = data.draw(st.sampled_from(["order", "strict"]), label="ties")
-        strategy = data.draw(st.sampled_from(["dense", "on-demand"]), label="strategy")
+        strategy = data.draw(st.sampled_from(["dense", "bounded", "on-demand"]), label="strategy")
+        memory = data.draw(st.sampled_from([None, 0, 30, 200, 1_000]), label="memory")
         interactions = read(rows)
-        self.statistics = sr.count_precedence(interactions, ties=ties, strategy=strategy)
+        self.statistics = sr.count_precedence(
+            interactions, ties=ties, strategy=strategy, memory=memory
+        )
         self.ids = interactions.items.ids.to_list()
         someone = st.none() | st.sampled_from(interactions.users.ids.to_list())
         left_out = data.draw(someone, label="left out")
@@ -291,3 +295,46 @@ def test_an_unknown_measure_is_refused_with_the_list_of_them(said):
     assert "CM1" in str(error.value)
     assert "CM12" in str(error.value)
     assert "NCM17" in str(error.value)
+
+
+def widened(statistics):
+    """The same counts in 32 bits."""
+    rows = statistics.rows
+    return sr.PrecedenceStatistics(
+        statistics.n_users,
+        statistics.support,
+        DenseRows(*(np.array(m, dtype=np.uint32) for m in (rows._followers, rows._predecessors))),
+        interactions=statistics.interactions,
+    )
+
+
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_the_width_of_counts_changes_nothing(name):
+    # More columns than a tile, more rows than 32-bit totals take at once.
+    statistics = sr.count_precedence(sr.datasets.synthetic(900, 1_300, 60_000, ties=0.2, seed=9))
+    assert statistics.rows.followers(0).dtype == np.uint16
+    wide = widened(statistics)
+    longest = int(np.argmax(np.diff(statistics.interactions.offsets)))
+    everything = np.arange(1_100)
+    for history, without in ((everything, None), (everything[::3], longest), ([7, 3, 900], 5)):
+        old, new = (
+            MeasureScorer(counts, name).score(np.array(history), without_user=without)
+            for counts in (statistics, wide)
+        )
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_every_budget_gives_the_same_scores_on_longer_profiles(monkeypatch, name):
+    monkeypatch.setenv("SUREREC_THREADS", "2")
+    monkeypatch.setattr(_aggregates, "_WORTH_A_THREAD", 1_000.0)
+    films = sr.datasets.synthetic(300, 2_100, 20_000, ties=0.2, seed=4)
+    taken = [films.items_taken[films.offsets[u] : films.offsets[u + 1]] for u in range(40)]
+    expected = None
+    for memory in (10**9, 0, 20_000, 400_000):
+        rule = "dense" if memory == 10**9 else "bounded"
+        scorer = MeasureScorer(sr.count_precedence(films, strategy=rule, memory=memory), name)
+        found = [scorer.score(items, without_user=u) for u, items in enumerate(taken)]
+        expected = found if expected is None else expected
+        for old, new in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(old, new)

@@ -1,3 +1,7 @@
+import os
+import signal
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,7 +9,7 @@ from hypothesis import strategies as st
 
 from surerec._grouping import group_rows
 from surerec._memory import available_memory
-from surerec._threads import equal_blocks, run_blocks
+from surerec._threads import equal_blocks, run_blocks, run_together
 
 amounts = st.lists(st.integers(0, 1_000)).map(np.array)
 
@@ -35,3 +39,31 @@ def test_an_error_in_a_block_reaches_the_caller():
 
 def test_some_memory_is_available():
     assert available_memory() > 1 << 20
+
+
+def test_a_few_blocks_run_together_and_an_error_reaches_the_caller():
+    done = set()
+    run_together(done.add, [1, 2, 3])
+    run_together(done.add, [4])
+    run_together(done.add, [])
+    assert done == {1, 2, 3, 4}
+    for bad in ([0, 1, 2], [1, 0, 2]):
+        with pytest.raises(ZeroDivisionError):
+            run_together(lambda block: 1 // block, bad)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_kept_threads_are_left_behind_by_a_fork():
+    run_together(lambda _: None, [1, 2])
+    child = os.fork()
+    if child == 0:  # without threads of its own it would wait for ever
+        run_together(lambda _: None, [1, 2])
+        os._exit(7)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(ended[1]) == 7

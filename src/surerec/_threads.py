@@ -18,11 +18,11 @@ import numpy as np
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["SMALL_WORK", "available_threads", "equal_blocks", "run_blocks"]
+__all__ = ["SMALL_WORK", "available_threads", "equal_blocks", "run_blocks", "run_together"]
 
 SMALL_WORK = 20_000
 """Units of work, of some nanoseconds each, below which threads do not pay."""
@@ -104,3 +104,35 @@ def run_blocks(task: Callable[[Block], Result], blocks: Iterable[Block]) -> Iter
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+_kept: dict[str, ThreadPoolExecutor] = {}
+
+
+def _forget_kept() -> None:
+    """Leave the parent's threads behind: a child process has none of them."""
+    _kept.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_kept)
+
+
+def run_together(task: Callable[[Block], object], blocks: Sequence[Block]) -> None:
+    """Run `task` on a few blocks at once, one of them here, the others on threads that are kept.
+
+    For work of a fraction of a millisecond, where starting threads would take longer. The task must
+    not call this in turn.
+    """
+    if len(blocks) <= 1:
+        for block in blocks:
+            task(block)
+        return
+    # setdefault is atomic: of two that come first at once, one pool is dropped unused.
+    pool = _kept.get("pool") or _kept.setdefault("pool", ThreadPoolExecutor(os.cpu_count() or 1))
+    others = [pool.submit(task, block) for block in blocks[1:]]
+    try:
+        task(blocks[0])
+    finally:
+        for other in others:
+            other.result()

@@ -190,3 +190,18 @@ def test_conformal_knows_nothing_of_recommenders():
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any("recommenders" in name or "measures" in name for name in names)
+
+
+@given(
+    st.lists(few_values | any_values | st.floats(0, 1), min_size=130, max_size=300),
+    st.lists(few_values | any_values | st.floats(0, 1), min_size=1, max_size=40),
+)
+def test_many_calibration_scores_are_searched_as_numpy_searches(calibration, candidates):
+    # Beyond 128 scores a table of buckets comes first, whatever the scores' spread.
+    ordered, new = np.sort(array(calibration)), array(candidates)
+    below = np.searchsorted(ordered, new, side="left")
+    at_most = np.searchsorted(ordered, new, side="right")
+    assert p_value_counts(calibration, new).tolist() == (at_most + 1).tolist()
+    chances = np.full(len(new), 0.25)
+    expected = (below + 0.25 * (at_most - below + 1)) / (len(calibration) + 1)
+    assert smoothed_p_values(calibration, new, chances).tolist() == expected.tolist()

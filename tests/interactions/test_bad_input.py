@@ -120,3 +120,18 @@ def test_an_impossible_number_of_threads(monkeypatch, write):
     monkeypatch.setenv("SUREREC_THREADS", "many")
     with pytest.raises(sr.InputError, match="SUREREC_THREADS is 'many'"):
         sr.read_interactions(write("r.csv", HEAD + "1,2,3,4\n"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_that_would_not_fit_in_memory_is_refused_before_it_is_read(
+    tmp_path, monkeypatch, suffix
+):
+    frame = pl.DataFrame({"user": [1] * 500, "item": range(500), "time": range(500)})
+    path = tmp_path / f"rows.{suffix}"
+    frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
+    monkeypatch.setattr("surerec.interactions._size.available_memory", lambda: 11_000)
+    with pytest.raises(
+        sr.InputError, match=r"needs about \d+\.\d kB of memory, and 11\.0 kB is free"
+    ):
+        sr.read_interactions(path)
+    assert sr.read_interactions(path, n_rows=100).n_rows == 100

@@ -36,3 +36,15 @@ def test_ids_are_numbered_in_order_of_first_appearance(values):
     ids, codes = encode(pl.Series(values, dtype=dtype))
     assert ids.to_list() == list(dict.fromkeys(values))
     assert [ids[int(code)] for code in codes] == values
+
+
+@given(
+    st.lists(st.text(max_size=4), min_size=1, max_size=40, unique=True),
+    st.lists(st.text(max_size=4), min_size=1, max_size=40),
+)
+def test_few_texts_are_found_as_many_are(ids, others):
+    users = IdMap(pl.Series(ids))
+    wanted = ids + others
+    expected = [ids.index(text) if text in ids else -1 for text in wanted]
+    assert users.codes(wanted * 17).tolist() == expected * 17
+    assert [int(users.codes([text])[0]) for text in wanted] == expected

@@ -245,3 +245,11 @@ def test_threads_change_nothing(monkeypatch, threads):
     np.testing.assert_array_equal(reference.items_taken, again.items_taken)
     np.testing.assert_array_equal(reference.times, again.times)
     assert reference.users.ids.equals(again.users.ids)
+
+
+@pytest.mark.parametrize("name", ["log[1].csv", "what*.csv", "a?.csv"])
+@pytest.mark.parametrize("separator", [",", "::"])
+def test_a_name_with_signs_of_a_pattern_is_a_name(write, name, separator):
+    path = write(name, separator.join(("1", "7", "5", "100")) + "\n")
+    taken = sr.read_interactions(path, columns=["user_id", "item_id", "rating", "timestamp"])
+    assert taken.n_rows == 1

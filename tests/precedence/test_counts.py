@@ -117,11 +117,11 @@ def test_one_item_profiles_precede_nothing():
 
 def test_the_automatic_strategy_keeps_to_a_budget_where_dense_rows_do_not_fit(monkeypatch):
     interactions = read([(1, i, i) for i in range(50)])
-    monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 30_000)
+    monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 15_000)
     statistics = sr.count_precedence(interactions)
     assert type(statistics.rows).__name__ == "BoundedRows"
-    monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 10_000)
-    with pytest.raises(sr.InputError, match=r"50 items need 20\.0 kB, and 10\.0 kB is free"):
+    monkeypatch.setattr("surerec.precedence._statistics.available_memory", lambda: 9_000)
+    with pytest.raises(sr.InputError, match=r"50 items need 10.0 kB, and 9.0 kB is free"):
         sr.count_precedence(interactions, strategy="dense")
 
 
@@ -146,7 +146,7 @@ def test_the_strongest_pair_is_the_one_whose_order_is_most_certain():
 @pytest.mark.parametrize("ties", ["order", "strict"])
 def test_the_budget_changes_speed_and_never_results(ties):
     interactions = sr.datasets.synthetic(200, 300, 6_000, ties=0.3, seed=8)
-    row = 4 * interactions.n_items
+    row = 2 * interactions.n_items
     reference = matrices(sr.count_precedence(interactions, ties=ties, strategy="dense"))
     held = []
     for memory in (0, row, 8 * row, 40 * row, 400 * row, 10**9):
@@ -157,7 +157,7 @@ def test_the_budget_changes_speed_and_never_results(ties):
         for _ in range(2):  # counted, then from the cache
             for old, new in zip(reference, matrices(statistics), strict=True):
                 np.testing.assert_array_equal(old, new)
-        assert 4 * interactions.n_items * len(rows._cache) <= rows.cache_bytes
+        assert 2 * interactions.n_items * rows._cache.n_kept <= rows.cache_bytes
         some = np.array([5, 0, 299 % interactions.n_items])
         for place, direction in enumerate(("followers", "predecessors")):
             matrix, picks = rows.block(direction, some)
@@ -172,6 +172,38 @@ def test_the_budget_changes_speed_and_never_results(ties):
 
 def test_a_budget_below_one_row_is_refused_before_the_work():
     with pytest.raises(sr.InputError, match="less than one row of 2 items takes"):
-        sr.count_precedence(read([(1, 1, 1), (1, 2, 2)]), memory=7)
+        sr.count_precedence(read([(1, 1, 1), (1, 2, 2)]), memory=3)
     with pytest.raises(sr.InputError, match="memory is -1"):
         sr.count_precedence(read([(1, 1, 1)]), memory=-1)
+
+
+def crowd_of(n_users):
+    """So many users, who all took items 0 and 1 in this order and one of 2 … 9 later."""
+    users = np.arange(n_users)
+    items = np.column_stack([np.zeros_like(users), np.ones_like(users), 2 + users % 8])
+    return sr.Interactions.from_profiles(np.arange(0, 3 * n_users + 1, 3), items.ravel())
+
+
+@pytest.mark.parametrize("strategy", ["dense", "bounded", "on-demand"])
+@pytest.mark.parametrize(("n_users", "bits"), [(2**16 - 1, 16), (2**16, 32)])
+def test_counts_are_as_wide_as_they_must_be(n_users, bits, strategy):
+    statistics = sr.count_precedence(crowd_of(n_users), strategy=strategy, memory=10**6)
+    assert statistics.rows.followers(0).dtype == f"uint{bits}"
+    assert statistics.rows.predecessors(1).dtype == f"uint{bits}"
+    assert statistics.followers(0)[1] == statistics.predecessors(1)[0] == n_users
+    assert statistics.followers(0).dtype == np.uint32
+    for item in range(2, 10):
+        taken = int(np.count_nonzero(np.arange(n_users) % 8 == item - 2))
+        assert statistics.followers(1)[item] == statistics.predecessors(item)[1] == taken
+
+
+def test_many_takers_alone_need_no_wide_counts():
+    # Items 0 and 1 have 70,000 takers each, but nobody took both more than 60,000 times in order.
+    users = np.arange(70_000)
+    first = (users % 2).repeat(2)
+    first[1::2] = 1 - first[::2]
+    data = sr.Interactions.from_profiles(np.arange(0, 140_001, 2), first)
+    statistics = sr.count_precedence(data)
+    assert statistics.rows.followers(0).dtype == np.uint16
+    assert statistics.followers(0).tolist() == [0, 35_000]
+    assert statistics.predecessors(0).tolist() == [0, 35_000]

@@ -8,7 +8,7 @@ import oracle
 import surerec as sr
 from surerec.errors import InputError
 from surerec.precedence import MemoryBackend
-from surerec.spark import Counting, SparkBackend
+from surerec.spark import Counting, SparkBackend, read_frame
 from surerec.storage import read_card, save_model
 
 pytestmark = pytest.mark.spark
@@ -82,6 +82,46 @@ def test_a_folder_from_spark_is_that_from_memory_byte_for_byte(
     assert ours["data"]["rows_read"]["short_profiles"] > 0
     assert ours["data"]["rows_read"]["repeats"] > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["memory", "spark"]
+
+
+def crowd():
+    """Users of whom 2 ** 16 took items 0 and 1 in this order, and one of 2 … 9 later."""
+    users = np.arange(2**16).repeat(3)
+    items = np.column_stack([np.zeros(2**16), np.ones(2**16), 2 + np.arange(2**16) % 8])
+    return users, items.astype(np.int64).ravel()
+
+
+def catalogue():
+    """Users of more items than one wave counts."""
+    taken = sr.datasets.synthetic(150, 700, 3_000, seed=3).to_frame()
+    return taken["user_id"].to_numpy(), taken["item_id"].to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("data", "strategy", "memory"),
+    [
+        (crowd, "dense", 10**6),  # 16 bits do not hold the counts of items 0 and 1
+        (crowd, "bounded", 300),  # some rows are compressed, some dense, some not held
+        (catalogue, "bounded", 650_000),
+        (catalogue, "on-demand", 0),
+    ],
+)
+def test_rows_are_as_wide_and_as_many_as_in_memory(spark, tmp_path, data, strategy, memory):
+    users, items = data()
+    frame = pl.DataFrame({"user": users, "item": items, "time": np.arange(len(users))})
+    frame.with_columns(row="time").write_parquet(tmp_path / "taken.parquet")
+    counted = MemoryBackend().count(frame, strategy=strategy, memory=memory)
+    save_model(tmp_path / "memory", counted, {})
+    SparkBackend(tmp_path / "spark", {"sequence": "row"}).count(
+        read_frame(spark, str(tmp_path / "taken.parquet")), strategy=strategy, memory=memory
+    )
+    ours, theirs = read_card(tmp_path / "spark"), read_card(tmp_path / "memory")
+    assert ours["files"] == theirs["files"]
+    assert ours["settings"] == theirs["settings"]
+    if strategy == "bounded":
+        held = counted.rows.held.values()
+        n_held = sum(np.count_nonzero(rows.slots >= 0) for rows in held)
+        assert 0 < sum(len(rows.dense) for rows in held) < n_held < 2 * counted.n_items
 
 
 def test_without_a_sequence_strict_counts_are_the_same_by_id(spark, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import surerec as sr
 from surerec.errors import InputError
 from surerec.spark import Counting, count_precedence_spark, spark_session
-from surerec.spark import _building as building
+from surerec.spark import _rows as counting_rows
 from surerec.spark._counting import CountCells
 from surerec.spark._jobs import run_numbered
 from surerec.spark._staging import SealedArray, Staging
@@ -41,9 +41,9 @@ def test_an_exhausted_memory_is_said_so(spark):
 
 
 def test_too_little_memory_for_one_row_is_refused_before_counting(spark, tmp_path):
-    with pytest.raises(InputError, match="25 items takes 100 bytes, and a task may take 99 bytes"):
+    with pytest.raises(InputError, match="25 items takes 50 bytes, and a task may take 49 bytes"):
         count_precedence_spark(
-            rows(spark), tmp_path / "model", counting=Counting(ties="strict", task_memory=99)
+            rows(spark), tmp_path / "model", counting=Counting(ties="strict", task_memory=49)
         )
     assert not list(tmp_path.iterdir())
 
@@ -68,7 +68,7 @@ def test_a_worker_killed_in_mid_count_changes_nothing(spark, tmp_path, monkeypat
 
     data = rows(spark)
     count_precedence_spark(data, tmp_path / "quiet", counting=counting)
-    monkeypatch.setattr(building, "CountCells", DiesOnce)
+    monkeypatch.setattr(counting_rows, "CountCells", DiesOnce)
     count_precedence_spark(data, tmp_path / "model", counting=counting)
     assert marker.exists()
     assert read_card(tmp_path / "model")["files"] == read_card(tmp_path / "quiet")["files"]

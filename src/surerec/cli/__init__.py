@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from surerec._version import __version__
-from surerec.cli import _data, _guarantees, _model, _over_users, _reproduce
+from surerec.cli import _audit, _data, _guarantees, _model, _over_users, _reproduce, _serve
 from surerec.errors import SurerecError
 
 __all__ = ["app", "main"]
@@ -31,7 +31,10 @@ app.command("slate")(_over_users.slate)
 app.command("recalibrate")(_over_users.recalibrate)
 app.command("guarantees")(_guarantees.guarantees)
 app.command("measures")(_model.measures)
+app.command("audit")(_audit.audit_data)
 app.command("reproduce")(_reproduce.reproduce_paper)
+app.command("serve")(_serve.serve)
+app.add_typer(_serve.keys_app, name="keys")
 app.command("describe")(_data.describe)
 app.add_typer(_data.datasets_app, name="datasets")
 

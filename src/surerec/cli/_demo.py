@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import numpy as np
 from rich.table import Table
 
 from surerec.cli import _show
+from surerec.cli._serve import require_serving, serve_model
 from surerec.datasets import load_dataset, synthetic
 from surerec.errors import FetchError
 from surerec.evaluation import coverage_over_splits
 from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer
 from surerec.precedence import count_precedence, strongest_pairs
-from surerec.recommenders import InductiveConformal
+from surerec.recommenders import InductiveConformal, make_recommender, save_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +28,12 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "serve_demo"]
 
 _MEASURE = "CM12"
 _CONFIDENCES = (0.5, 0.7, 0.8, 0.9)
 _N_PEOPLE = 3
+_SERVED = ("icrs12", "icrs3", "crs-max", "precedence-mining")
 _N_HELD_OUT = 200
 
 
@@ -52,6 +57,26 @@ def run_demo(console: Console) -> None:
     for user in _people(interactions):
         _person(console, model, interactions, user)
     _held_out(console, model, interactions)
+    console.print(
+        "\nMove the confidence yourself: `surerec demo --serve` opens this model as a page "
+        "(it needs the extra: pip install 'surerec\\[serve]').",
+        highlight=False,
+    )
+
+
+def serve_demo(console: Console, *, port: int, open_browser: bool) -> None:
+    """Fit the demonstration's model, save it in a folder of its own, and serve it."""
+    require_serving()
+    interactions = _data(console)
+    with console.status("Counting; the first run on a machine compiles, which takes a while …"):
+        statistics = count_precedence(interactions)
+    recommenders = {name: make_recommender(name).fit(statistics) for name in _SERVED}
+    with TemporaryDirectory(prefix="surerec-demo-") as folder:
+        model = Path(folder) / (interactions.name or "demo")
+        save_all(model, recommenders)
+        somebody = interactions.users[_people(interactions)[1]]
+        at = f"#user={quote(str(somebody), safe='')}&confidence=0.8"
+        serve_model(model, at=at, open_browser=open_browser, port=port, log_level="warning")
 
 
 def _data(console: Console) -> Interactions:
@@ -128,7 +153,7 @@ def _held_out(console: Console, model: InductiveConformal, interactions: Interac
     console.print(
         f"Item by item (the paper's p-values, {len(rows)} people) assumes that what comes next is "
         "like what calibrated it, and taste drifts. Calibrated over users (PopulationConformal, on "
-        "half of the people, tested on the others) the promise holds, and the sets are smaller.",
+        "half of the people, tested on the others) the promise holds.",
         style="dim",
     )
 

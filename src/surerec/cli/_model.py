@@ -11,7 +11,7 @@ import typer
 from surerec._memory import from_words
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._demo import run_demo
+from surerec.cli._demo import run_demo, serve_demo
 from surerec.cli._output import (
     messages,
     stdout,
@@ -37,9 +37,30 @@ _Output = Annotated[
 ]
 
 
-def demo() -> None:
-    """Show real people's recommendation sets, on real data."""
-    run_demo(stdout())
+def demo(
+    *,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the demonstration's model, and open its page.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="The page's port, with --serve; 0 takes a free one.")
+    ] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, with --serve.")
+    ] = True,
+) -> None:
+    """Show real people's recommendation sets, on real data; or serve them as a page.
+
+    [bold]Examples:[/bold]
+
+    surerec demo
+
+    surerec demo --serve
+    """
+    if serve:
+        serve_demo(stdout(), port=port, open_browser=browser)
+    else:
+        run_demo(stdout())
 
 
 @reads_data

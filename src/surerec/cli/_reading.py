@@ -22,7 +22,7 @@ class Reader:
     """Reads the data when it is called, so that other options are checked before the wait."""
 
     source: str
-    """What the person wrote: a file or a name."""
+    """The argument as it was typed."""
     options: dict[str, Any]
     """How to read it."""
 
@@ -57,8 +57,7 @@ def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         reading = {name: given.pop(name) for name in options}
-        source = given.pop(data.name)
-        command(Reader(source, reading), **given)
+        command(Reader(given.pop(data.name), reading), **given)
 
     only_options = [p for p in others if p.kind is inspect.Parameter.KEYWORD_ONLY]
     run.__signature__ = own.replace(  # type: ignore[attr-defined]  # what typer looks at

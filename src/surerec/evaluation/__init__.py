@@ -6,6 +6,7 @@ from surerec.evaluation._coverage import (
     Coverage,
     coverage,
     coverage_over_splits,
+    losses_at,
     risk_curve,
     size_at_miss,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "friedman",
     "hits_curve",
     "judge_by",
+    "losses_at",
     "mean_and_error",
     "metrics_table",
     "nemenyi_critical_difference",

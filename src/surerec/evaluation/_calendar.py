@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 from surerec.errors import InputError
-from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, risk_curve
+from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, losses_at, risk_curve
+from surerec.evaluation._metrics import mean_and_error
 from surerec.futures import day_of, observe, window_cases
 from surerec.precedence import count_precedence
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from surerec.futures import Cases, Horizon, Outcomes
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
-    from surerec.precedence import PrecedenceStatistics
+    from surerec.precedence import PrecedenceStatistics, Ties
     from surerec.recommenders import Cut, Promise
 
     MakeScorer: TypeAlias = Callable[[PrecedenceStatistics], Scorer]
@@ -53,25 +54,35 @@ class Calendar:
         Users of whom less was known at a window's beginning are left out.
     n_users : int
         How many users calibrate, and are tested, at most, in each window.
+    min_users : int
+        A model that would be calibrated or tested on fewer users is left out of a window.
     seed : int
-        Of their choice.
+        Of the choice of users.
+    ties : {"order", "strict"}
+        Whether items of one instant precede each other; see
+        :func:`surerec.count_precedence`.
     """
 
     days: float
     horizon: Horizon = 0.4
     min_known: int = 5
     n_users: int = 2000
+    min_users: int = 20
     seed: int = 0
+    ties: Ties = "order"
 
     @property
     def length(self) -> int:
         """Length of a window in microseconds."""
         return int(self.days * DAY)
 
-    def cases(self, interactions: Interactions, begin: int) -> Cases:
-        """Give pasts and futures at the window that begins then."""
+    def cases(self, interactions: Interactions, begin: int) -> Cases | None:
+        """Give pasts and futures at the window that begins then; None if nobody took anything."""
         end = begin + self.length
-        found = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
+        try:
+            found = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
+        except InputError:
+            return None
         return found.sample(self.n_users, self.seed)
 
 
@@ -137,52 +148,82 @@ def backtest(
     Returns
     -------
     polars.DataFrame
-        ``window`` (its first day), ``model``, ``epsilon``, ``loss``, ``loss_se``, ``size``,
-        ``n_calibration``, ``n_test``, ``unknown`` (share of the test items that the model did not
-        know).
+        ``window`` (its first day), ``model``, ``epsilon``, ``loss``, ``loss_se`` (of the test
+        users' mean loss), ``calibration_se`` (the same of the calibration users, at their cut),
+        ``size``, ``n_calibration``, ``n_test``, ``unknown`` (share of the test items that the model
+        did not know).
+
+    Raises
+    ------
+    InputError
+        If the data are too short for the windows, or no window has enough people.
     """
     begins = calendar_windows(interactions, calendar)[-n_windows if n_windows else 0 :]
-    observer = _Observer(interactions, make_scorer, calendar)
+    observer = _Observer(interactions, make_scorer, calendar, keep_candidates=cut == "score")
     rows = []
     for begin in begins:
         for model, calibration, tested in observer.models(begin):
-            same = calibration is tested
-            curves = [risk_curve(found, cut, promise) for found in (calibration, tested)]
-            users = np.arange(len(tested))
-            if same:
-                half = np.random.default_rng(calendar.seed).permutation(len(tested)) % 2 == 0
-                curves = [curves[0].of_owners(half), curves[1].of_owners(~half)]
-                users = np.flatnonzero(~half)
-            for epsilon in epsilons:
-                found = coverage(curves[0], curves[1], tested, users, cut, epsilon)
-                rows.append(
-                    {
-                        "window": day_of(begin),
-                        "model": model,
-                        "epsilon": epsilon,
-                        "loss": float(found.losses.mean()),
-                        "loss_se": float(found.losses.std() / np.sqrt(len(users))),
-                        "size": float(found.sizes.mean()),
-                        "n_calibration": curves[0].n_users,
-                        "n_test": len(users),
-                        "unknown": float(np.isinf(tested.ranks).mean()),
-                    }
-                )
+            if min(len(calibration), len(tested)) >= calendar.min_users:
+                about = {"window": day_of(begin), "model": model}
+                compared = _compare(calibration, tested, cut, promise, epsilons, calendar.seed)
+                rows += [about | row for row in compared]
         observer.forget_before(begin - 2 * calendar.length)
+    if not rows:
+        raise InputError(
+            f"{interactions.name or 'The data'}: in no window of {calendar.days:g} days did "
+            f"{calendar.min_users} people of whom {calendar.min_known} items were known take "
+            "anything; set longer windows."
+        )
     return pl.DataFrame(rows)
+
+
+def _compare(
+    calibration: Outcomes,
+    tested: Outcomes,
+    cut: Cut,
+    promise: Promise,
+    epsilons: Sequence[float],
+    seed: int,
+) -> Iterator[dict[str, Any]]:
+    """Give how the tested users did with the cut of the others, a row for each ε."""
+    curves = [risk_curve(found, cut, promise) for found in (calibration, tested)]
+    users = np.arange(len(tested))
+    if calibration is tested:
+        half = np.random.default_rng(seed).permutation(len(tested)) % 2 == 0
+        curves = [curves[0].of_owners(half), curves[1].of_owners(~half)]
+        users = np.flatnonzero(~half)
+    for epsilon in epsilons:
+        found = coverage(curves[0], curves[1], tested, users, cut, epsilon)
+        yield {
+            "epsilon": epsilon,
+            "loss": float(found.losses.mean()),
+            "loss_se": mean_and_error(found.losses).standard_error,
+            "calibration_se": mean_and_error(losses_at(curves[0], found.cut)).standard_error,
+            "size": float(found.sizes.mean()),
+            "n_calibration": curves[0].n_users,
+            "n_test": len(users),
+            "unknown": float(np.isinf(tested.ranks).mean()),
+        }
 
 
 class _Observer:
     """Counts and outcomes by date, each made once."""
 
     def __init__(
-        self, interactions: Interactions, make_scorer: MakeScorer, calendar: Calendar
+        self,
+        interactions: Interactions,
+        make_scorer: MakeScorer,
+        calendar: Calendar,
+        *,
+        keep_candidates: bool,
     ) -> None:
         self._interactions = interactions
+        self._keep_candidates = keep_candidates
         self._make_scorer = make_scorer
         self._calendar = calendar
         self._scorers: dict[int, tuple[PrecedenceStatistics, Scorer]] = {}
         self._outcomes: dict[tuple[int, int], Outcomes] = {}
+        self._cases: dict[int, Cases | None] = {}
 
     def models(self, begin: int) -> Iterator[tuple[str, Outcomes, Outcomes]]:
         """Give each model's name, what calibrates it and how it does in the window."""
@@ -196,6 +237,8 @@ class _Observer:
             (begin - 2 * w, begin - 2 * w, begin - 2 * w),
         )
         for model, (counted, window, counted_then) in zip(AGES, dates, strict=True):
+            if not (self._has_people(window) and self._has_people(begin)):
+                continue
             yield model, self._observed(counted, window), self._observed(counted_then, begin)
 
     def forget_before(self, date: int) -> None:
@@ -203,15 +246,27 @@ class _Observer:
         self._scorers = {at: made for at, made in self._scorers.items() if at >= date}
         self._outcomes = {at: found for at, found in self._outcomes.items() if at[0] >= date}
 
+    def _has_people(self, window: int) -> bool:
+        if window not in self._cases:
+            self._cases[window] = self._calendar.cases(self._interactions, window)
+        found = self._cases[window]
+        return found is not None and len(found) >= self._calendar.min_users
+
     def _observed(self, counted: int, window: int) -> Outcomes:
         key = counted, window
         if key not in self._outcomes:
             if counted not in self._scorers:
-                statistics = count_precedence(self._interactions.until(counted))
+                past = self._interactions.until(counted)
+                statistics = count_precedence(past, ties=self._calendar.ties)
                 self._scorers[counted] = statistics, self._make_scorer(statistics)
             statistics, scorer = self._scorers[counted]
-            cases = self._calendar.cases(self._interactions, window)
+            cases = self._cases[window]
+            assert cases is not None  # noqa: S101  # only windows with people are looked at
             self._outcomes[key] = observe(
-                scorer, statistics, cases, keep_candidates=True, doing="Looking at futures"
+                scorer,
+                statistics,
+                cases,
+                keep_candidates=self._keep_candidates,
+                doing=f"Futures from {day_of(window)}",
             )
         return self._outcomes[key]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from surerec.conformal import RiskCurve
+from surerec.recommenders import curve_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from surerec.conformal import RiskCurve
     from surerec.futures import Outcomes
     from surerec.recommenders import Cut, Promise
 
@@ -22,6 +23,7 @@ __all__ = [
     "Coverage",
     "coverage",
     "coverage_over_splits",
+    "losses_at",
     "risk_curve",
     "size_at_miss",
 ]
@@ -42,10 +44,23 @@ class Coverage(NamedTuple):
 
 def risk_curve(outcomes: Outcomes, cut: Cut, promise: Promise = "miss-rate") -> RiskCurve:
     """Give the risk curve of all users of these outcomes."""
-    unknown = np.isinf(outcomes.ranks)
-    entries = outcomes.ranks if cut == "rank" else np.where(unknown, np.inf, -outcomes.shares)
-    make = RiskCurve.of_shares if promise == "miss-rate" else RiskCurve.of_first
-    return make(entries, outcomes.owners, len(outcomes))
+    return curve_of(promise, outcomes.entries(cut), outcomes.owners, len(outcomes))
+
+
+def losses_at(curve: RiskCurve, cut: float) -> NDArray[np.float64]:
+    """Give what each user of a curve loses with a cut; no set holds what is unknown.
+
+    Examples
+    --------
+    >>> from surerec.conformal import RiskCurve
+    >>> curve = RiskCurve.of_shares([1.0, 7.0, np.inf], [0, 0, 1], n_users=2)
+    >>> losses_at(curve, 5.0).tolist(), losses_at(curve, np.inf).tolist()
+    ([0.5, 1.0], [0.0, 1.0])
+    """
+    missed = (curve.entries > cut) | np.isinf(curve.entries)
+    return np.bincount(
+        curve.owners[missed], weights=curve.losses[missed], minlength=curve.n_users
+    ).astype(np.float64)
 
 
 def coverage(
@@ -72,9 +87,6 @@ def coverage(
         The significance level.
     """
     at = calibration.cut(epsilon)
-    missed = (tested.entries > at) | np.isinf(tested.entries)  # no set holds what is unknown
-    losses = np.zeros(tested.n_users)
-    np.add.at(losses, tested.owners[missed], tested.losses[missed])
     most = outcomes.n_candidates[users].astype(np.float64)
     if cut == "rank":
         sizes = np.minimum(most, at)
@@ -82,7 +94,7 @@ def coverage(
         assert outcomes.candidate_shares is not None  # noqa: S101  # kept for score cuts
         shares = outcomes.candidate_shares[users]
         sizes = (shares >= max(-at, 0.0)).sum(axis=1).astype(np.float64)
-    return Coverage(at, losses, sizes)
+    return Coverage(at, losses_at(tested, at), sizes)
 
 
 def coverage_over_splits(

@@ -18,6 +18,7 @@ from surerec.evaluation._protocol import choose_users, split_user
 from surerec.evaluation._tables import curves_table, metrics_table, validity_table
 from surerec.interactions import Interactions
 from surerec.precedence import count_precedence
+from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from surerec.evaluation._protocol import Shares, SplitOrder
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders import Recommender
 
 __all__ = ["Evaluation", "evaluate", "evaluate_user"]
 
@@ -122,6 +122,11 @@ def evaluate(
     statistics = count_precedence(data) if isinstance(data, Interactions) else data
     if statistics.interactions is None:
         raise InputError("These statistics have no users to evaluate.")
+    algorithms = {
+        # Fitted here once: what is learned must not be learned again for every user.
+        name: each._fitted_like(statistics) if isinstance(each, Recommender) else each  # noqa: SLF001
+        for name, each in algorithms.items()
+    }
     users = choose_users(statistics.interactions, n_users, seed=seed)
     one = partial(
         evaluate_user,

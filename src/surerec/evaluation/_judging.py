@@ -70,11 +70,11 @@ def _recommender(
     split: Split,
     candidates: NDArray[np.int64],
 ) -> Judgement:
-    params = model.get_params()
-    if "train_share" in params:  # split what is known where the protocol did
+    params = {}
+    if "train_share" in model.get_params():  # split what is known where the protocol did
         share = len(split.training) / len(split.known)
         params["train_share"] = min(share, 1 - 1e-12)
-    fitted = type(model)(**params).fit(statistics)
+    fitted = model._fitted_like(statistics, **params)  # noqa: SLF001
     assessed = fitted._assess(Query(split.known, split.user), candidates)  # noqa: SLF001
     if assessed.smoothed is not None or assessed.counts is None:
         key = assessed.score if assessed.smoothed is None else assessed.smoothed

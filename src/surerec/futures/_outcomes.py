@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -62,6 +62,15 @@ class Outcomes:
 
     def __len__(self) -> int:
         return len(self.cases)
+
+    def entries(self, cut: Literal["rank", "score"]) -> NDArray[np.float64]:
+        """Give the cut that lets each future item in: its rank, or its share with the sign turned.
+
+        Infinite where no cut does, as the item is unknown.
+        """
+        if cut == "rank":
+            return self.ranks
+        return np.where(np.isinf(self.ranks), np.inf, -self.shares)
 
 
 def observe(

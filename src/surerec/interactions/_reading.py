@@ -16,6 +16,7 @@ from surerec.interactions._cells import read_ids, read_ratings, read_times
 from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._profiles import build_profiles
+from surerec.interactions._size import check_fits
 from surerec.interactions._tables import RawTable, table_from_frame, table_from_parquet
 from surerec.interactions._text import table_from_text
 
@@ -144,18 +145,22 @@ def _tables(
         paths = [Path(p) for p in source]
     else:
         return [table_from_frame(source, wanted)]
-    tables = []
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}.") from error
-        if is_parquet:
-            tables.append(table_from_parquet(path, wanted, n_rows))
-        else:
-            tables.append(table_from_text(path, wanted, columns=columns, n_rows=n_rows))
-    return tables
+    files = [(path, _is_parquet(path)) for path in paths]
+    check_fits(files, n_rows)
+    return [
+        table_from_parquet(path, wanted, n_rows)
+        if is_parquet
+        else table_from_text(path, wanted, columns=columns, n_rows=n_rows)
+        for path, is_parquet in files
+    ]
+
+
+def _is_parquet(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}.") from error
 
 
 def _files(path: Path) -> list[Path]:

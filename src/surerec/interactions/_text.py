@@ -198,6 +198,7 @@ def _scan(
             infer_schema=False,
             truncate_ragged_lines=ragged,
             n_rows=n_rows,
+            glob=False,  # a name may have brackets
         )
     lines = _scan_lines(source, n_rows, skip=int(dialect.header))
     return lines.select(
@@ -218,6 +219,7 @@ def _scan_lines(source: Path | bytes, n_rows: int | None, skip: int = 0) -> pl.L
         infer_schema=False,
         new_columns=["line"],
         n_rows=n_rows,
+        glob=False,
     )
 
 

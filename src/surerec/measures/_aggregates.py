@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from surerec._threads import available_threads, run_together
 from surerec.measures import _kernels as kernels
-from surerec.precedence import Block
+from surerec.measures._tiles import LeftOut, leave_out
+from surerec.precedence import Block, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._table import Aggregate, Statistic
-    from surerec.precedence import Direction, PrecedenceStatistics
+    from surerec.precedence import Direction, PrecedenceStatistics, Source
 
 __all__ = [
     "STATISTIC_CODES",
@@ -27,6 +30,8 @@ __all__ = [
 ]
 
 STATISTIC_CODES: Final[dict[Statistic, int]] = {
+    "score": kernels.COUNT,  # of the one largest factor, which is the largest count
+    "count": kernels.COUNT,
     "share": kernels.SHARE,
     "ratio": kernels.RATIO,
     "absent": kernels.ABSENT,
@@ -41,6 +46,10 @@ WANTED: Final[dict[Aggregate, int]] = {
 _ALL: Final = kernels.LOW | kernels.MIDDLE | kernels.TOTAL | kernels.HIGH
 _COLUMNS_AT_ONCE: Final = 1024
 _NEVER: Final = np.int64(-1)
+_COSTS: Final = {(kernels.COUNT, kernels.TOTAL): 0.1, (kernels.COUNT, kernels.HIGH): 0.1}
+"""Nanoseconds a count takes, where it is far from one."""
+_WORTH_A_THREAD: Final = 100_000.0
+_COLUMNS_TOGETHER: Final = 256
 
 
 class Aggregates(NamedTuple):
@@ -62,7 +71,7 @@ class ProfileRows:
     """The rows of a profile's items, with one user's contribution left out exactly.
 
     That user's contribution stands only in the columns of the items that they took themselves, so
-    the rows are used as they are and those columns are done again without it.
+    the rows are used as they are and it is subtracted as they are read.
     """
 
     def __init__(
@@ -74,18 +83,29 @@ class ProfileRows:
         self._statistics = statistics
         self.history = np.asarray(history, dtype=np.int64)
         self.n_users = statistics.n_users - (without_user is not None)
-        self._own, own_instants = statistics.profile_of(without_user)
-        self._instants = np.full(statistics.n_items, _NEVER)
-        self._instants[self._own] = own_instants
-        self.support = statistics.support[self.history].astype(np.int64)
-        self.support -= self._instants[self.history] != _NEVER
-        self._blocks: dict[Direction, Block] = {}
+        self._own, times = statistics.taken_by(without_user)
+        strict = statistics.ties == "strict"
+        self.left_out = LeftOut(
+            self._own, *leave_out(self.history, statistics.support, self._own, times, strict)
+        )
+        self.support = self.left_out.support
+        self._sources: dict[Direction, Source] = {}
+
+    @cached_property
+    def _instants(self) -> NDArray[np.int64]:
+        instants = np.full(self._statistics.n_items, _NEVER)
+        instants[self._own] = self.left_out.instants
+        return instants
+
+    def source(self, direction: Direction) -> Source:
+        """Give the rows as they are, that user's contribution included."""
+        if direction not in self._sources:
+            self._sources[direction] = source(self._statistics.rows, direction, self.history)
+        return self._sources[direction]
 
     def block(self, direction: Direction) -> Block:
-        """Give the rows as they are, that user's contribution included."""
-        if direction not in self._blocks:
-            self._blocks[direction] = self._statistics.rows.block(direction, self.history)
-        return self._blocks[direction]
+        """Give the rows as they are as rows of a matrix."""
+        return self._statistics.rows.block(direction, self.history)
 
     def own_columns(self) -> Iterator[NDArray[np.uint32]]:
         """Give the columns that the user to leave out has a part in, some at a time."""
@@ -96,16 +116,10 @@ class ProfileRows:
         """Give some columns of the rows without that user's contribution."""
         matrix, picks = self.block(direction)
         wanted = np.asarray(columns, dtype=np.int64)
-        out = np.empty((len(picks), len(wanted)), dtype=np.uint32)
+        out = np.empty((len(picks), len(wanted)), dtype=matrix.dtype)
         instants = self._instants[self.history], self._instants[wanted]
         kernels.gather_columns(matrix, picks, wanted, *instants, direction == "followers", out)
         return Block(out, np.arange(len(picks)))
-
-    def leave_out_of_totals(self, totals: NDArray[np.float64]) -> None:
-        """Take that user's contribution out of the sum of the followers' rows."""
-        when = self._instants[self.history]
-        earlier = np.sort(when[when != _NEVER])
-        totals[self._own] -= np.searchsorted(earlier, self._instants[self._own])
 
     def support_of_all(self) -> NDArray[np.uint32]:
         """Give the support of every item over the other users."""
@@ -135,36 +149,48 @@ def aggregate(
         For "share": ``PC(h, i) / Sup(i)``, as the paper's Eq. 1 has it, instead of
         ``PC(i, h) / Sup(i)``, as its text does (notes 1).
     """
-    forward: Direction = "predecessors" if literal and statistic == "share" else "followers"
-    wanted = _ALL if only is None else WANTED[only]
+    following = statistic != "share" or not literal
+    forward = rows.source("followers" if following else "predecessors")
+    reverse = rows.source("predecessors") if statistic == "ratio" else forward
+    result = Aggregates.empty(forward.matrix.shape[1])
+    aggregate_profile(
+        STATISTIC_CODES[statistic],
+        _ALL if only is None else WANTED[only],
+        following,
+        forward,
+        reverse,
+        rows.left_out,
+        result,
+    )
+    return result
 
-    def into(out: Aggregates, columns: NDArray[np.uint32] | None) -> None:
-        counts = rows.block(forward) if columns is None else rows.columns(forward, columns)
-        if statistic == "count":
-            kernels.aggregate_counts(wanted, *counts, *out)
-            return
-        back = counts  # not looked at
-        if statistic == "ratio":
-            back = (
-                rows.block("predecessors")
-                if columns is None
-                else rows.columns("predecessors", columns)
-            )
-        kernels.aggregate_values(
-            STATISTIC_CODES[statistic], wanted, *counts, *back, rows.support, *out
+
+def equal_columns(n_items: int, cost: float) -> list[tuple[int, int]]:
+    """Cut the columns into blocks for threads, none for less than waking a thread costs."""
+    n_blocks = max(1, min(available_threads(), int(cost / _WORTH_A_THREAD)))
+    width = -(-n_items // (n_blocks * _COLUMNS_TOGETHER)) * _COLUMNS_TOGETHER
+    return [(start, min(start + width, n_items)) for start in range(0, n_items, max(width, 1))]
+
+
+def aggregate_profile(
+    statistic: int,
+    wanted: int,
+    following: bool,  # noqa: FBT001  # as the kernel takes them
+    forward: Source,
+    reverse: Source,
+    left_out: LeftOut,
+    result: Aggregates,
+) -> None:
+    """Aggregate all columns, on all cores where there is enough to do."""
+    n_items = len(result.low)
+    cost = _COSTS.get((statistic, wanted), 1.0) * len(forward.places) * n_items
+
+    def some_columns(block: tuple[int, int]) -> None:
+        kernels.aggregate_columns(
+            *block, statistic, wanted, following, forward, reverse, left_out, *result
         )
 
-    result = Aggregates.empty(rows.block(forward).matrix.shape[1])
-    into(result, None)
-    if statistic == "count" and only == "mean":
-        rows.leave_out_of_totals(result.total)  # a sum needs no second look at the columns
-        return result
-    for columns in rows.own_columns():
-        part = Aggregates.empty(len(columns))
-        into(part, columns)
-        for whole, piece in zip(result, part, strict=True):
-            whole[columns] = piece
-    return result
+    run_together(some_columns, equal_columns(n_items, cost))
 
 
 def log_score(rows: ProfileRows, top: int | None) -> NDArray[np.float64]:

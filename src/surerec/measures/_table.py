@@ -12,7 +12,7 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MEASURES", "Aggregate", "Measure", "Statistic", "find_measure"]
+__all__ = ["MEASURES", "Aggregate", "Measure", "Statistic", "find_measure", "is_learned"]
 
 Statistic = Literal["score", "count", "share", "ratio", "absent"]
 Aggregate = Literal["top", "minimum", "median", "mean", "maximum"]
@@ -92,5 +92,16 @@ def find_measure(name: str | int) -> Measure:
     hint = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise InputError(
         f"There is no measure {name!r}{hint}; there are {', '.join(names)}, "
-        f"or by what they are: {', '.join(readable)}."
+        f"or by what they are: {', '.join(readable)}; or 'learned', which is trained."
     )
+
+
+def is_learned(name: object) -> bool:
+    """Tell whether a name means the learned measure, which is no formula; see `learned`.
+
+    Examples
+    --------
+    >>> is_learned("learned"), is_learned("ICRS-learned"), is_learned("CM12")
+    (True, True, False)
+    """
+    return str(name).strip().lower() in ("learned", "icrs-learned")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec.precedence._cache import RowCache
 from surerec.precedence._rows import Block, check_fits
+from surerec.precedence._sources import Source, read_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,45 +42,43 @@ class BoundedRows:
         self.spans: dict[Direction, Spans] = {"followers": following, "predecessors": preceding}
         self.held = held
         self.cache_bytes = cache_bytes
-        self._rows_in_cache = cache_bytes // (4 * max(following.n_items, 1))
-        self._cache: OrderedDict[tuple[Direction, int], NDArray[np.uint32]] = OrderedDict()
-        self._lock = Lock()  # servers ask from many threads
+        self._cache = RowCache(following.n_items, following.counter, cache_bytes)
 
-    def followers(self, item: int) -> NDArray[np.uint32]:
+    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)``."""
         return self._row("followers", item)
 
-    def predecessors(self, item: int) -> NDArray[np.uint32]:
+    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(·, item)``."""
         return self._row("predecessors", item)
 
     def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
         """Give the rows of several items, copied or counted into one matrix."""
-        n_items = self.spans[direction].n_items
-        check_fits(len(items), n_items)
-        matrix = np.empty((len(items), n_items), dtype=np.uint32)
-        for place, item in enumerate(items.tolist()):
-            if not self.held[direction].fill(item, matrix[place]):
-                matrix[place] = self._counted(direction, item)
+        n_items, counter = self.spans[direction].n_items, self.spans[direction].counter
+        check_fits(len(items), n_items, counter)
+        matrix = np.empty((len(items), n_items), dtype=counter)
+        rows = self.source(direction, np.asarray(items, dtype=np.int64))
+        for place in range(len(items)):
+            read_row(rows, place, matrix[place])
         return Block(matrix, np.arange(len(items)))
 
-    def _row(self, direction: Direction, item: int) -> NDArray[np.uint32]:
-        row = np.empty(self.spans[direction].n_items, dtype=np.uint32)
-        if self.held[direction].fill(item, row):
-            return row
-        return self._counted(direction, item)
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> Source:
+        """Give the rows of several items where they are; those that are not held are counted.
 
-    def _counted(self, direction: Direction, item: int) -> NDArray[np.uint32]:
-        key = (direction, item)
-        with self._lock:
-            if key in self._cache:
-                self._cache.move_to_end(key)
-                return self._cache[key]
-        row = self.spans[direction].count_row(item)
+        They stay where they are as long as anybody holds on to the places that are given.
+        """
+        held, spans = self.held[direction], self.spans[direction]
+        places = held.slots[items]
+        n_dense = len(held.dense)
+        missing = np.flatnonzero(places < 0)
+        counted, slots = self._cache.rows(direction, items[missing], spans.count_listed, places)
+        places[places >= n_dense] += len(counted)  # compressed rows come behind those counted
+        places[missing] = n_dense + slots
+        return Source(held.dense, counted, held.offsets, held.items, held.counts, places)
+
+    def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
+        spans = self.spans[direction]
+        row = np.empty(spans.n_items, dtype=spans.counter)
+        read_row(self.source(direction, np.array([item])), 0, row)
         row.flags.writeable = False
-        if self._rows_in_cache:
-            with self._lock:
-                self._cache[key] = row
-                while len(self._cache) > self._rows_in_cache:
-                    self._cache.popitem(last=False)
         return row

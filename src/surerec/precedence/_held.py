@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from surerec._threads import run_blocks
+from surerec.precedence._kernels import compress_rows
+from surerec.precedence._spans import narrowest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 
     from surerec.precedence._spans import Spans
 
-__all__ = ["HeldRows", "hold_rows", "rows_within"]
+__all__ = ["HeldRows", "RowForm", "divide_budget", "hold_rows", "slots_of"]
 
-_DENSE, _COMPRESSED = 4, 8  # bytes a count takes in a dense and in a compressed row
+_ITEM = 4  # bytes
 _ROWS_AT_ONCE = 32
 
 
@@ -32,72 +34,164 @@ class HeldRows:
     """
 
     slots: NDArray[np.int64]
-    dense: NDArray[np.uint32]
+    dense: NDArray[np.unsignedinteger]
     offsets: NDArray[np.int64]
     items: NDArray[np.uint32]
-    counts: NDArray[np.uint32]
+    counts: NDArray[np.unsignedinteger]
 
     @property
     def nbytes(self) -> int:
         """Memory taken by the rows."""
         return self.dense.nbytes + self.items.nbytes + self.counts.nbytes
 
-    def fill(self, item: int, row: NDArray[np.uint32]) -> bool:
-        """Write an item's row into `row`; tell whether it is held."""
-        slot = int(self.slots[item])
-        if slot < 0:
-            return False
-        if slot < len(self.dense):
-            row[:] = self.dense[slot]
-            return True
-        place = slot - len(self.dense)
-        where = slice(self.offsets[place], self.offsets[place + 1])
-        row[:] = 0
-        row[self.items[where]] = self.counts[where]
+
+class RowForm(NamedTuple):
+    """How a row is held: dense in 16 bits, or compressed if that takes less.
+
+    So are the few rows that 16 bits do not hold, so that all others may be narrow.
+    """
+
+    n_items: int
+    counter: np.dtype[Any]
+    """Of the counts of compressed rows."""
+
+    @property
+    def dense_bytes(self) -> int:
+        """Bytes of a dense row."""
+        return narrowest(0).itemsize * self.n_items
+
+    @property
+    def bytes_a_count(self) -> int:
+        """Bytes of one count in a compressed row, with its item."""
+        return _ITEM + self.counter.itemsize
+
+    def compress(
+        self, rows: NDArray[np.unsignedinteger]
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[np.unsignedinteger]
+    ]:
+        """Give where each row's counts end, which rows stay dense, items, counts."""
+        return compress_rows(rows, (self.dense_bytes - 1) // self.bytes_a_count)
+
+    def bytes_of(
+        self, is_dense: NDArray[np.bool_], lengths: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Give the bytes of rows that have so many counts if they are compressed."""
+        return np.where(is_dense, self.dense_bytes, self.bytes_a_count * lengths)
+
+
+def slots_of(is_dense: NDArray[np.bool_], n_items: int) -> NDArray[np.int64]:
+    """Give the slots of the first items' rows, dense ones before the compressed.
+
+    Examples
+    --------
+    >>> slots_of(np.array([True, False, True]), n_items=5)
+    array([ 0,  2,  1, -1, -1])
+    """
+    slots = np.full(n_items, -1, dtype=np.int64)
+    compressed = np.count_nonzero(is_dense) + np.cumsum(~is_dense) - 1
+    slots[: len(is_dense)] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
+    return slots
+
+
+def divide_budget(budget: int) -> tuple[int, int]:
+    """Divide memory: for the held rows of each direction, and for rows counted when asked for.
+
+    Examples
+    --------
+    >>> divide_budget(1_000)
+    (375, 250)
+    """
+    for_others = budget // 4
+    return (budget - for_others) // 2, for_others
+
+
+class _Counted(NamedTuple):
+    """Rows of a block of items, as they were counted and compressed."""
+
+    rows: NDArray[np.unsignedinteger]
+    ends: NDArray[np.int64]
+    is_dense: NDArray[np.bool_]
+    items: NDArray[np.uint32]
+    counts: NDArray[np.unsignedinteger]
+
+
+class _Held:
+    """Rows as they come, within a budget; room that is never written to takes no memory."""
+
+    def __init__(self, spans: Spans, budget: int) -> None:
+        self._spans, self._left = spans, budget
+        self._form = RowForm(spans.n_items, spans.counter)
+        n_dense = min(budget // max(self._form.dense_bytes, 1), spans.n_items)
+        self._dense = np.empty((n_dense, spans.n_items), dtype=narrowest(0))
+        n_counts = min(budget // self._form.bytes_a_count, int(spans.work().sum()))
+        self._items = np.empty(n_counts, dtype=np.uint32)
+        self._counts = np.empty(n_counts, dtype=spans.counter)
+        self._offsets, self._is_dense, self._n_dense = [0], list[bool](), 0
+
+    def count(self, block: tuple[int, int]) -> _Counted:
+        """Count the rows of a block, and compress those that take less memory so."""
+        rows = self._spans.count_rows(block)
+        return _Counted(rows, *self._form.compress(rows))
+
+    def take(self, counted: _Counted) -> bool:
+        """Hold the rows of one more block; tell whether there was room for all."""
+        first = 0
+        ends, is_dense = counted.ends.tolist(), counted.is_dense.tolist()
+        for row, end, dense in zip(counted.rows, ends, is_dense, strict=True):
+            part = slice(first, end)
+            if not self._take(row, counted.items[part], counted.counts[part], is_dense=dense):
+                return False
+            first = end
         return True
+
+    def _take(
+        self,
+        row: NDArray[np.unsignedinteger],
+        items: NDArray[np.uint32],
+        counts: NDArray[np.unsignedinteger],
+        *,
+        is_dense: bool,
+    ) -> bool:
+        form = self._form
+        needed = form.dense_bytes if is_dense else form.bytes_a_count * len(items)
+        if needed > self._left:
+            return False
+        self._left -= needed
+        if is_dense:
+            self._dense[self._n_dense] = row
+            self._n_dense += 1
+        else:
+            where = slice(self._offsets[-1], self._offsets[-1] + len(items))
+            self._items[where], self._counts[where] = items, counts
+            self._offsets.append(where.stop)
+        self._is_dense.append(is_dense)
+        return True
+
+    def rows(self, n_items: int) -> HeldRows:
+        """Give what is held."""
+        is_dense = np.array(self._is_dense, dtype=bool)
+        n_dense, end = self._n_dense, self._offsets[-1]
+        arrays = (slots_of(is_dense, n_items), self._dense[:n_dense],
+                  np.array(self._offsets, dtype=np.int64), self._items[:end],
+                  self._counts[:end])  # fmt: skip
+        for array in arrays:
+            array.flags.writeable = False
+        return HeldRows(*arrays)
 
 
 def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> HeldRows:
-    """Count and keep the rows of the most popular items, as many as the budget surely takes.
+    """Count and keep the rows of the most popular items, as many as the budget takes.
 
     Popular items' rows are dear to count and asked for most; what is left out is cheap to count
     when asked for. `advance` hears of the pairs that were counted.
     """
-    n_items, work = spans.n_items, spans.work()
-    n_held = rows_within(work, budget)
-    may_be_dense = int(np.count_nonzero(2 * np.minimum(work[:n_held], n_items) >= n_items))
-    most = int(np.minimum(work[:n_held], n_items // 2).sum())
-    # Room for the worst case: pages that are never written to take no memory.
-    dense = np.empty((may_be_dense, n_items), dtype=np.uint32)
-    items, counts = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.uint32)
-    offsets, is_dense, n_dense = [0], np.zeros(n_held, dtype=bool), 0
-    blocks = [(a, min(a + _ROWS_AT_ONCE, n_held)) for a in range(0, n_held, _ROWS_AT_ONCE)]
-    for (first, last), rows in zip(blocks, run_blocks(spans.count_rows, blocks), strict=True):
-        for item, row in zip(range(first, last), rows, strict=True):
-            places = np.flatnonzero(row)
-            if 2 * len(places) >= n_items:
-                dense[n_dense] = row
-                is_dense[item] = True
-                n_dense += 1
-                continue
-            where = slice(offsets[-1], offsets[-1] + len(places))
-            items[where], counts[where] = places, row[places]
-            offsets.append(where.stop)
-        advance(float(work[first:last].sum()))
-    slots = np.full(n_items, -1, dtype=np.int64)
-    compressed = n_dense + np.cumsum(~is_dense) - 1
-    slots[:n_held] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
-    end = offsets[-1]
-    return HeldRows(slots, dense[:n_dense], np.array(offsets), items[:end], counts[:end])
-
-
-def rows_within(work: NDArray[np.int64], budget: int) -> int:
-    """Say the rows of how many items, the most popular first, surely fit into so many bytes.
-
-    Examples
-    --------
-    >>> rows_within(np.array([9, 4, 1]), budget=25)
-    2
-    """
-    largest = np.minimum(_DENSE * len(work), _COMPRESSED * work)
-    return int(np.searchsorted(np.cumsum(largest), budget, side="right"))
+    held, n_items = _Held(spans, budget), spans.n_items
+    starts = range(0, n_items, _ROWS_AT_ONCE) if budget else ()
+    blocks = [(first, min(first + _ROWS_AT_ONCE, n_items)) for first in starts]
+    # The blocks behind the last that fits are not counted, so there are more of them.
+    for (first, last), counted in zip(blocks, run_blocks(held.count, blocks), strict=False):
+        if not held.take(counted):
+            break
+        advance(float(spans.work()[first:last].sum()))
+    return held.rows(n_items)

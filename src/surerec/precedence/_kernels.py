@@ -18,8 +18,19 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["count_rows", "find_spans"]
+__all__ = [
+    "compress_rows",
+    "count_listed",
+    "count_rows",
+    "find_spans",
+    "items_outside",
+    "turn_over",
+]
 
+_TILE = 256  # rows and columns: what is read and what is written both stay in cache
+_MOST_IN_16_BITS = 2**16 - 1
+_NARROW = 2  # bytes
+_GROUP = 16  # counts that are looked at together, as most groups of a rare item are empty
 _AHEAD = 12  # spans; the memory behind a span arrives while the ones before it are counted
 
 
@@ -53,7 +64,7 @@ def count_rows(
     starts: NDArray[Any],
     stops: NDArray[Any],
     items: NDArray[np.uint32],
-    rows: NDArray[np.uint32],
+    rows: NDArray[Any],
 ) -> None:
     """Count the rows of items `first` … `last` − 1 into ``rows``, which holds zeros.
 
@@ -70,7 +81,24 @@ def count_rows(
             if ahead < end_of_spans:
                 _prefetch(items, starts[ahead])  # type: ignore[call-arg]  # numba adds the context
             for place in range(np.uint64(starts[k]), np.uint64(stops[k])):
-                row[items[place]] += np.uint32(1)
+                row[items[place]] += np.uint16(1)  # whatever the width of the counter
+
+
+@njit(nogil=True, cache=True)
+def count_listed(
+    listed: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    span_offsets: NDArray[np.int64],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    items: NDArray[np.uint32],
+    rows: NDArray[Any],
+) -> None:
+    """Count the rows of some items, each into its slot of ``rows``, whatever that held before."""
+    for k in range(len(listed)):
+        into = rows[slots[k] : slots[k] + 1]
+        into[0, :] = 0
+        count_rows(listed[k], listed[k] + 1, span_offsets, starts, stops, items, into)
 
 
 @njit(nogil=True, cache=True)
@@ -104,3 +132,74 @@ def find_spans(
                     before = place
                 starts[place] = begin
                 stops[place] = before
+
+
+@njit(nogil=True, cache=True)
+def turn_over(rows: NDArray[Any], first: int, columns: NDArray[Any]) -> None:
+    """Write rows `first` … of a matrix as columns of another, tile by tile."""
+    n_rows, n_columns = rows.shape
+    for top in range(0, n_rows, _TILE):
+        bottom = min(top + _TILE, n_rows)
+        for left in range(0, n_columns, _TILE):
+            right = min(left + _TILE, n_columns)
+            for j in range(np.uint64(left), np.uint64(right)):
+                column = columns[j]
+                for i in range(np.uint64(top), np.uint64(bottom)):
+                    column[np.uint64(first) + i] = rows[i, j]
+
+
+@njit(nogil=True, cache=True)
+def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
+    """Give the codes of all items but the known ones, in order."""
+    is_known = np.zeros(n_items, np.bool_)
+    n_known = 0
+    for item in known:
+        n_known += not is_known[item]
+        is_known[item] = True
+    outside = np.empty(n_items - n_known, np.int64)
+    n = 0
+    for item in range(n_items):
+        if not is_known[item]:
+            outside[n] = item
+            n += 1
+    return outside
+
+
+@njit(nogil=True, cache=True)
+def _count_nonzero(row: NDArray[Any]) -> int:
+    n = np.int64(0)
+    for j in range(np.uint64(len(row))):
+        n += np.int64(row[j] != 0)
+    return int(n)
+
+
+@njit(nogil=True, cache=True)
+def compress_rows(
+    rows: NDArray[Any], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[Any]]:
+    """Give the counts that are not zero: where each row's end, which rows stay, items, counts.
+
+    A row with more than `most` of them, none beyond 16 bits, stays as it is, which takes less
+    memory; it gives no counts.
+    """
+    n_rows, n_items = rows.shape
+    ends, stay = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows, np.bool_)
+    for k in range(n_rows):
+        n_found = _count_nonzero(rows[k])
+        stay[k] = n_found > most and (rows.itemsize == _NARROW or rows[k].max() <= _MOST_IN_16_BITS)
+        ends[k + 1] = ends[k] + (0 if stay[k] else n_found)
+    room = ends[n_rows] + 1
+    items, counts = np.empty(room, np.uint32), np.empty(room, rows.dtype)
+    for k in range(n_rows):
+        place, row = np.uint64(ends[k]), rows[k]
+        for left in range(0, n_items if ends[k + 1] > ends[k] else 0, _GROUP):
+            right = min(left + _GROUP, n_items)
+            seen = row[left]
+            for j in range(np.uint64(left), np.uint64(right)):
+                seen |= row[j]
+            if seen:
+                # Written in any case, and again if it was zero: no branch to mispredict.
+                for j in range(np.uint64(left), np.uint64(right)):
+                    items[place], counts[place] = j, row[j]
+                    place += np.uint64(row[j] != 0)
+    return ends[1:], stay, items[: ends[n_rows]], counts[: ends[n_rows]]

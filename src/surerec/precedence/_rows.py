@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from surerec._memory import available_memory, in_words
+from surerec._threads import run_blocks
 from surerec.errors import InputError
+from surerec.precedence._kernels import turn_over
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,20 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["Block", "DenseRows", "LeftOutRows", "OnDemandRows", "RowStore"]
 
 _AFTER_ALL = np.iinfo(np.int64).max
+_TURNED_AT_ONCE = 256
 _SURELY_FITS = 1 << 26  # looking at the free memory costs more than so small a block
 
 
 class RowStore(Protocol):
     """Gives rows of precedence counts; all that the rest of surerec knows of their storage.
 
-    Rows are uint32, one count for each item, and not to be written to. A store answers the same
+    Rows are unsigned integers, as wide as the counts need, one for each item, and not to be written
+    to: make them wider before adding them up. A store answers the same
     whatever it holds and whatever it counts when asked.
     """
 
-    def followers(self, item: int) -> NDArray[np.uint32]:
+    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)``: how many users took each item after this one."""
 
-    def predecessors(self, item: int) -> NDArray[np.uint32]:
+    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(·, item)``: how many users took each item before this one."""
 
     def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
@@ -41,13 +45,13 @@ class RowStore(Protocol):
 class Block(NamedTuple):
     """Rows of counts for a kernel: row ``k`` is ``matrix[picks[k]]``."""
 
-    matrix: NDArray[np.uint32]
+    matrix: NDArray[np.unsignedinteger]
     picks: NDArray[np.int64]
 
 
-def check_fits(n_rows: int, n_items: int) -> None:
+def check_fits(n_rows: int, n_items: int, counter: np.dtype[Any]) -> None:
     """Refuse a profile whose rows would not fit in memory, before they are made."""
-    needed = 4 * n_rows * n_items
+    needed = counter.itemsize * n_rows * n_items
     if needed < _SURELY_FITS:
         return
     free = available_memory()
@@ -62,40 +66,48 @@ def stacked(rows: RowStore, direction: Direction, items: NDArray[np.integer]) ->
     """Ask a store for rows one by one and stack them, within the free memory."""
     give = rows.followers if direction == "followers" else rows.predecessors
     first = give(int(items[0]))
-    check_fits(len(items), len(first))
-    matrix = np.empty((len(items), len(first)), dtype=np.uint32)
+    check_fits(len(items), len(first), first.dtype)
+    matrix = np.empty((len(items), len(first)), dtype=first.dtype)
     matrix[0] = first
     for place in range(1, len(items)):
         matrix[place] = give(int(items[place]))
     return Block(matrix, np.arange(len(items)))
 
 
+def turned_over(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Transpose a square matrix, on all cores."""
+    turned = np.empty_like(matrix, order="C")
+    starts = range(0, len(matrix), _TURNED_AT_ONCE)
+    list(run_blocks(lambda i: turn_over(matrix[i : i + _TURNED_AT_ONCE], i, turned), starts))
+    return turned
+
+
 class DenseRows:
     """All rows of both directions in memory."""
 
     def __init__(
-        self, followers: NDArray[np.uint32], predecessors: NDArray[np.uint32] | None = None
+        self,
+        followers: NDArray[np.unsignedinteger],
+        predecessors: NDArray[np.unsignedinteger] | None = None,
     ) -> None:
         self._followers = followers.view()
-        self._predecessors = (
-            np.ascontiguousarray(followers.T) if predecessors is None else predecessors.view()
-        )
+        self._predecessors = turned_over(followers) if predecessors is None else predecessors.view()
         self._followers.flags.writeable = False
         self._predecessors.flags.writeable = False
 
     @staticmethod
-    def bytes_needed(n_items: int) -> int:
+    def bytes_needed(n_items: int, counter: np.dtype[Any]) -> int:
         """Give the memory that both directions of `n_items` items take."""
-        return 2 * n_items * n_items * np.dtype(np.uint32).itemsize
+        return 2 * n_items * n_items * counter.itemsize
 
-    def followers(self, item: int) -> NDArray[np.uint32]:
+    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)``."""
-        row: NDArray[np.uint32] = self._followers[item]
+        row: NDArray[np.unsignedinteger] = self._followers[item]
         return row
 
-    def predecessors(self, item: int) -> NDArray[np.uint32]:
+    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(·, item)``."""
-        row: NDArray[np.uint32] = self._predecessors[item]
+        row: NDArray[np.unsignedinteger] = self._predecessors[item]
         return row
 
     def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
@@ -111,11 +123,11 @@ class OnDemandRows:
     following: Spans
     preceding: Spans
 
-    def followers(self, item: int) -> NDArray[np.uint32]:
+    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)``."""
         return self.following.count_row(item)
 
-    def predecessors(self, item: int) -> NDArray[np.uint32]:
+    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(·, item)``."""
         return self.preceding.count_row(item)
 
@@ -134,12 +146,12 @@ class LeftOutRows:
     instants: NDArray[np.int64]
     """When: an item precedes another if its instant is smaller."""
 
-    def followers(self, item: int) -> NDArray[np.uint32]:
+    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)`` over the other users."""
         row = self.rows.followers(item)
         return _minus_one(row, self.items[self.instants > self._instant(item, never=_AFTER_ALL)])
 
-    def predecessors(self, item: int) -> NDArray[np.uint32]:
+    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(·, item)`` over the other users."""
         row = self.rows.predecessors(item)
         return _minus_one(row, self.items[self.instants < self._instant(item, never=-1)])
@@ -153,10 +165,12 @@ class LeftOutRows:
         return int(own[0]) if own.size else never
 
 
-def _minus_one(row: NDArray[np.uint32], items: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _minus_one(
+    row: NDArray[np.unsignedinteger], items: NDArray[np.uint32]
+) -> NDArray[np.unsignedinteger]:
     """Take one person out of a row: a profile holds no item twice, so each is subtracted once."""
     if not items.size:
         return row
     rest = row.copy()
-    rest[items] -= np.uint32(1)
+    rest[items] -= rest.dtype.type(1)
     return rest

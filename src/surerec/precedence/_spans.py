@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from surerec._grouping import group_rows
-from surerec._threads import equal_blocks, run_blocks
-from surerec.precedence._kernels import count_rows, find_spans
+from surerec._threads import available_threads, equal_blocks, run_blocks, run_together
+from surerec.precedence._kernels import count_listed, count_rows, find_spans, turn_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +19,34 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["Direction", "Spans", "Ties", "spans"]
+__all__ = ["Direction", "Spans", "Ties", "narrowest", "spans", "too_popular"]
 
 Ties = Literal["order", "strict"]
 Direction = Literal["followers", "predecessors"]
+
+_MOST_IN_16_BITS = 2**16 - 1
+
+_ROWS_AT_ONCE = 256
+_WORTH_A_THREAD = 200_000  # pairs
+
+
+def narrowest(largest: int) -> np.dtype[Any]:
+    """Give the narrowest integers that counts up to the largest fit in."""
+    return np.dtype(np.uint16 if largest <= _MOST_IN_16_BITS else np.uint32)
+
+
+def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Give the items whose counts 16 bits may not hold.
+
+    No count is above the support of either item, so one popular item alone has none.
+
+    Examples
+    --------
+    >>> too_popular(np.array([70_000, 66_000, 9])), too_popular(np.array([70_000, 9]))
+    (array([0, 1]), array([], dtype=int64))
+    """
+    found = np.flatnonzero(support > _MOST_IN_16_BITS)
+    return found if len(found) > 1 else found[:0]
 
 
 @dataclass(frozen=True)
@@ -42,37 +67,89 @@ class Spans:
         """Number of items."""
         return len(self.offsets) - 1
 
-    def work(self) -> NDArray[np.int64]:
-        """Give the number of ordered pairs to count for each item."""
+    @cached_property
+    def _work(self) -> NDArray[np.int64]:
         done = np.concatenate(([0], np.cumsum(self.stops - self.starts, dtype=np.int64)))
         return np.diff(done[self.offsets])
 
-    def count_row(self, item: int) -> NDArray[np.uint32]:
+    def work(self) -> NDArray[np.int64]:
+        """Give the number of ordered pairs to count for each item."""
+        return self._work
+
+    @cached_property
+    def counter(self) -> np.dtype[Any]:
+        """The narrowest integers that surely hold every count: half the memory, and its traffic.
+
+        Only rows of items with more takers than 16 bits can count need a look. They are counted to
+        see, which for so few takes no time.
+        """
+        wide, heads = np.dtype(np.uint32), too_popular(np.diff(self.offsets)).tolist()
+        largest = max((int(self._count((i, i + 1), wide).max()) for i in heads), default=0)
+        return narrowest(largest)
+
+    def count_row(self, item: int) -> NDArray[np.unsignedinteger]:
         """Count one item's row."""
-        row: NDArray[np.uint32] = self.count_rows((item, item + 1))[0]
+        row: NDArray[np.unsignedinteger] = self.count_rows((item, item + 1))[0]
         return row
 
-    def count_rows(self, block: tuple[int, int]) -> NDArray[np.uint32]:
+    def count_rows(self, block: tuple[int, int]) -> NDArray[np.unsignedinteger]:
         """Count the rows of items ``block[0]`` … ``block[1] − 1``."""
+        return self._count(block, self.counter)
+
+    def _count(self, block: tuple[int, int], counter: np.dtype[Any]) -> NDArray[Any]:
         first, last = block
-        rows = np.zeros((last - first, self.n_items), dtype=np.uint32)
+        rows = np.zeros((last - first, self.n_items), dtype=counter)
         count_rows(first, last, self.offsets, self.starts, self.stops, self.items, rows)
         return rows
 
-    def count_all(self, advance: Callable[[float], None]) -> NDArray[np.uint32]:
+    def count_listed(
+        self, items: NDArray[np.int64], slots: NDArray[np.int64], rows: NDArray[Any]
+    ) -> None:
+        """Count the rows of some items into slots of `rows`, on all cores if there is enough."""
+        parts = (self.offsets, self.starts, self.stops, self.items, rows)
+
+        def count_some(block: tuple[int, int]) -> None:
+            some = slice(*block)
+            count_listed(items[some], slots[some], *parts)
+
+        work = self.work()[items] + self.n_items // 4  # a row is zeroed first
+        n_blocks = min(available_threads(), 1 + int(work.sum()) // _WORTH_A_THREAD)
+        run_together(count_some, equal_blocks(work, n_blocks))
+
+    def count_all(self, advance: Callable[[float], None]) -> NDArray[np.unsignedinteger]:
         """Count every item's row into one matrix, on all cores; `advance` hears of the pairs."""
-        matrix = np.zeros((self.n_items, self.n_items), dtype=np.uint32)
+        matrix = np.zeros((self.n_items, self.n_items), dtype=self.counter)
+        self._count_into(matrix, None, advance)
+        return matrix
+
+    def count_both(
+        self, advance: Callable[[float], None]
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]:
+        """Count every item's row, and give the other direction too, which is the transpose."""
+        matrix = np.zeros((self.n_items, self.n_items), dtype=self.counter)
+        turned = np.empty_like(matrix)
+        self._count_into(matrix, turned, advance)
+        return matrix, turned
+
+    def _count_into(
+        self,
+        matrix: NDArray[Any],
+        turned: NDArray[Any] | None,
+        advance: Callable[[float], None],
+    ) -> None:
         work = self.work()
 
         def count_block(block: tuple[int, int]) -> int:
-            first, last = block
-            rows = matrix[first:last]
-            count_rows(first, last, self.offsets, self.starts, self.stops, self.items, rows)
-            return int(work[first:last].sum())
+            for first in range(*block, _ROWS_AT_ONCE):
+                last = min(first + _ROWS_AT_ONCE, block[1])
+                rows = matrix[first:last]
+                count_rows(first, last, self.offsets, self.starts, self.stops, self.items, rows)
+                if turned is not None:
+                    turn_over(rows, first, turned)  # while they are in the cache
+            return int(work[slice(*block)].sum())
 
         for pairs in run_blocks(count_block, equal_blocks(work)):
             advance(pairs)
-        return matrix
 
 
 def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from surerec._memory import available_memory, in_words
 from surerec._progress import progress
 from surerec.errors import InputError
 from surerec.precedence._bounded import BoundedRows
-from surerec.precedence._held import hold_rows
+from surerec.precedence._held import divide_budget, hold_rows
+from surerec.precedence._kernels import items_outside
 from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
-from surerec.precedence._spans import Ties, spans
+from surerec.precedence._spans import Ties, narrowest, spans
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
-__all__ = ["PrecedenceStatistics", "Strategy", "count_precedence"]
+__all__ = ["PrecedenceStatistics", "Strategy", "check_budget", "count_precedence"]
 
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
+
+_MOST_ITEMS = 2**31 - 1
+_NO_ITEMS, _NO_TIMES = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
 
 
 class PrecedenceStatistics:
@@ -108,7 +112,8 @@ class PrecedenceStatistics:
         both = matrix + matrix.T
         if taken.max(initial=0) > n_users or (both > np.minimum.outer(taken, taken)).any():
             raise InputError("No more users can have taken two items than took either of them.")
-        rows = DenseRows(np.ascontiguousarray(matrix, dtype=np.uint32))
+        counter = narrowest(int(matrix.max(initial=0)))
+        rows = DenseRows(np.ascontiguousarray(matrix, dtype=counter))
         return cls(n_users, taken.astype(np.uint32), rows)
 
     @property
@@ -121,17 +126,15 @@ class PrecedenceStatistics:
 
     def followers(self, item: int) -> NDArray[np.uint32]:
         """Give ``PC(item, ·)``: how many users took each item after this one."""
-        return self.rows.followers(item)
+        return _as_given(self.rows.followers(item))
 
     def predecessors(self, item: int) -> NDArray[np.uint32]:
         """Give ``PC(·, item)``: how many users took each item before this one."""
-        return self.rows.predecessors(item)
+        return _as_given(self.rows.predecessors(item))
 
     def items_outside(self, known: NDArray[np.integer]) -> NDArray[np.int64]:
         """Give the codes of all items but the known ones: the candidates."""
-        outside = np.ones(self.n_items, dtype=bool)
-        outside[known] = False
-        return np.flatnonzero(outside)
+        return items_outside(np.asarray(known, dtype=np.int64), self.n_items)
 
     def without_user(self, user: int) -> PrecedenceStatistics:
         """Leave one user's own contribution out, exactly as if counted without them.
@@ -144,24 +147,34 @@ class PrecedenceStatistics:
         rows = LeftOutRows(self.rows, items, instants)
         return PrecedenceStatistics(self.n_users - 1, support, rows, ties=self.ties)
 
-    def profile_of(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Give what a user contributed: items by code, and when each was taken.
-
-        The instants are numbers such that one item precedes another if its instant is smaller,
-        under the tie rule of these counts. Nobody (None) contributed nothing.
-        """
+    def taken_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Give what a user took in time order, and when; nobody (None) took nothing."""
         if user is None:
-            return np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
+            return _NO_ITEMS, _NO_TIMES
         if self.interactions is None:
             raise InputError("These counts were given without profiles: no user can be left out.")
         where = slice(self.interactions.offsets[user], self.interactions.offsets[user + 1])
-        items = self.interactions.items_taken[where]
-        times = self.interactions.times[where]
+        return self.interactions.items_taken[where], self.interactions.times[where]
+
+    def profile_of(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Give what a user contributed: items by code, and when each was taken.
+
+        The instants are numbers such that one item precedes another if its instant is smaller,
+        under the tie rule of these counts.
+        """
+        items, times = self.taken_by(user)
         instants = np.unique(times, return_inverse=True)[1] if self.ties == "strict" else (
             np.arange(len(items))
         )  # fmt: skip
         by_code = np.argsort(items)
         return items[by_code], instants[by_code].astype(np.int64)
+
+
+def _as_given(row: NDArray[np.unsignedinteger]) -> NDArray[np.uint32]:
+    """Give a row of one type, however narrow it is held, not to be written to."""
+    same = row.astype(np.uint32, copy=False)
+    same.flags.writeable = False
+    return same
 
 
 def count_precedence(
@@ -204,15 +217,17 @@ def count_precedence(
     ):
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(allowed)}.")
-    budget = _budget(memory, interactions.n_items)
-    needed, free = DenseRows.bytes_needed(interactions.n_items), available_memory()
-    if strategy == "auto":
-        strategy = "dense" if needed <= budget else "bounded"
-    if strategy == "dense" and needed > free:
+    if interactions.n_items > _MOST_ITEMS:
+        row = narrowest(0).itemsize * interactions.n_items
         raise InputError(
-            f"Dense counts of {interactions.n_items:,} items need {in_words(needed)}, and "
-            f"{in_words(free)} is free: use strategy='bounded', or fewer items."
+            f"A catalogue of {interactions.n_items:,} items is beyond the {_MOST_ITEMS:,} that can "
+            f"be counted; a single row of counts would need {in_words(row)}: use fewer items."
         )
+    free = available_memory() // 2
+    budget = free if memory is None else check_budget(memory, interactions.n_items)
+    if strategy == "dense":
+        _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
+    _check_index(interactions.n_rows, directions=1 if strategy == "dense" else 2)
     with first_use_notice():
         rows = _rows(interactions, ties, strategy, budget)
     support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
@@ -226,17 +241,22 @@ def count_precedence(
 
 
 def _rows(interactions: Interactions, ties: Ties, strategy: Strategy, budget: int) -> RowStore:
+    following = spans(interactions, "followers", ties)
+    if strategy == "auto":
+        needed = DenseRows.bytes_needed(following.n_items, following.counter)
+        strategy = "dense" if needed <= budget else "bounded"
     if strategy == "dense":
-        return _dense(interactions, ties)
+        _check_dense(following.n_items, following.counter)
+        return _dense(following)
+    preceding = spans(interactions, "predecessors", ties)
     if strategy == "bounded":
-        return _bounded(interactions, ties, budget)
-    return OnDemandRows(*_both_spans(interactions, ties))
+        return _bounded(following, preceding, budget)
+    return OnDemandRows(following, preceding)
 
 
-def _budget(memory: int | None, n_items: int) -> int:
-    if memory is None:
-        return available_memory() // 2
-    budget, row = check_whole("memory", memory, lowest=0), 4 * n_items
+def check_budget(memory: int, n_items: int) -> int:
+    """Refuse memory that does not hold one row, but for none at all."""
+    budget, row = check_whole("memory", memory, lowest=0), narrowest(0).itemsize * n_items
     if 0 < budget < row:
         raise InputError(
             f"memory is {budget:,} bytes, less than one row of {n_items:,} items takes "
@@ -245,22 +265,29 @@ def _budget(memory: int | None, n_items: int) -> int:
     return budget
 
 
-def _both_spans(interactions: Interactions, ties: Ties) -> tuple[Spans, Spans]:
-    """Index the profiles in both directions, if that fits in memory."""
-    width = 4 if interactions.n_rows < 2**32 else 8
-    needed, free = 6 * width * interactions.n_rows, available_memory()
+def _check_dense(n_items: int, counter: np.dtype[Any]) -> None:
+    needed, free = DenseRows.bytes_needed(n_items, counter), available_memory()
     if needed > free:
         raise InputError(
-            f"Indexing {interactions.n_rows:,} interactions needs {in_words(needed)}, and "
+            f"Dense counts of {n_items:,} items need {in_words(needed)}, and "
+            f"{in_words(free)} is free: use strategy='bounded', or fewer items."
+        )
+
+
+def _check_index(n_rows: int, directions: int) -> None:
+    """Refuse more profiles than can be indexed in memory."""
+    width = 4 if n_rows < 2**32 else 8
+    # Beside the starts and stops that stay: those by place, and the order of the rows.
+    needed, free = (2 * directions * width + 2 * width + 8) * n_rows, available_memory()
+    if needed > free:
+        raise InputError(
+            f"Indexing {n_rows:,} interactions needs {in_words(needed)}, and "
             f"{in_words(free)} is free: use a larger machine, or fewer interactions."
         )
-    return spans(interactions, "followers", ties), spans(interactions, "predecessors", ties)
 
 
-def _bounded(interactions: Interactions, ties: Ties, budget: int) -> BoundedRows:
-    following, preceding = _both_spans(interactions, ties)
-    cache_bytes = budget // 4
-    for_each = (budget - cache_bytes) // 2
+def _bounded(following: Spans, preceding: Spans, budget: int) -> BoundedRows:
+    for_each, cache_bytes = divide_budget(budget)
     with progress("Counting the rows of popular items", total=None) as advance:
         held: dict[Direction, HeldRows] = {
             "followers": hold_rows(following, for_each, advance),
@@ -269,12 +296,7 @@ def _bounded(interactions: Interactions, ties: Ties, budget: int) -> BoundedRows
     return BoundedRows(following, preceding, held, cache_bytes)
 
 
-def _dense(interactions: Interactions, ties: Ties) -> DenseRows:
-    following = spans(interactions, "followers", ties)
+def _dense(following: Spans) -> DenseRows:
     n_pairs = int(following.work().sum())
-    with progress("Counting who took what before what", total=2 * n_pairs) as advance:
-        followers = following.count_all(advance)
-        del following
-        # Counted, not transposed: turning a large matrix over costs more than counting it.
-        predecessors = spans(interactions, "predecessors", ties).count_all(advance)
-    return DenseRows(followers, predecessors)
+    with progress("Counting who took what before what", total=n_pairs) as advance:
+        return DenseRows(*following.count_both(advance))

@@ -1,7 +1,7 @@
 """The recommenders: precedence mining, the transductive CRS, the inductive ICRS."""
 
 from surerec.recommenders._base import Recommender
-from surerec.recommenders._calibration import Calibration, Cut, Promise
+from surerec.recommenders._calibration import Calibration, Cut, Promise, curve_of
 from surerec.recommenders._explanation import Explanation
 from surerec.recommenders._folder import load, load_all, save_all
 from surerec.recommenders._inductive import InductiveConformal
@@ -24,6 +24,7 @@ __all__ = [
     "Recommender",
     "Slate",
     "TransductiveConformal",
+    "curve_of",
     "hit_probabilities",
     "load",
     "load_all",

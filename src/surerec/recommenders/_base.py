@@ -261,7 +261,8 @@ class Recommender(Parameters, ABC):
             raise InputError(f"Item {item!r} is in the known profile: there is nothing to explain.")
         assessment = self._assess(query, np.array([code]))
         training = self._training(query)
-        return explain(self.statistics_, self.items_, query, training, code, assessment)
+        moved = self._moved(query, code)
+        return explain(self.statistics_, self.items_, query, training, code, assessment, moved)
 
     def recommend_many(
         self,
@@ -357,6 +358,23 @@ class Recommender(Parameters, ABC):
         Which of the users each row is about, and the columns of the result.
         """
         return None
+
+    def _moved(
+        self,
+        query: Query,  # noqa: ARG002
+        item: int,  # noqa: ARG002
+    ) -> tuple[tuple[str, float, float], ...]:
+        """Say what moved a learned score: each feature in words, its value, what it moved."""
+        return ()
+
+    def _fitted_like(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        """Give another of its kind on statistics, with some settings changed.
+
+        What was learned from these statistics is not learned anew.
+        """
+        if getattr(self, "statistics_", None) is statistics and not params:
+            return self
+        return type(self)(**{**self.get_params(), **params}).fit(statistics)
 
     def _query(self, user: Any, history: Iterable[Any] | None) -> Query:
         self._require_fit()

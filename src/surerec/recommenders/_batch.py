@@ -9,17 +9,17 @@ from numba import njit
 
 from surerec.conformal._kernels import count_at_most
 from surerec.measures import _kernels as kernels
+from surerec.measures._tiles import LeftOut, leave_out
+from surerec.precedence import Source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Best", "as_columns", "best_of_users"]
 
-_aggregate_counts = kernels.aggregate_counts
-_aggregate_values = kernels.aggregate_values
-_gather_columns = kernels.gather_columns
-_MIDDLE, _TOTAL, _LOW = kernels.MIDDLE, kernels.TOTAL, kernels.LOW
-_RATIO = kernels.RATIO
+aggregate_columns = kernels.aggregate_columns
+_PLACES = np.zeros(1 + kernels.HIGH, dtype=np.int64)  # of the aggregates, by which is wanted
+_PLACES[[kernels.LOW, kernels.MIDDLE, kernels.TOTAL, kernels.HIGH]] = range(4)
 _LOWEST = float(np.finfo(np.float64).min)  # below every score, but not the known items' −∞
 
 
@@ -41,33 +41,6 @@ class Best(NamedTuple):
             np.empty(shape, np.float64),
             np.zeros(n_users, np.int64),
         )
-
-
-@njit(nogil=True, cache=True)
-def _score_columns(
-    statistic: int,
-    wanted: int,
-    counts: NDArray[np.uint32],
-    picks: NDArray[np.int64],
-    back: NDArray[np.uint32],
-    back_picks: NDArray[np.int64],
-    support: NDArray[np.int64],
-    room: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Aggregate one statistic, and give the one aggregate that is wanted."""
-    n = counts.shape[1]
-    low, middle, total, high = room[0, :n], room[1, :n], room[2, :n], room[3, :n]
-    if statistic == 0:
-        _aggregate_counts(wanted, counts, picks, low, middle, total, high)
-    else:
-        _aggregate_values(
-            statistic, wanted, counts, picks, back, back_picks, support, low, middle, total, high
-        )
-    if wanted == _LOW:
-        return low
-    if wanted == _MIDDLE:
-        return middle
-    return total if wanted == _TOTAL else high
 
 
 @njit(nogil=True, cache=True)
@@ -101,6 +74,11 @@ def _keep_best(
 
 
 @njit(nogil=True, cache=True)
+def _with_places(rows: Source, places: NDArray[np.int64]) -> Source:
+    return Source(rows.matrix, rows.counted, rows.offsets, rows.items, rows.counts, places)
+
+
+@njit(nogil=True, cache=True)
 def best_of_users(
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
@@ -111,9 +89,9 @@ def best_of_users(
     statistic: int,
     wanted: int,
     sign: float,
-    forward: NDArray[np.uint32],
-    reverse: NDArray[np.uint32],
-    literal: bool,  # noqa: FBT001
+    following: bool,  # noqa: FBT001
+    forward: Source,
+    reverse: Source,
     all_support: NDArray[np.uint32],
     cuts: NDArray[np.int64],
     items: NDArray[np.int64],
@@ -123,38 +101,25 @@ def best_of_users(
 ) -> None:
     """Find the best items of each user by the inductive method, the user left out of all counts.
 
-    A candidate's columns have no part of the user's own; those of the calibration items have, and
-    are gathered without it. ``cuts[row]`` is the highest count that the user's set leaves out.
+    ``cuts[row]`` is the highest count that the user's set leaves out.
     """
-    n_items = forward.shape[1]
+    n_items = len(all_support)
     room = np.empty((4, n_items))
-    own_room = np.empty((4, n_items))
+    low, middle, total, high = room[0], room[1], room[2], room[3]
+    found = room[_PLACES[wanted]]
     for row in range(len(starts)):
-        profile = items_taken[starts[row] : stops[row]].astype(np.int64)
-        instants = np.arange(len(profile))
-        if strict:
-            for place in range(1, len(profile)):
-                later = times[starts[row] + place] != times[starts[row] + place - 1]
-                instants[place] = instants[place - 1] + later
-        m = n_training[row]
-        training, calibration = profile[:m], profile[m:]
-        support = all_support[training].astype(np.int64) - 1
-        found = _score_columns(
-            statistic, wanted, forward, training, reverse, training, support, room
+        own = items_taken[starts[row] : stops[row]]
+        profile = own.astype(np.int64)
+        training, calibration = profile[: n_training[row]], profile[n_training[row] :]
+        own_times = times[starts[row] : stops[row]]
+        instants, of_rows, support = leave_out(training, all_support, own, own_times, strict)
+        out = LeftOut(own, instants, of_rows, support)
+        source = _with_places(forward, training)
+        back = _with_places(reverse, training)
+        aggregate_columns(
+            0, n_items, statistic, wanted, following, source, back, out, low, middle, total, high
         )
-        own = np.empty((m, len(calibration)), np.uint32)
-        _gather_columns(
-            forward, training, calibration, instants[:m], instants[m:], not literal, own
-        )
-        back = own
-        if statistic == _RATIO:
-            back = np.empty_like(own)
-            _gather_columns(
-                reverse, training, calibration, instants[:m], instants[m:], literal, back
-            )
-        each = np.arange(m)
-        known = _score_columns(statistic, wanted, own, each, back, each, support, own_room)
-        ordered = np.sort(sign * known)
+        ordered = np.sort(sign * found[calibration])
         for item in range(n_items):
             found[item] *= sign
         found[profile] = -np.inf

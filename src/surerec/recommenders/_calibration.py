@@ -21,10 +21,18 @@ if TYPE_CHECKING:
     from surerec.futures import Outcomes
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["Calibration", "Cut", "Promise"]
+__all__ = ["Calibration", "Cut", "Promise", "curve_of"]
 
 Cut: TypeAlias = Literal["rank", "score"]
 Promise: TypeAlias = Literal["miss-rate", "hit"]
+
+
+def curve_of(
+    promise: Promise, entries: NDArray[np.float64], owners: NDArray[np.int64], n_users: int
+) -> RiskCurve:
+    """Give the risk curve of a promise."""
+    make = RiskCurve.of_shares if promise == "miss-rate" else RiskCurve.of_first
+    return make(entries, owners, n_users)
 
 
 @dataclass(frozen=True)
@@ -60,12 +68,10 @@ class Calibration:
     def of(cls, outcomes: Outcomes, cut: Cut, statistics: PrecedenceStatistics) -> Calibration:
         """Take what the promise needs from outcomes; users by their code in these statistics."""
         cases = outcomes.cases
-        unknown = np.isinf(outcomes.ranks)
-        entries = outcomes.ranks if cut == "rank" else np.where(unknown, np.inf, -outcomes.shares)
         return cls(
             users=codes_in(statistics, cases.interactions)[0][cases.users],
             n_known=cases.n_known,
-            entries=entries,
+            entries=outcomes.entries(cut),
             owners=outcomes.owners,
             first_ranks=RiskCurve.of_first(outcomes.ranks, outcomes.owners, len(cases)).entries,
             values=outcomes.values,
@@ -78,8 +84,7 @@ class Calibration:
 
     def curve(self, promise: Promise) -> RiskCurve:
         """Give the risk curve of a promise."""
-        make = RiskCurve.of_shares if promise == "miss-rate" else RiskCurve.of_first
-        return make(self.entries, self.owners, len(self))
+        return curve_of(promise, self.entries, self.owners, len(self))
 
     def place_of(self, user: int | None) -> int | None:
         """Give which calibration user this user of the data is, if any."""

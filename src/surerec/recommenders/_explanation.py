@@ -39,6 +39,9 @@ class Explanation:
         What the recommender thinks of it; NaN where it has no p-values, or no sets.
     n_calibration : int
         Number of calibration items, or of calibration users.
+    moved : tuple of (str, float, float)
+        For a learned measure: each feature in words, its value, and what it moved the log-odds of
+        this item by, the strongest first.
     """
 
     item: Any
@@ -48,6 +51,7 @@ class Explanation:
     entry_confidence: float
     n_calibration: int
     frame: pl.DataFrame
+    moved: tuple[tuple[str, float, float], ...] = ()
 
     def to_frame(self) -> pl.DataFrame:
         """Give each training item with its counts, the one that says most first.
@@ -80,6 +84,11 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.title}: " + "; ".join(self.sentences(3)) + "."]
+        if self.moved:
+            strongest = "; ".join(
+                f"{words} ({value:.3g}): {by:+.2f}" for words, value, by in self.moved[:3]
+            )
+            lines.append(f"What moved its log-odds most: {strongest}.")
         return "\n".join([*lines, self.entry] if self.entry else lines)
 
     def __repr__(self) -> str:
@@ -93,6 +102,7 @@ def explain(
     training: NDArray[np.int64],
     code: int,
     assessment: Assessment,
+    moved: tuple[tuple[str, float, float], ...] = (),
 ) -> Explanation:
     """Gather the counts between the training items and one item, without the user's own."""
     directions: tuple[Direction, ...] = ("followers", "predecessors")
@@ -123,6 +133,7 @@ def explain(
         entry_confidence=float(assessment.entry_confidences[0]),
         n_calibration=assessment.n_calibration,
         frame=frame[np.argsort(-_surely(frame), kind="stable")],
+        moved=moved,
     )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from surerec._checks import check_whole
 from surerec._columns import Columns
-from surerec.conformal import left_out_up_to, p_value_counts, smoothed_p_values
-from surerec.measures import MeasureScorer, find_measure
+from surerec.conformal import left_out_up_to, smoothed_p_values
+from surerec.conformal._kernels import judge
+from surerec.errors import NotFittedError
+from surerec.measures import MeasureScorer, find_measure, is_learned
 from surerec.measures._aggregates import STATISTIC_CODES, WANTED
+from surerec.measures.learned import LearnedMeasure, LearnedScorer, from_parts, to_parts
+from surerec.precedence import source
 from surerec.precedence._rows import DenseRows
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._batch import Best, as_columns, best_of_users
@@ -19,9 +24,12 @@ from surerec.recommenders._sets import Assessment
 from surerec.recommenders._split import check_share, split, training_size
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
+    from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._query import Query
 
 __all__ = ["InductiveConformal"]
@@ -39,7 +47,8 @@ class InductiveConformal(Recommender):
     ----------
     measure : str, default="CM12"
         One of the 17 measures, such as "CM3", "ICRS3" or "median-count"; ``surerec measures`` lists
-        them.
+        them. Or "learned": trees trained when it is fitted (docs/learned.md), which needs the extra
+        ``surerec[learn]``.
     top : int, default=1
         For CM1: how many of the largest factors are multiplied.
     literal : bool, default=False
@@ -50,7 +59,13 @@ class InductiveConformal(Recommender):
         Break ties in p-values at random. Sets are smaller, and p-values exactly uniform where items
         are exchangeable.
     seed : int, default=0
-        Of the random numbers for that: the same for the same user and item, always.
+        Of the random numbers for that: the same for the same user and item, always. And of the
+        training of a learned measure.
+
+    Attributes
+    ----------
+    learned_ : LearnedMeasure
+        What was learned, with ``measure="learned"``.
 
     Examples
     --------
@@ -63,6 +78,9 @@ class InductiveConformal(Recommender):
     >>> len(picks) <= len(model.recommend(user=7, confidence=0.9))
     True
     """
+
+    learned_: LearnedMeasure
+    _made_scorer: MeasureScorer | LearnedScorer
 
     def __init__(
         self,
@@ -83,22 +101,108 @@ class InductiveConformal(Recommender):
 
     def default_name(self) -> str:
         """Give the paper's name for it."""
+        if is_learned(self.measure):
+            return "icrs-learned"
         return f"icrs{find_measure(self.measure).number}"
 
+    def fit(self, data: Interactions | PrecedenceStatistics, y: object = None) -> Self:
+        """Count who took what before what, and train the measure if it is a learned one.
+
+        Parameters
+        ----------
+        data : Interactions or PrecedenceStatistics
+            Profiles, or counts that were made before and may serve several recommenders.
+        y : ignored
+            There for scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(data, y)
+        if is_learned(self.measure):
+            self._use(LearnedMeasure.train(self.statistics_, seed=self.seed))
+        return self
+
+    def fit_learned(
+        self, data: Interactions | PrecedenceStatistics, learned: LearnedMeasure
+    ) -> Self:
+        """Fit with a measure that was learned before, on these data or on others.
+
+        Parameters
+        ----------
+        data : Interactions or PrecedenceStatistics
+            As in :meth:`fit`.
+        learned : LearnedMeasure
+            What was learned. Its folds are of users by code: if it was learned from other data,
+            only people who were in neither are surely scored by what was not learned from them.
+        """
+        super().fit(data)
+        self._use(learned)
+        return self
+
+    def _use(self, learned: LearnedMeasure) -> None:
+        self.learned_ = learned
+        self._scorer()  # made here, once, as questions may come from many threads
+
+    def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+        scorer = self._scorer()
+        return to_parts(scorer) if isinstance(scorer, LearnedScorer) else ({}, {})
+
+    def _restore(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: Mapping[str, NDArray[Any]],
+        texts: Mapping[str, str],
+    ) -> Self:
+        if not is_learned(self.measure):
+            return super()._restore(statistics, arrays, texts)
+        super().fit(statistics)
+        scorer = from_parts(statistics, arrays, texts)
+        self.learned_ = scorer.learned
+        self._made_scorer = scorer
+        self._scorer_key = self._key_of_scorer()
+        return self
+
+    def _fitted_like(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        learned = is_learned(self.measure) and hasattr(self, "learned_")
+        if not learned or self.statistics_ is not statistics:
+            return super()._fitted_like(statistics, **params)
+        other = copy(self)  # and so with the scorer that was made of what was learned
+        return other.set_params(**params)
+
     def _validate(self) -> None:
-        find_measure(self.measure)
+        if not is_learned(self.measure):
+            find_measure(self.measure)
         check_whole("top", self.top)
         check_whole("seed", self.seed, lowest=0)
         check_share(self.train_share)
 
-    def _scorer(self) -> MeasureScorer:
-        key = (id(self.statistics_), self.measure, self.top, self.literal)
+    def _scorer(self) -> MeasureScorer | LearnedScorer:
+        key = self._key_of_scorer()
         if getattr(self, "_scorer_key", None) != key:  # looked up once, asked thousands of times
-            self._made_scorer = MeasureScorer(
-                self.statistics_, self.measure, top=self.top, literal=self.literal
-            )
+            self._made_scorer = self._make_scorer()
             self._scorer_key = key
         return self._made_scorer
+
+    def _key_of_scorer(self) -> tuple[object, ...]:
+        if not is_learned(self.measure):
+            return id(self.statistics_), self.measure, self.top, self.literal
+        if not hasattr(self, "learned_"):
+            raise NotFittedError("The measure is to be learned: call fit again.")
+        return id(self.statistics_), id(self.learned_)
+
+    def _make_scorer(self) -> MeasureScorer | LearnedScorer:
+        if is_learned(self.measure):
+            return LearnedScorer(self.statistics_, self.learned_)
+        return MeasureScorer(self.statistics_, self.measure, top=self.top, literal=self.literal)
+
+    def _moved(self, query: Query, item: int) -> tuple[tuple[str, float, float], ...]:
+        scorer = self._scorer()
+        if isinstance(scorer, MeasureScorer):
+            return ()
+        training = self._training(query)
+        return tuple(scorer.contributions(training, item, without_user=query.user))
 
     def _training(self, query: Query) -> NDArray[np.int64]:
         return split(query.history, self.train_share)[0]
@@ -107,18 +211,19 @@ class InductiveConformal(Recommender):
         training, calibration = split(query.history, self.train_share)
         scorer = self._scorer()
         scores = scorer.score(training, without_user=query.user)
-        known, new = scores[calibration], scores[candidates]
+        new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
+        judge(scores, calibration, candidates, new, counts)
         n_users = max(self.statistics_.n_users - (query.user is not None), 1)
         values = scorer.value(new, len(training), n_users)
         smoothed = None
         if self.smoothed:
             chances = uniforms(np.uint64(self.seed), self._key(query), candidates)
-            smoothed = smoothed_p_values(known, new, chances)
+            smoothed = smoothed_p_values(scores[calibration], new, chances)
         return Assessment(
             candidates,
             score=new,
-            shown=-values if scorer.measure.is_nonconformity else values,
-            counts=p_value_counts(known, new),
+            shown=-values if _is_nonconformity(scorer) else values,
+            counts=counts,
             levels=len(calibration) + 1,
             smoothed=smoothed,
             n_calibration=len(calibration),
@@ -128,15 +233,17 @@ class InductiveConformal(Recommender):
         self, interactions: Interactions, users: NDArray[np.int64], epsilon: float, limit: int
     ) -> tuple[NDArray[np.intp], dict[str, NDArray[Any]]] | None:
         scorer = self._scorer()
+        if isinstance(scorer, LearnedScorer):
+            return None
         measure = scorer.measure
         rows = self.statistics_.rows
         log_score = measure.statistic == "score" and self.top > 1
         if self.smoothed or log_score or not isinstance(rows, DenseRows):
             return None
         none = np.empty(0, dtype=np.int64)
-        forward, reverse = (rows.block(way, none).matrix for way in ("followers", "predecessors"))
-        literal = self.literal and measure.statistic == "share"
-        if literal:
+        forward, reverse = source(rows, "followers", none), source(rows, "predecessors", none)
+        following = not (self.literal and measure.statistic == "share")
+        if not following:
             forward, reverse = reverse, forward
         starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
         n_training = np.array([training_size(n, self.train_share) for n in stops - starts])
@@ -149,12 +256,12 @@ class InductiveConformal(Recommender):
             interactions.items_taken,
             interactions.times,
             self.statistics_.ties == "strict",
-            STATISTIC_CODES.get(measure.statistic, 0),
+            STATISTIC_CODES[measure.statistic],
             WANTED[measure.aggregate],
             -1.0 if measure.is_nonconformity else 1.0,
+            following,
             forward,
             reverse,
-            literal,
             self.statistics_.support,
             left_out_up_to(epsilon, levels),
             *best,
@@ -183,3 +290,7 @@ class InductiveConformal(Recommender):
             f"{significance:.4g}, if the {calibration} and what they take next "
             f"are exchangeable: it holds less well the more their taste drifts."
         )
+
+
+def _is_nonconformity(scorer: MeasureScorer | LearnedScorer) -> bool:
+    return isinstance(scorer, MeasureScorer) and scorer.measure.is_nonconformity

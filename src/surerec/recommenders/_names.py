@@ -33,8 +33,9 @@ _OVER_USERS: dict[str, dict[str, Any]] = {
 def recommender_names() -> list[str]:
     """Give the names that :func:`make_recommender` knows."""
     inductive = [f"icrs{measure.number}" for measure in MEASURES.values()]
-    population = [f"{kind}-{name.lower()}" for kind in _OVER_USERS for name in MEASURES]
-    others = ["crs-max", "crs-med", "precedence-mining", "precedence-mining-top1"]
+    others = ["icrs-learned", "crs-max", "crs-med", "precedence-mining", "precedence-mining-top1"]
+    measures = [*MEASURES, "learned"]
+    population = [f"{kind}-{name.lower()}" for kind in _OVER_USERS for name in measures]
     return [*inductive, *others, *population]
 
 
@@ -44,9 +45,9 @@ def make_recommender(name: str) -> Recommender:
     Parameters
     ----------
     name : str
-        "icrs1" … "icrs17", "crs-max", "crs-med", "precedence-mining" or
+        "icrs1" … "icrs17", "icrs-learned", "crs-max", "crs-med", "precedence-mining" or
         "precedence-mining-top1"; "population-cm12" (miss rate) or "hit-cm12" (a hit among the next
-        5 items), with any measure.
+        5 items), with any measure or with "learned".
 
     Examples
     --------
@@ -57,10 +58,12 @@ def make_recommender(name: str) -> Recommender:
     for measure in MEASURES.values():
         if wanted == f"icrs{measure.number}":
             return InductiveConformal(measure=measure.name)
-        for kind, settings in _OVER_USERS.items():
-            if wanted == f"{kind}-{measure.name.lower()}":
-                return PopulationConformal(measure.name, **settings)
+    for kind, settings in _OVER_USERS.items():
+        for name_of_measure in [*MEASURES, "learned"]:
+            if wanted == f"{kind}-{name_of_measure.lower()}":
+                return PopulationConformal(name_of_measure, **settings)
     others: dict[str, Recommender] = {
+        "icrs-learned": InductiveConformal(measure="learned"),
         "crs-max": TransductiveConformal(aggregate="max"),
         "crs-med": TransductiveConformal(aggregate="median"),
         "precedence-mining": PrecedenceMining(),
@@ -70,7 +73,8 @@ def make_recommender(name: str) -> Recommender:
         return others[wanted]
     near = difflib.get_close_matches(wanted, recommender_names(), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else (
-        "there are icrs1 … icrs17, crs-max, crs-med, precedence-mining, precedence-mining-top1, "
-        "and population-… and hit-… with a measure, such as population-cm12."
+        "there are icrs1 … icrs17, icrs-learned, crs-max, crs-med, precedence-mining, "
+        "precedence-mining-top1, and population-… and hit-… with a measure, such as "
+        "population-cm12."
     )  # fmt: skip
     raise InputError(f"There is no recommender {name!r}; {hint}")

@@ -15,13 +15,21 @@ from surerec.futures import (
     SLATE_MOST,
     Ranking,
     check_horizon,
+    codes_in,
     day_of,
     observe,
     profile_cases,
     value_of,
     window_cases,
 )
-from surerec.measures import MeasureScorer, find_measure
+from surerec.measures import MeasureScorer, find_measure, is_learned
+from surerec.measures.learned import (
+    LearnedMeasure,
+    LearnedScorer,
+    from_parts,
+    is_learned_part,
+    to_parts,
+)
 from surerec.precedence import count_precedence
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._calibration import Calibration, Cut, Promise
@@ -57,7 +65,8 @@ class PopulationConformal(Recommender):
     Parameters
     ----------
     measure : str or Scorer, default="CM12"
-        One of the 17 measures, or anything that scores (see :class:`surerec.measures.Scorer`).
+        One of the 17 measures, "learned" for one that is trained on the way (about half the set
+        size), or anything that scores (see :class:`surerec.measures.Scorer`).
     promise : {"miss-rate", "hit"}, default="miss-rate"
         What is kept below ε: the mean share of a person's future items that is left out, or the
         probability that not one of them is in the set.
@@ -83,6 +92,8 @@ class PopulationConformal(Recommender):
     ----------
     calibration_ : Calibration
         What is kept of the calibration users.
+    learned_ : LearnedMeasure
+        What was learned, with ``measure="learned"``.
 
     Examples
     --------
@@ -121,6 +132,8 @@ class PopulationConformal(Recommender):
         self.seed = seed
 
     calibration_: Calibration
+    learned_: LearnedMeasure
+    _made_scorer: Scorer
 
     def default_name(self) -> str:
         """Give a name such as "population-cm12" or "hit-cm12"."""
@@ -128,12 +141,14 @@ class PopulationConformal(Recommender):
         return f"{kind}-{self._measure_name().lower()}"
 
     def _measure_name(self) -> str:
-        return type(self.measure).__name__ if _scores(self.measure) else (
-            find_measure(self.measure).name
-        )  # fmt: skip
+        if is_learned(self.measure):
+            return "learned"
+        if _scores(self.measure):
+            return type(self.measure).__name__
+        return find_measure(self.measure).name
 
     def _validate(self) -> None:
-        if not _scores(self.measure):
+        if not _scores(self.measure) and not is_learned(self.measure):
             find_measure(self.measure)
         for name, allowed in (("promise", get_args(Promise)), ("cut", get_args(Cut))):
             if getattr(self, name) not in allowed:
@@ -164,13 +179,19 @@ class PopulationConformal(Recommender):
             raise InputError("These counts were given without profiles: nobody can calibrate.")
         if self.window is None:
             cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
+            self._learn(self.statistics_)
             return self._calibrate(self.statistics_, cases)
         end = int(profiles.times.max()) + 1
         begin = end - int(self.window * _DAY)
         cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
-        return self._calibrate(
-            count_precedence(profiles.until(begin), ties=self.statistics_.ties), cases
-        )
+        past = count_precedence(profiles.until(begin), ties=self.statistics_.ties)
+        self._learn(past)
+        return self._calibrate(past, cases)
+
+    def _learn(self, past: PrecedenceStatistics) -> None:
+        """Train the measure if it is a learned one, on what calibrates it and nothing later."""
+        if is_learned(self.measure):
+            self.learned_ = LearnedMeasure.train(past, seed=self.seed)
 
     def recalibrate(
         self,
@@ -205,11 +226,16 @@ class PopulationConformal(Recommender):
         cases = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
         if refit:
             super().fit(counts or count_precedence(interactions, ties=past.ties))
-        return self._calibrate(past, cases)
+        self._calibrate(past, cases)
+        if refit and is_learned(self.measure):
+            # The trees stay as they are; users go by other codes now.
+            self.learned_ = self.learned_.renumbered(codes_in(past, interactions)[0])
+        return self
 
     def _calibrate(self, past: PrecedenceStatistics, cases: Cases) -> Self:
         chosen = cases.sample(self.n_calibration, self.seed)
-        outcomes = observe(self._scorer_on(past), past, chosen)
+        scorer = self._scorer() if past is self.statistics_ else self._scorer_on(past)
+        outcomes = observe(scorer, past, chosen)
         self._keep(Calibration.of(outcomes, self.cut, self.statistics_))
         return self
 
@@ -219,7 +245,9 @@ class PopulationConformal(Recommender):
         self._warned = False
 
     def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-        return self.calibration_.to_arrays(), {}
+        scorer = self._scorer()
+        arrays, texts = to_parts(scorer) if isinstance(scorer, LearnedScorer) else ({}, {})
+        return {**arrays, **self.calibration_.to_arrays()}, texts
 
     def _restore(
         self,
@@ -227,9 +255,15 @@ class PopulationConformal(Recommender):
         arrays: Mapping[str, NDArray[Any]],
         texts: Mapping[str, str],
     ) -> Self:
-        if texts:
-            raise ValueError("it has no texts")
         super().fit(statistics)
+        if is_learned(self.measure):
+            scorer = from_parts(statistics, arrays, texts)
+            self.learned_ = scorer.learned
+            self._made_scorer = scorer
+            self._scorer_key = (id(statistics), id(scorer.learned))
+            arrays = {name: part for name, part in arrays.items() if not is_learned_part(name)}
+        elif texts:
+            raise ValueError("it has no texts")
         self._keep(Calibration.from_arrays(arrays))
         return self
 
@@ -237,13 +271,21 @@ class PopulationConformal(Recommender):
         if _scores(self.measure):
             scorer: Scorer = self.measure
             return scorer
+        if is_learned(self.measure):
+            return LearnedScorer(statistics, self.learned_)
         return MeasureScorer(statistics, self.measure)
 
     def _scorer(self) -> Scorer:
-        key = (id(self.statistics_), id(self.measure))
+        key = (id(self.statistics_), id(getattr(self, "learned_", self.measure)))
         if getattr(self, "_scorer_key", None) != key:  # looked up once, asked thousands of times
             self._made_scorer, self._scorer_key = self._scorer_on(self.statistics_), key
         return self._made_scorer
+
+    def _moved(self, query: Query, item: int) -> tuple[tuple[str, float, float], ...]:
+        scorer = self._scorer()
+        if not isinstance(scorer, LearnedScorer):
+            return ()
+        return tuple(scorer.contributions(query.history, item, without_user=query.user))
 
     def _training(self, query: Query) -> NDArray[np.int64]:
         return query.history

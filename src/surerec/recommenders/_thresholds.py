@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.conformal import TOLERANCE
+from surerec.recommenders._groups import LengthGroups
 from surerec.recommenders._sets import Assessment
 
 if TYPE_CHECKING:
@@ -16,47 +17,7 @@ if TYPE_CHECKING:
     from surerec.conformal import RiskCurve
     from surerec.recommenders._calibration import Calibration, Promise
 
-__all__ = ["LengthGroups", "PopulationAssessment", "Threshold", "Thresholds"]
-
-
-@dataclass(frozen=True)
-class LengthGroups:
-    """Groups by the number of known items; ``edges[g]`` is the smallest of group g + 1.
-
-    Examples
-    --------
-    >>> groups = LengthGroups.equal(np.array([5, 6, 7, 20, 30, 40]), 2)
-    >>> groups.of(np.array([7, 8, 100])).tolist(), groups.in_words(0), groups.in_words(1)
-    ([0, 0, 1], 'fewer than 20 known items', '20 or more known items')
-    """
-
-    edges: NDArray[np.int64]
-
-    @classmethod
-    def equal(cls, lengths: NDArray[np.int64], n_groups: int) -> LengthGroups:
-        """Cut the lengths into groups of about equal size; fewer where many are alike."""
-        shares = np.arange(1, n_groups) / n_groups
-        edges = np.unique(np.quantile(lengths, shares, method="higher"))
-        return cls(edges[edges > lengths.min(initial=0)].astype(np.int64))
-
-    @property
-    def n(self) -> int:
-        """How many groups there are."""
-        return len(self.edges) + 1
-
-    def of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the group of each length."""
-        return np.searchsorted(self.edges, lengths, side="right").astype(np.int64)
-
-    def in_words(self, group: int) -> str:
-        """Say who is in a group."""
-        if self.n == 1:
-            return "any number of known items"
-        if group == 0:
-            return f"fewer than {self.edges[0]:,} known items"
-        if group == self.n - 1:
-            return f"{self.edges[-1]:,} or more known items"
-        return f"{self.edges[group - 1]:,} to {self.edges[group] - 1:,} known items"
+__all__ = ["PopulationAssessment", "Threshold", "Thresholds"]
 
 
 @dataclass(frozen=True)

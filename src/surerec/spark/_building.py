@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from surerec.errors import InputError
-from surerec.spark._counting import CombineCells, CountCells
 from surerec.spark._index import IndexItems
 from surerec.spark._jobs import collect, map_arrow, run_numbered, settings
-from surerec.spark._plan import Plan, item_blocks, plan_counting
+from surerec.spark._plan import item_blocks
 from surerec.spark._profiles import BuildProfiles, Part, WriteProfiles, code_part
 from surerec.spark._staging import SealedArray, Staging
 
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "StagedProfiles",
     "check_shared",
-    "count_blocks",
-    "dense_arrays",
-    "held_arrays",
     "index_items",
     "seal_arrays",
     "stage_profiles",
@@ -43,7 +39,6 @@ _ROWS_A_PART = 2_000_000
 _ROWS_AN_INDEX = 4_000_000
 _PROFILES_A_BATCH = 2_000
 _BYTES_A_BATCH = 64 << 20  # Spark 4.1 heeds it; profiles may be long
-_RECORDS_A_BATCH = 16
 
 
 @dataclass(frozen=True)
@@ -212,78 +207,6 @@ def index_items(
         for side, direction in sides.items()
     }
     return arrays, work
-
-
-def count_blocks(
-    spark: SparkSession,
-    staging: Staging,
-    profiles: StagedProfiles,
-    n_rows: int,
-    directions: tuple[Direction, ...],
-    *,
-    strict: bool,
-    dense: bool,
-    n_tasks: int,
-    task_memory: int,
-    blocks: tuple[int, int] | None,
-) -> Plan:
-    """Count the rows of the first `n_rows` items, in blocks."""
-    plan = plan_counting(
-        list(profiles.parts),
-        profiles.support,
-        n_rows,
-        directions,
-        n_tasks=tasks_for(profiles.n_rows, n_tasks),
-        task_memory=task_memory,
-        blocks=blocks,
-    )
-    if not n_rows:
-        return plan
-    count = CountCells(staging, plan, strict, dense)
-    cells = map_arrow(spark.range(0, plan.n_cells, 1, plan.n_cells), count, count.schema)
-    description = "Counting who took what before what"
-    if len(plan.user_blocks) == 1:
-        collect(cells, description)
-        return plan
-    combine = CombineCells(staging, plan, dense)
-    by_block = cells.repartition(plan.n_blocks, "block").sortWithinPartitions(
-        "block", "users", "chunk"
-    )
-    with settings(spark, execution__arrow__maxRecordsPerBatch=_RECORDS_A_BATCH):
-        collect(map_arrow(by_block, combine, combine.schema), description)
-    return plan
-
-
-def dense_arrays(plan: Plan) -> list[SealedArray]:
-    """Give the arrays of dense rows."""
-    shape = (plan.n_items, plan.n_items)
-    return [
-        SealedArray(direction, "uint32", shape, plan.names(direction))
-        for direction in plan.directions
-    ]
-
-
-def held_arrays(staging: Staging, plan: Plan) -> tuple[list[SealedArray], dict[str, NDArray[Any]]]:
-    """Give the arrays of one direction's held rows: those in parts, and those made here."""
-    (direction,) = plan.directions
-    names = plan.names(direction)
-    lengths = [staging.array(f"{name}-lengths", "int64") for name in names]
-    found = np.concatenate([np.empty(0, np.int64), *lengths])
-    is_dense = found < 0
-    n_dense = int(is_dense.sum())
-    slots = np.full(plan.n_items, -1, dtype=np.int64)
-    compressed = n_dense + np.cumsum(~is_dense) - 1
-    slots[: len(found)] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
-    offsets = np.concatenate(([0], np.cumsum(found[~is_dense])))
-    n_compressed = int(offsets[-1])
-    shapes = {"dense": (n_dense, plan.n_items), "items": (n_compressed,), "counts": (n_compressed,)}
-    sealed = [
-        SealedArray(
-            f"{direction}_held_{part}", "uint32", shape, tuple(f"{name}-{part}" for name in names)
-        )
-        for part, shape in shapes.items()
-    ]
-    return sealed, {f"{direction}_held_slots": slots, f"{direction}_held_offsets": offsets}
 
 
 def seal_arrays(

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from surerec.spark._plan import Plan
     from surerec.spark._profiles import Part
     from surerec.spark._staging import Staging
+    from surerec.spark._writing import RowWriter
 
-__all__ = ["CombineCells", "CountCells", "part_spans", "write_rows"]
+__all__ = ["CombineCells", "CountCells", "count_cell", "part_spans"]
 
 _CHUNK = 1 << 20  # bytes of dense counts in one record of the shuffle
 
@@ -54,32 +55,17 @@ def count_cell(
     direction: Direction,
     n_items: int,
     *,
+    counter: str,
     strict: bool,
-) -> NDArray[np.uint32]:
+) -> NDArray[np.unsignedinteger]:
     """Count the rows of a block of items over a block of users."""
     n_rows = block[1] - block[0]
-    rows = np.zeros((n_rows, n_items), dtype=np.uint32)
+    rows = np.zeros((n_rows, n_items), dtype=counter)
     for part in parts:
         owners, starts, stops, items = part_spans(staging, part, block, direction, strict=strict)
         offsets, order = group_rows(owners, n_rows)
         count_rows(0, n_rows, offsets, starts[order], stops[order], items, rows)
     return rows
-
-
-def write_rows(staging: Staging, name: str, rows: NDArray[np.uint32], *, dense: bool) -> None:
-    """Write a block's rows as the model will have them: all dense, or each as is smaller."""
-    if dense:
-        staging.write_array(name, rows)
-        return
-    n_items = rows.shape[1]
-    found = np.count_nonzero(rows, axis=1)
-    is_dense = 2 * found >= n_items
-    owners, places = np.nonzero(rows[~is_dense])
-    staging.write_array(f"{name}-dense", rows[is_dense])
-    staging.write_array(f"{name}-items", places.astype(np.uint32))
-    staging.write_array(f"{name}-counts", rows[~is_dense][owners, places])
-    # Last, for a part is complete when its lengths are there.
-    staging.write_array(f"{name}-lengths", np.where(is_dense, -1, found))
 
 
 @dataclass(frozen=True)
@@ -89,7 +75,7 @@ class CountCells:
     staging: Staging
     plan: Plan
     strict: bool
-    dense: bool
+    write: RowWriter
 
     schema = "block bigint, users bigint, chunk bigint, counts binary"
 
@@ -108,12 +94,13 @@ class CountCells:
             items,
             direction,
             self.plan.n_items,
+            counter=self.plan.counter,
             strict=self.strict,
         )
         if len(self.plan.user_blocks) == 1:
-            write_rows(self.staging, name, rows, dense=self.dense)
+            self.write(self.staging, name, rows)
             return
-        at_once = max(1, _CHUNK // (4 * self.plan.n_items))
+        at_once = max(1, _CHUNK // (rows.itemsize * self.plan.n_items))
         for start in range(0, len(rows), at_once):
             packed = pack(rows[start : start + at_once])
             yield _record(block, users, start, packed)
@@ -128,13 +115,13 @@ class CombineCells:
 
     staging: Staging
     plan: Plan
-    dense: bool
+    write: RowWriter
 
     schema = "block bigint"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
-        current, rows = -1, np.empty((0, 0), dtype=np.uint32)
+        current, rows = -1, np.empty((0, 0), dtype=self.plan.counter)
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("block", "chunk", "counts"))
             for block, start, counts in zip(*columns, strict=True):
@@ -142,15 +129,15 @@ class CombineCells:
                     self._finish(current, rows)
                     first, last = self.plan.block(block)[1]
                     current = block
-                    rows = np.zeros((last - first, self.plan.n_items), dtype=np.uint32)
+                    rows = np.zeros((last - first, self.plan.n_items), dtype=self.plan.counter)
                 add_packed(counts, rows[start:])
         self._finish(current, rows)
         yield from ()
 
-    def _finish(self, block: int, rows: NDArray[np.uint32]) -> None:
+    def _finish(self, block: int, rows: NDArray[np.unsignedinteger]) -> None:
         if block < 0:
             return
-        write_rows(self.staging, self.plan.block(block)[2], rows, dense=self.dense)
+        self.write(self.staging, self.plan.block(block)[2], rows)
 
 
 def _record(block: int, users: int, chunk: int, counts: bytes) -> pa.RecordBatch:

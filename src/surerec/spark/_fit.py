@@ -16,11 +16,13 @@ from surerec._columns import Columns
 from surerec._memory import in_words
 from surerec.errors import InputError
 from surerec.precedence import PrecedenceStatistics, Strategy, Ties
-from surerec.precedence._held import rows_within
+from surerec.precedence._held import divide_budget
 from surerec.precedence._rows import DenseRows
+from surerec.precedence._statistics import check_budget
 from surerec.spark import _building as building
 from surerec.spark._errors import plain_errors
 from surerec.spark._jobs import stage
+from surerec.spark._rows import RowCounting
 from surerec.spark._source import read_source
 from surerec.spark._staging import SealedArray, Staging
 from surerec.storage import load_model
@@ -77,11 +79,12 @@ class Counting:
         if self.blocks is not None and min(self.blocks) < 1:
             raise InputError(f"blocks is {self.blocks}; both numbers must be at least 1.")
 
-    def strategy_for(self, n_items: int) -> Strategy:
+    def strategy_for(self, n_items: int, counter: np.dtype[Any]) -> Strategy:
         """Choose how rows are held."""
+        check_budget(self.memory, n_items)
         if self.strategy != "auto":
             return self.strategy
-        return "dense" if DenseRows.bytes_needed(n_items) <= self.memory else "bounded"
+        return "dense" if DenseRows.bytes_needed(n_items, counter) <= self.memory else "bounded"
 
 
 def fit_spark(
@@ -148,10 +151,18 @@ def fit_spark(
         profiles = building.stage_profiles(
             spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
         )
-        strategy = counting.strategy_for(len(profiles.items))
         files = _Files(staging)
         files.add_profiles(profiles)
-        _count(spark, files, profiles, counting, strategy, n_tasks)
+        rows = RowCounting(
+            spark,
+            staging,
+            profiles,
+            strict=counting.ties == "strict",
+            n_tasks=n_tasks,
+            task_memory=counting.task_memory,
+            blocks=counting.blocks,
+        )
+        strategy = _count(files, rows, counting)
         files.seal(spark)
         seal_model(
             staging.model,
@@ -233,43 +244,30 @@ class _Files:
             self.records[name] = FileRecord(size, checksum)
 
 
-def _count(
-    spark: SparkSession,
-    files: _Files,
-    profiles: StagedProfiles,
-    counting: Counting,
-    strategy: Strategy,
-    n_tasks: int,
-) -> None:
-    strict, n_items = counting.ties == "strict", len(profiles.items)
-    how: dict[str, Any] = {
-        "strict": strict,
-        "dense": strategy == "dense",
-        "n_tasks": n_tasks,
-        "task_memory": counting.task_memory,
-        "blocks": counting.blocks,
-    }
-    staging = files.staging
+def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:
+    """Count what the model is to hold; give the strategy."""
+    counter = rows.counter()
+    strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "dense":
-        _require_room(staging, DenseRows.bytes_needed(n_items))
-        plan = building.count_blocks(spark, staging, profiles, n_items, _DIRECTIONS, **how)
-        files.in_parts += building.dense_arrays(plan)
-        return
-    arrays, work = building.index_items(spark, staging, profiles, strict=strict, n_tasks=n_tasks)
+        _require_room(files.staging, DenseRows.bytes_needed(rows.n_items, counter))
+        files.in_parts += rows.dense(counter)
+        return strategy
+    arrays, work = building.index_items(
+        rows.spark, files.staging, rows.profiles, strict=rows.strict, n_tasks=rows.n_tasks
+    )
     files.in_parts += arrays
-    offsets = np.concatenate(([0], np.cumsum(profiles.support, dtype=np.int64)))
+    offsets = np.concatenate(([0], np.cumsum(rows.profiles.support, dtype=np.int64)))
     files.add("following_offsets", offsets)
     files.add("preceding_offsets", offsets)
     if strategy == "on-demand":
-        return
-    budget = (counting.memory - counting.memory // 4) // 2  # a quarter is for rows that are asked
+        return strategy
+    for_each, _ = divide_budget(counting.memory)
     for direction in _DIRECTIONS:
-        n_held = rows_within(work[direction], budget)
-        plan = building.count_blocks(spark, staging, profiles, n_held, (direction,), **how)
-        sealed, small = building.held_arrays(staging, plan)
+        sealed, small = rows.held(direction, counter, work[direction], for_each)
         files.in_parts += sealed
         for role, array in small.items():
             files.add(role, array)
+    return strategy
 
 
 def _require_room(staging: Staging, needed: int) -> None:

@@ -19,7 +19,7 @@ _WIDTHS: tuple[np.dtype[np.unsignedinteger], ...] = (
 _PLACE = np.dtype(np.uint32)
 
 
-def pack(rows: NDArray[np.uint32]) -> bytes:
+def pack(rows: NDArray[np.unsignedinteger]) -> bytes:
     """Write rows densely or as places and counts, whichever is smaller, in narrow integers.
 
     Examples
@@ -44,7 +44,7 @@ def pack(rows: NDArray[np.uint32]) -> bytes:
     return bytes([0, width]) + flat.astype(kind).tobytes()
 
 
-def add_packed(packed: bytes, rows: NDArray[np.uint32]) -> None:
+def add_packed(packed: bytes, rows: NDArray[np.unsignedinteger]) -> None:
     """Add packed rows to the first of these rows."""
     is_sparse, width = packed[0], packed[1]
     kind, body = _WIDTHS[width], memoryview(packed)[2:]

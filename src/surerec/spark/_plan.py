@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "item_blocks", "plan_counting"]
 
-_COUNT = 4  # bytes of a count, and of an item in a profile
+_ITEM = 4  # bytes of an item in a profile
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Plan:
     item_blocks: tuple[tuple[int, int], ...]
     n_items: int
     directions: tuple[Direction, ...]
+    counter: str
+    """The type of counts."""
 
     @property
     def n_blocks(self) -> int:
@@ -45,18 +47,18 @@ class Plan:
     def block(self, number: int) -> tuple[Direction, tuple[int, int], str]:
         """Give a block's direction, its items, and the name of its part."""
         side, place = divmod(number, len(self.item_blocks))
-        direction = self.directions[side]
-        return direction, self.item_blocks[place], f"{direction}-{place:06d}"
+        direction, block = self.directions[side], self.item_blocks[place]
+        return direction, block, _part_name(direction, block)
 
     def names(self, direction: Direction) -> tuple[str, ...]:
         """Give the names of a direction's parts, in the order of items."""
-        return tuple(f"{direction}-{k:06d}" for k in range(len(self.item_blocks)))
+        return tuple(_part_name(direction, block) for block in self.item_blocks)
 
     @property
     def bytes_read(self) -> int:
         """Bytes of profiles that all counting tasks read together."""
         rows = sum(part.n_rows for block in self.user_blocks for part in block)
-        return _COUNT * rows * self.n_blocks
+        return _ITEM * rows * self.n_blocks
 
     @property
     def most_shuffled(self) -> int:
@@ -64,15 +66,21 @@ class Plan:
         if len(self.user_blocks) == 1:
             return 0
         n_rows = sum(last - first for first, last in self.item_blocks)
-        return _COUNT * len(self.directions) * len(self.user_blocks) * n_rows * self.n_items
+        n_counts = len(self.directions) * len(self.user_blocks) * n_rows * self.n_items
+        return np.dtype(self.counter).itemsize * n_counts
+
+
+def _part_name(direction: Direction, block: tuple[int, int]) -> str:
+    return f"{direction}-{block[0]:010d}"
 
 
 def plan_counting(
     parts: list[Part],
     support: NDArray[np.uint32],
-    n_rows: int,
-    directions: tuple[Direction, ...] = ("followers", "predecessors"),
+    rows: tuple[int, int],
+    directions: tuple[Direction, ...] = ("followers",),
     *,
+    counter: str = "uint16",
     n_tasks: int,
     task_memory: int,
     blocks: tuple[int, int] | None = None,
@@ -88,10 +96,12 @@ def plan_counting(
         The profiles, in the order of users.
     support : array of uint32
         Users of each item; work is about proportional to it.
-    n_rows : int
-        Count the rows of the first so many items.
+    rows : tuple of int
+        Count the rows of these items, from the first to before the second.
     directions : tuple of Direction
         Which rows to count.
+    counter : str
+        The type of counts.
     n_tasks : int
         Tasks wanted, for all cores to be busy.
     task_memory : int
@@ -100,17 +110,20 @@ def plan_counting(
         Numbers of user blocks and item blocks, instead of a choice.
     """
     n_items = len(support)
-    most_rows = task_memory // (_COUNT * n_items)
+    row_bytes = np.dtype(counter).itemsize * n_items
+    most_rows = task_memory // row_bytes
     if most_rows < 1:
         raise InputError(
-            f"A row of counts of {n_items:,} items takes {in_words(_COUNT * n_items)}, and a task "
+            f"A row of counts of {n_items:,} items takes {in_words(row_bytes)}, and a task "
             f"may take {in_words(task_memory)}: give task_memory (--task-memory) more."
         )
-    fewest = max(1, -(-n_rows // most_rows))
+    begin, end = rows
+    fewest = max(1, -(-(end - begin) // most_rows))
 
     def grid(n_user_blocks: int, n_item_blocks: int) -> Plan:
-        cut = item_blocks(support[:n_rows], n_item_blocks, most_rows)
-        return Plan(_user_blocks(parts, n_user_blocks), cut, n_items, directions)
+        cut = item_blocks(support[begin:end], n_item_blocks, most_rows)
+        blocks = tuple((begin + first, begin + last) for first, last in cut)
+        return Plan(_user_blocks(parts, n_user_blocks), blocks, n_items, directions, counter)
 
     if blocks is not None:
         return grid(*blocks)
@@ -118,7 +131,7 @@ def plan_counting(
     choices = []
     for n_user_blocks in sorted({1, *(2**k for k in range(12) if 2**k <= len(parts))}):
         needed = max(fewest, -(-wanted // n_user_blocks))
-        choices.append(grid(n_user_blocks, min(needed, max(n_rows, 1))))
+        choices.append(grid(n_user_blocks, min(needed, max(end - begin, 1))))
     return min(choices, key=lambda plan: plan.bytes_read + plan.most_shuffled)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
+import math
 import os
 import secrets
 from dataclasses import dataclass
@@ -18,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec.errors import InputError
 from surerec.storage._layout import file_name
 from surerec.storage._manifest import FileRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -33,13 +36,20 @@ _PIECE = 16 << 20
 
 @dataclass(frozen=True)
 class SealedArray:
-    """An array of a model that lies in parts, end to end."""
+    """An array of a model that lies in parts."""
 
     role: str
     dtype: str
     shape: tuple[int, ...]
     parts: tuple[str, ...]
-    """Their names in order."""
+    """Their names in order; end to end, they may hold more than the array."""
+    across: bool = False
+    """Whether the parts lie side by side instead: each holds some columns of all rows."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its numbers."""
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
 @dataclass(frozen=True)
@@ -108,21 +118,44 @@ class Staging:
         aside = self.model / f"{array.role}.{secrets.token_hex(8)}.part"
         try:
             with aside.open("xb") as file:
-                for piece in self._pieces(head.getvalue(), array.parts):
+                pieces = self._across(array) if array.across else self._end_to_end(array)
+                for piece in itertools.chain([head.getvalue()], pieces):
                     file.write(piece)
                     checksum.update(piece)
                     size += len(piece)
                 file.flush()
                 os.fsync(file.fileno())
+            if size != len(head.getvalue()) + array.nbytes:
+                raise InputError(
+                    f"The parts of {array.role} in {self.folder} are not whole: fit again, and "
+                    "see that nothing else writes there."
+                )
             name = file_name(array.role, checksum.hexdigest())
             aside.replace(self.model / name)
         finally:
             aside.unlink(missing_ok=True)
         return name, FileRecord(size, checksum.hexdigest())
 
-    def _pieces(self, head: bytes, parts: Sequence[str]) -> Iterable[bytes]:
-        yield head
-        for part in parts:
+    def _end_to_end(self, array: SealedArray) -> Iterator[bytes]:
+        left = array.nbytes
+        for part in array.parts:
+            if not left:
+                return
             with self.path(part).open("rb") as file:
-                while piece := file.read(_PIECE):
+                while piece := file.read(min(_PIECE, left)):
+                    left -= len(piece)
                     yield piece
+
+    def _across(self, array: SealedArray) -> Iterator[bytes]:
+        n_rows, n_columns = array.shape
+        width = np.dtype(array.dtype).itemsize
+        paths = [self.path(part) for part in array.parts]
+        row_bytes = [path.stat().st_size // max(n_rows, 1) for path in paths]
+        at_once = max(1, _PIECE // max(width * n_columns, 1))
+        for first in range(0, n_rows, at_once):
+            n = min(at_once, n_rows - first)
+            strips = [
+                np.fromfile(path, np.uint8, n * size, offset=first * size).reshape(n, size)
+                for path, size in zip(paths, row_bytes, strict=True)
+            ]
+            yield np.hstack(strips).tobytes()

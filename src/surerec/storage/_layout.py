@@ -36,13 +36,14 @@ TABLES: Final = {"users": Columns.User, "items": Columns.Item}
 """The tables by role, with the column of ids."""
 
 _INDEX: Final = ("uint32", "uint64")
+_COUNTS: Final = ("uint16", "uint32")
 _TYPES: Final[dict[str, tuple[str, ...]]] = {
     "support": ("uint32",),
     "offsets": ("int64",),
     "items_taken": ("uint32",),
     "times": ("int64",),
-    "followers": ("uint32",),
-    "predecessors": ("uint32",),
+    "followers": _COUNTS,
+    "predecessors": _COUNTS,
     "following_offsets": ("int64",),
     "following_starts": _INDEX,
     "following_stops": _INDEX,
@@ -51,11 +52,11 @@ _TYPES: Final[dict[str, tuple[str, ...]]] = {
     "preceding_stops": _INDEX,
 }
 _HELD: Final = {
-    "slots": "int64",
-    "dense": "uint32",
-    "offsets": "int64",
-    "items": "uint32",
-    "counts": "uint32",
+    "slots": ("int64",),
+    "dense": _COUNTS,
+    "offsets": ("int64",),
+    "items": ("uint32",),
+    "counts": _COUNTS,
 }
 """The arrays of held rows, for each direction."""
 HELD_ROLES: Final = {
@@ -63,7 +64,7 @@ HELD_ROLES: Final = {
     for direction in ("followers", "predecessors")
     for part in _HELD
 }
-_TYPES.update({role: (_HELD[part],) for role, (_, part) in HELD_ROLES.items()})
+_TYPES.update({role: _HELD[part] for role, (_, part) in HELD_ROLES.items()})
 
 PART_ROLES: Final = {"arrays": "array", "texts": "text"}
 """What recommenders keep beside the statistics, by field: any number of files of each role."""

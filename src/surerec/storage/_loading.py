@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StoredModel", "load_model", "read_card"]
 
+_LOOKS = 20  # at the same manifest, before a file that it lists counts as missing
+
 
 @dataclass(frozen=True)
 class StoredModel:
@@ -72,15 +74,17 @@ def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> Stored
     (array([0, 1], dtype=uint32), ['main'])
     """
     place = Path(folder)
-    manifest = read_manifest(place)
+    manifest, looks = read_manifest(place), 0
     while True:
         try:
             with reading_errors(place):
                 return _open(place, manifest, verify=verify)
         except FileNotFoundError as error:
-            # A save may have replaced the model since its manifest was read.
+            # A save may have replaced the model since its manifest was read, or another one after
+            # it brought the same manifest back.
             latest = read_manifest(place)
-            if latest == manifest:
+            looks = looks + 1 if latest == manifest else 0
+            if looks == _LOOKS:
                 name = Path(error.filename or MANIFEST).name
                 raise damaged(place, f"{name} is missing") from None
             manifest = latest

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.futures import observe, profile_cases
-from surerec.measures import MeasureScorer
+from surerec.measures import MeasureScorer, is_learned
+from surerec.measures.learned import LearnedMeasure, LearnedScorer
 from surerec.precedence import count_precedence
 from surerec.recommenders import InductiveConformal
 from surerec.recommenders._query import Query
@@ -40,13 +41,17 @@ class Popularity:
     ) -> NDArray[np.float64]:
         """Score every item; see :class:`surerec.measures.Scorer`."""
         support = self._statistics.support.astype(np.float64)
-        support[self._statistics.profile_of(without_user)[0]] -= 1
+        support[self._statistics.taken_by(without_user)[0]] -= 1
         return support
 
 
 def make_scorer(name: str, statistics: PrecedenceStatistics) -> Scorer:
-    """Make a scorer by name: one of the 17 measures, or "popularity"."""
-    return Popularity(statistics) if name == "popularity" else MeasureScorer(statistics, name)
+    """Make a scorer by name: one of the 17 measures, "learned" (it is trained), "popularity"."""
+    if name == "popularity":
+        return Popularity(statistics)
+    if is_learned(name):
+        return LearnedScorer(statistics, LearnedMeasure.train(statistics))
+    return MeasureScorer(statistics, name)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,246 @@
+"""Load and faults of the server: ``python -m benchmarks.serving MODEL``. See README.md."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from benchmarks.serving_clients import Answer, Expected, load, timings
+from benchmarks.serving_processes import Bare, Served
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+import surerec as sr
+
+_CONNECTIONS = (1, 8, 64)
+_BAR_MS = 3.0
+_N_USERS = 200
+
+
+def main() -> int:
+    """Measure; 1 if an answer was wrong, a request was lost, or the bar was missed."""
+    settings = _settings()
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "model"
+        shutil.copytree(settings.model, folder)
+        told: dict[str, Any] = {}
+        if settings.only != "faults":
+            told["load"] = _load(folder, settings)
+            _show_load(told["load"])
+        if settings.only != "load":
+            told["faults"] = _faults(folder, settings)
+            _show_faults(told["faults"])
+    if settings.output is not None:
+        settings.output.write_text(json.dumps(told, indent=2) + "\n")
+    return 0 if _is_good(told) else 1
+
+
+def _settings() -> Namespace:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "model", type=Path, help="a model folder, such as `surerec fit ml-1m` makes"
+    )
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the best counts")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", choices=["load", "faults"], help="one of the two")
+    parser.add_argument("--output", type=Path, help="write what was measured as JSON")
+    return parser.parse_args()
+
+
+def _load(folder: Path, settings: Namespace) -> list[dict[str, Any]]:
+    """Time our answers beside a bare FastAPI endpoint that sends as many bytes."""
+    rows = []
+    user = _users(folder)[10]
+    bodies = {"20 best": {"user": user, "k": 20}, "whole set": {"user": user}}
+    for what, body in bodies.items():
+        asked = json.dumps({**body, "confidence": 0.9}).encode()
+        with Served(folder, settings.workers) as ours:
+            url = f"{ours.url}v1/recommendations"
+            headers = {"Content-Type": "application/json"}
+            n_bytes = len(httpx.post(url, content=asked, headers=headers).content)
+            with Bare(n_bytes, settings.workers) as bare:
+                for n in _CONNECTIONS:
+                    pairs = [
+                        [timings(one, asked, n, settings.seconds) for one in (url, bare.url)]
+                        for _ in range(settings.rounds)
+                    ]
+                    mine, theirs = (min(side, key=_median) for side in zip(*pairs, strict=True))
+                    about = {"what": what, "bytes": n_bytes, "connections": n}
+                    rows.append({**about, "ours": mine, "bare": theirs})
+    return rows
+
+
+def _median(told: dict[str, float]) -> float:
+    return told["p50"]
+
+
+def _faults(folder: Path, settings: Namespace) -> list[dict[str, Any]]:
+    """Ask for 200 people's sets over 8 connections while things go wrong."""
+    expected = Expected()
+    scenarios: dict[str, Callable[[Served], Awaitable[None]]] = {
+        "nothing": _nothing,
+        "a worker is killed, twice": _kill,
+        "the model is swapped, three times": _swapper(folder, expected),
+        "garbage and oversized requests": _garbage,
+        "all of these": _everything(folder, expected),
+    }
+    rows = []
+    for what, happens in scenarios.items():
+        with Served(folder, settings.workers) as server:
+            expected.add(folder)
+            answers = asyncio.run(_while(server, happens, _users(folder)))
+            back = server.ready_workers() == settings.workers
+        rows.append({"while": what, "workers back": back, **expected.judge(answers)})
+    return rows
+
+
+async def _while(
+    server: Served, happens: Callable[[Served], Awaitable[None]], users: Sequence[Any]
+) -> list[Answer]:
+    end = asyncio.Event()
+    asking = asyncio.create_task(load(server.url, users, end, n_connections=8))
+    await asyncio.sleep(1.0)
+    await happens(server)
+    await asyncio.sleep(1.0)
+    end.set()
+    return await asking
+
+
+async def _nothing(_: Served) -> None:
+    await asyncio.sleep(1.0)
+
+
+async def _kill(server: Served) -> None:
+    for n in (1, 2):
+        os.kill(await server.busiest(), signal.SIGKILL)
+        await server.wait_for("worker ready", server.n_workers + n)
+
+
+def _swapper(folder: Path, expected: Expected) -> Callable[[Served], Awaitable[None]]:
+    """Swap between the model and the same with other measures, by signal and by the admin call."""
+
+    async def swap(server: Served) -> None:
+        for n, measure in enumerate(("CM3", "CM7", "CM12"), start=1):
+            model = sr.load(folder, verify=False)
+            other = sr.InductiveConformal(measure).fit(model.statistics_)
+            await asyncio.to_thread(other.save, folder, "icrs12")
+            expected.add(folder)
+            if n % 2:
+                os.kill(server.process.pid, signal.SIGHUP)
+            else:
+                async with httpx.AsyncClient(timeout=30) as client:
+                    (await client.post(f"{server.url}admin/reload")).raise_for_status()
+            await server.wait_for("model taken over", n)
+            await asyncio.sleep(0.3)
+
+    return swap
+
+
+async def _garbage(server: Served, *, may_die: bool = False) -> None:
+    """Send 300 requests that are none, or too large, or not JSON; each is told so."""
+    address = httpx.URL(server.url)
+
+    async def one(data: bytes) -> None:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        try:
+            writer.write(data)
+            await writer.drain()
+            first = await asyncio.wait_for(reader.readline(), 10)
+            assert b" 4" in first or (may_die and not first), first
+        except ConnectionError:
+            pass  # we were still sending when it had heard enough
+        finally:
+            writer.close()
+
+    head = b"POST /v1/recommendations HTTP/1.1\r\nHost: localhost\r\n"
+    head += b"Content-Type: application/json\r\n"
+    kinds = (
+        os.urandom(300) + b"\r\n\r\n",
+        head + b'Content-Length: 5\r\n\r\n{"us}',
+        head + b"Content-Length: 10000000\r\n\r\n" + b" " * 400_000,
+        b"GET / HTTP/1.1\r\nX: " + b"y" * 40_000 + b"\r\n\r\n",
+    )
+    for _ in range(25):
+        await asyncio.gather(*(one(kind) for kind in kinds for _ in range(3)))
+
+
+def _everything(folder: Path, expected: Expected) -> Callable[[Served], Awaitable[None]]:
+    async def all_at_once(server: Served) -> None:
+        swap = _swapper(folder, expected)
+        await asyncio.gather(_kill(server), swap(server), _garbage(server, may_die=True))
+
+    return all_at_once
+
+
+def _users(folder: Path) -> list[Any]:
+    interactions = sr.load(folder, verify=False).statistics_.interactions
+    assert interactions is not None
+    return interactions.users.ids.head(_N_USERS).to_list()
+
+
+def _show_load(rows: list[dict[str, Any]]) -> None:
+    names = "requests/s | bare | ratio | p50 ms | bare | p99 ms | bare | 503s"
+    print(f"| answer | bytes | connections | {names} |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        ours, bare = row["ours"], row["bare"]
+        print(
+            f"| {row['what']} | {row['bytes']:,} | {row['connections']} | {ours['rate']:,.0f} | "
+            f"{bare['rate']:,.0f} | {ours['rate'] / bare['rate']:.2f} | {ours['p50']:.2f} | "
+            f"{bare['p50']:.2f} | {ours['p99']:.2f} | {bare['p99']:.2f} | {ours['refused']:.0f} |"
+        )
+    for row in rows:
+        if row["connections"] == 1:
+            over = row["ours"]["p50"] - row["bare"]["p50"]
+            verdict = "met" if over <= _BAR_MS else "NOT MET"
+            print(
+                f"p50 overhead, {row['what']}, 1 connection: {over:.2f} ms ({_BAR_MS:g}: {verdict})"
+            )
+
+
+def _show_faults(rows: list[dict[str, Any]]) -> None:
+    print(
+        "\n| while | answers | wrong | lost | retried | busy (503) | models seen | workers back |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        print(
+            f"| {row['while']} | {row['answers']:,} | {row['wrong']} | {row['lost']} | "
+            f"{row['retried']} | {row['busy']} | {row['models']} | "
+            f"{'yes' if row['workers back'] else 'NO'} |"
+        )
+
+
+def _is_good(told: dict[str, Any]) -> bool:
+    quick = all(
+        row["ours"]["p50"] - row["bare"]["p50"] <= _BAR_MS
+        for row in told.get("load", [])
+        if row["connections"] == 1
+    )
+    whole = all(
+        not row["wrong"] and not row["lost"] and row["workers back"]
+        for row in told.get("faults", [])
+    )
+    # Only a killed worker may cost a retry.
+    kept = all(
+        not row["retried"]
+        for row in told.get("faults", [])
+        if "killed" not in row["while"] and "all" not in row["while"]
+    )
+    return quick and whole and kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

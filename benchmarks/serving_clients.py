@@ -1,0 +1,160 @@
+"""Who asks: wrk where it is installed, else a client of our own; and who checks the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+
+import surerec as sr
+from surerec.serving._models import model_id
+from surerec.storage import read_card
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+_K = 10
+
+
+def timings(url: str, body: bytes, n_connections: int, seconds: float) -> dict[str, float]:
+    """Ask the same over and over: requests a second, and the median and 99th percentile in ms."""
+    if shutil.which("wrk"):
+        return _wrk(url, body, n_connections, seconds)
+    return asyncio.run(_ask_for(url, body, n_connections, seconds))
+
+
+def _wrk(url: str, body: bytes, n_connections: int, seconds: float) -> dict[str, float]:
+    with TemporaryDirectory() as name:
+        script = Path(name) / "ask.lua"
+        script.write_text(
+            'wrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\n'
+            f"wrk.body = [==[{body.decode()}]==]\n"
+        )
+        command = ["wrk", "-t1", f"-c{n_connections}", "--latency", "-s", str(script), url]
+        for length in ("1s", f"{max(1, round(seconds))}s"):  # the first warms up
+            time.sleep(0.5)  # until what the last one left behind is done
+            done = subprocess.run(  # noqa: S603  # our own command
+                [*command, f"-d{length}"], capture_output=True, text=True, check=True
+            )
+    if "Socket errors" in done.stdout:
+        raise SystemExit(done.stdout)
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", done.stdout)
+    percentiles = {
+        name: float(number) * _UNITS[unit]
+        for name, number, unit in re.findall(r"(\d\d)%\s+([\d.]+)(us|ms|s)", done.stdout)
+    }
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)
+    assert rate is not None
+    return {
+        "rate": float(rate[1]),
+        "p50": percentiles["50"],
+        "p99": percentiles["99"],
+        "refused": float(refused[1]) if refused else 0.0,
+    }
+
+
+async def _ask_for(url: str, body: bytes, n_connections: int, seconds: float) -> dict[str, float]:
+    taken: list[float] = []
+    async with httpx.AsyncClient(headers={"Content-Type": "application/json"}) as client:
+
+        async def ask(end: float) -> None:
+            while time.perf_counter() < end:
+                begin = time.perf_counter()
+                (await client.post(url, content=body)).raise_for_status()
+                taken.append(time.perf_counter() - begin)
+
+        for length in (1.0, seconds):
+            taken.clear()
+            end = time.perf_counter() + length
+            await asyncio.gather(*(ask(end) for _ in range(n_connections)))
+    p50, p99 = np.percentile(taken, [50, 99]) * 1000
+    rate = len(taken) / seconds
+    return {"rate": rate, "p50": float(p50), "p99": float(p99), "refused": 0.0}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a question; `status` 0 if it was lost even after a second try."""
+
+    user: Any
+    status: int
+    model: str
+    items: tuple[Any, ...]
+    tries: int
+
+
+async def load(
+    url: str, users: Sequence[Any], end: asyncio.Event, *, n_connections: int
+) -> list[Answer]:
+    """Ask for users' sets on several connections until told to end; what is lost is asked again."""
+    answers: list[Answer] = []
+
+    async def ask(number: int) -> None:
+        client = httpx.AsyncClient(base_url=url, timeout=30)
+        while not end.is_set():
+            number += 1
+            user = users[number % len(users)]
+            answer = Answer(user, 0, "", (), 2)
+            for attempt in (1, 2):
+                try:
+                    told = await client.post(
+                        "v1/recommendations", json={"user": user, "confidence": 0.9, "k": _K}
+                    )
+                except httpx.TransportError:
+                    await client.aclose()
+                    client = httpx.AsyncClient(base_url=url, timeout=30)
+                    continue
+                rows = told.json().get("items", [])
+                model = told.headers.get("surerec-model", "")
+                items = tuple(row["item_id"] for row in rows)
+                answer = Answer(user, told.status_code, model, items, attempt)
+                break
+            answers.append(answer)
+        await client.aclose()
+
+    await asyncio.gather(*(ask(97 * number) for number in range(n_connections)))
+    return answers
+
+
+class Expected:
+    """What each model that was ever served would have answered."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, Any] = {}
+        self._known: dict[tuple[str, Any], tuple[Any, ...]] = {}
+
+    def add(self, folder: Path) -> None:
+        """Remember the model that a folder holds now."""
+        self._models[model_id(read_card(folder))] = sr.load(folder, verify=False)
+
+    def judge(self, answers: list[Answer]) -> dict[str, Any]:
+        """Count what was wrong, lost, asked twice, and refused for a full queue."""
+        served = [answer for answer in answers if answer.status == 200]
+        busy = sum(answer.status == 503 for answer in answers)
+        lost = sum(answer.status == 0 for answer in answers)
+        other = len(answers) - len(served) - busy - lost
+        return {
+            "answers": len(answers),
+            "wrong": other + sum(answer.items != self._right(answer) for answer in served),
+            "lost": lost,
+            "retried": sum(answer.tries > 1 for answer in answers),
+            "busy": busy,
+            "models": len({answer.model for answer in served}),
+        }
+
+    def _right(self, answer: Answer) -> tuple[Any, ...]:
+        key = answer.model, answer.user
+        if key not in self._known:
+            picks = self._models[answer.model].recommend(answer.user, confidence=0.9, k=_K)
+            self._known[key] = tuple(picks.items)
+        return self._known[key]

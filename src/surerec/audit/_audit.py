@@ -1,0 +1,348 @@
+"""Every kind of guarantee, measured on real futures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec._checks import check_whole
+from surerec.audit._calendar import age_rows, default_window, over_the_calendar
+from surerec.audit._drift import drift_rows
+from surerec.audit._groups import group_rows, groupings, mondrian_rows
+from surerec.audit._items import observe_items
+from surerec.audit._measured import interval_over_users
+from surerec.audit._result import Audit
+from surerec.audit._subject import Subject, of_measure, of_recommender
+from surerec.audit._users import N_SPLITS, cross_tested
+from surerec.audit._verdicts import of_kind, of_row, overall
+from surerec.errors import InputError
+from surerec.evaluation import CHECKED_EPSILONS, choose_users
+from surerec.futures import observe, profile_cases
+from surerec.interactions import Interactions
+from surerec.precedence import PrecedenceStatistics, count_precedence
+from surerec.recommenders import Recommender
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.audit._measured import Measured
+    from surerec.audit._subject import MakeScorer
+    from surerec.futures import Horizon, Outcomes
+
+__all__ = ["FEWEST_USERS", "audit"]
+
+FEWEST_USERS = 20
+"""With fewer nothing can be said."""
+
+_MOST_SHARES = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
+
+
+def audit(
+    data: Interactions | PrecedenceStatistics | Recommender,
+    measure: str = "CM12",
+    *,
+    make_scorer: MakeScorer | None = None,
+    name: str | None = None,
+    n_users: int = 1000,
+    window: float | None = None,
+    seed: int = 0,
+) -> Audit:
+    """Measure whether each kind of guarantee holds on these data.
+
+    Parameters
+    ----------
+    data : Interactions, PrecedenceStatistics or Recommender
+        Profiles, counts made of them, or a fitted recommender, which is audited with its own
+        settings on its own profiles.
+    measure : str, default="CM12"
+        The measure to audit, if `data` is no recommender.
+    make_scorer : callable, optional
+        Instead of a measure: makes a scorer (:class:`surerec.measures.Scorer`) from statistics.
+        Over the calendar it is called for each date, with the counts up to it.
+    name : str, optional
+        What the report calls what is audited.
+    n_users : int, default=1000
+        Random users with 10 items or more; at most so many calibrate, and are tested, in each
+        window of the calendar too.
+    window : float, optional
+        Length of the calendar's windows in days; by default a usual length of which the data have
+        six or more.
+    seed : int, default=0
+        Of everything that is drawn.
+
+    Returns
+    -------
+    Audit
+        Sentences and tables.
+
+    Raises
+    ------
+    InputError
+        If too few users have profiles that are long enough.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> from surerec.audit import audit
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=80, n_rows=9000, sequels=0, seed=1)
+    >>> found = audit(films, n_users=200)
+    >>> {verdict.kind: verdict.kept for verdict in found.verdicts}["miss-score"]
+    True
+    """
+    check_whole("n_users", n_users, lowest=FEWEST_USERS)
+    check_whole("seed", seed, lowest=0)
+    if window is not None and not (isinstance(window, (int, float)) and window >= 1):
+        raise InputError(f"window is {window!r}; it must be a number of days, 1 or more.")
+    statistics, subject = _subject(data, measure, make_scorer, name)
+    work = _Work(subject, statistics, n_users, seed)
+    work.item_level()
+    work.user_level()
+    days = work.calendar(window or subject.window)
+    return work.result(days)
+
+
+def _subject(
+    data: Interactions | PrecedenceStatistics | Recommender,
+    measure: str,
+    make_scorer: MakeScorer | None,
+    name: str | None,
+) -> tuple[PrecedenceStatistics, Subject]:
+    if isinstance(data, Recommender):
+        data._require_fit()  # noqa: SLF001  # its counts are audited
+        return _with_profiles(data.statistics_), of_recommender(name or data.default_name(), data)
+    if make_scorer is None:
+        subject = of_measure(measure)
+    else:
+        subject = Subject(name or "this scorer", make_scorer)
+    if isinstance(data, Interactions):
+        data = count_precedence(data)
+    if not isinstance(data, PrecedenceStatistics):
+        raise InputError(
+            f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
+            f"not {type(data).__name__}."
+        )
+    return _with_profiles(data), subject
+
+
+def _with_profiles(statistics: PrecedenceStatistics) -> PrecedenceStatistics:
+    if statistics.interactions is None:
+        raise InputError("These counts were given without profiles: there is nobody to audit.")
+    return statistics
+
+
+@dataclass
+class _Work:
+    """An audit while it is made."""
+
+    subject: Subject
+    statistics: PrecedenceStatistics
+    n_users: int
+    seed: int
+    skipped: list[str] = field(default_factory=list)
+    coverage: list[dict[str, Any]] = field(default_factory=list)
+    drift: list[dict[str, Any]] = field(default_factory=list)
+    groups: list[dict[str, Any]] = field(default_factory=list)
+    mondrian: list[dict[str, Any]] = field(default_factory=list)
+    windows: pl.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        assert self.statistics.interactions is not None  # noqa: S101  # was checked
+        self.interactions: Interactions = self.statistics.interactions
+        shortest = self.subject.min_length
+        self.users: NDArray[np.int64] = choose_users(
+            self.interactions, self.n_users, min_length=shortest, seed=self.seed
+        )
+        if len(self.users) < FEWEST_USERS:
+            raise InputError(
+                f"{self.interactions.name or 'The data'}: only {len(self.users)} users took "
+                f"{shortest} items or more; an audit needs at least {FEWEST_USERS}."
+            )
+        self.has_times = _have_times(self.interactions, self.users)
+        if not self.has_times:
+            self.skipped.append(
+                "No user's items have different times, so that their order is that of the file: "
+                "nothing is said about time order, drift, or the calendar, and what follows in the "
+                "file stands in for the future."
+            )
+
+    def item_level(self) -> None:
+        """See what p-values of items deliver, in time order and in random order."""
+        if not self.subject.item_level:
+            self.skipped.append(
+                f"{self.subject.name} has no p-values: item-level guarantees are left out."
+            )
+            return
+        orders = {"time": "in time order", "random": "in random order"}
+        for order, words in orders.items():
+            if order == "time" and not self.has_times:
+                continue
+            found = observe_items(
+                self.subject,
+                self.statistics,
+                self.users,
+                order=order,  # type: ignore[arg-type]  # one of the two
+                seed=self.seed,
+            )
+            self._add(f"item-{order}", f"Item-level p-values, {words}", found.measured)
+            if order == "time":
+                self._add_groups("item-time", found.measured)
+            if found.p_values is not None:
+                self.drift += drift_rows(words, found.p_values, self.seed)
+        if self.subject.judge is not None:
+            self.skipped.append(
+                f"{self.subject.name} scores no calibration items: no test of drift is made."
+            )
+
+    def user_level(self) -> None:
+        """See what sets calibrated over users deliver to other users."""
+        subject = self.subject
+        room = 4 * len(self.users) * self.statistics.n_items
+        by_score = subject.comparable and room <= _MOST_SHARES
+        if not by_score:
+            why = (
+                "its scores do not compare between people"
+                if not subject.comparable
+                else f"{len(self.users):,} users × {self.statistics.n_items:,} items need too much "
+                "memory; audit fewer users"
+            )
+            self.skipped.append(f"The cut by score is left out: {why}.")
+        outcomes = self._futures(subject.horizon, keep_candidates=by_score)
+        if outcomes is not None:
+            for cut in ("rank", "score") if by_score else ("rank",):
+                self._miss_rate(outcomes, cut)
+        outcomes = self._futures(subject.hit_horizon)
+        if outcomes is not None:
+            found = cross_tested(outcomes, "rank", "hit", seed=self.seed)
+            horizon = subject.hit_horizon
+            future = f"next {horizon}" if isinstance(horizon, int) else f"last {horizon:.0%}"
+            self._add("hit-rank", f"User-level hit in the {future}, cut by rank", found)
+
+    def _futures(self, horizon: Horizon, *, keep_candidates: bool = False) -> Outcomes | None:
+        try:
+            cases = profile_cases(self.interactions, horizon, min_known=self.subject.min_known)
+        except InputError as error:
+            self.skipped.append(f"A user-level promise is left out: {error}")
+            return None
+        cases = cases[np.isin(cases.users, self.users)]
+        if len(cases) < FEWEST_USERS:
+            self.skipped.append(
+                f"A user-level promise with a horizon of {horizon} is left out: only {len(cases)} "
+                f"users have {self.subject.min_known} known items and such a future."
+            )
+            return None
+        return observe(
+            self.subject.make_scorer(self.statistics),
+            self.statistics,
+            cases,
+            keep_candidates=keep_candidates,
+            doing=f"Futures, horizon {horizon}",
+        )
+
+    def _miss_rate(self, outcomes: Outcomes, cut: Any) -> None:
+        kind = f"miss-{cut}"
+        found = cross_tested(outcomes, cut, seed=self.seed)
+        self._add(kind, f"User-level miss rate, cut by {cut}", found)
+        by_length = self._add_groups(kind, found)
+        if len(by_length.names) == 1:
+            return
+        own = cross_tested(outcomes, cut, groups=by_length.group_of, seed=self.seed)
+        self.mondrian += mondrian_rows(kind, found, own, by_length)
+
+    def calendar(self, window: float | None) -> float | None:
+        """Test models of several ages, or say why not; give the length of a window."""
+        if not self.has_times:
+            return None
+        try:
+            days = window or default_window(self.interactions)
+            self.windows = over_the_calendar(
+                self.subject,
+                self.interactions,
+                days,
+                n_users=self.n_users,
+                ties=self.statistics.ties,
+                seed=self.seed,
+            )
+        except InputError as error:
+            said = str(error).rstrip(".")
+            self.skipped.append(f"The calendar is left out: {said[0].lower()}{said[1:]}.")
+            return None
+        self.coverage += age_rows(self.windows)
+        return days
+
+    def result(self, days: float | None) -> Audit:
+        """Draw the conclusions."""
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for row in self.coverage:
+            rows.setdefault(row["kind"], []).append(row)
+        verdicts = [of_kind(found) for found in rows.values()]
+        judged = [
+            row | {"verdict": of_row(row["promised"], row["low"], row["high"])}
+            for row in self.coverage
+        ]
+        data = self.interactions.name or "data without a name"
+        return Audit(
+            data=data,
+            subject=self.subject.name,
+            overall=overall(verdicts, days),
+            verdicts=verdicts,
+            coverage=_frame(judged),
+            drift=_frame(self.drift),
+            groups=_frame(self.groups),
+            mondrian=_frame(self.mondrian),
+            calendar=self.windows,
+            skipped=self.skipped,
+            settings={
+                "n_users": len(self.users),
+                "n_splits": N_SPLITS,
+                "horizon": self.subject.horizon,
+                "hit_horizon": self.subject.hit_horizon,
+                "window": days,
+                "seed": self.seed,
+            },
+        )
+
+    def _add(self, kind: str, name: str, measured: Measured) -> None:
+        for at, epsilon in enumerate(CHECKED_EPSILONS):
+            delivered, low, high = interval_over_users(measured.losses[at])
+            self.coverage.append(
+                {
+                    "kind": kind,
+                    "name": name,
+                    "epsilon": epsilon,
+                    "promised": 1 - epsilon,
+                    "delivered": delivered,
+                    "low": low,
+                    "high": high,
+                    "size": float(measured.sizes[at].mean()),
+                    "n": len(measured.users),
+                    "unit": "users",
+                    "windows_below": None,
+                }
+            )
+
+    def _add_groups(self, kind: str, measured: Measured) -> Any:
+        found = groupings(measured, self.statistics, self.subject.groups)
+        for grouping in found:
+            if len(grouping.names) == 1:
+                self.skipped.append(
+                    f"{kind}: no groups by {grouping.by}, in which everything is alike."
+                )
+                continue
+            self.groups += group_rows(kind, measured, grouping)
+        return found[0]
+
+
+def _have_times(interactions: Interactions, users: NDArray[np.int64]) -> bool:
+    """Tell whether any of these users took things at different times."""
+    first = interactions.times[interactions.offsets[users]]
+    last = interactions.times[interactions.offsets[users + 1] - 1]
+    return bool((last > first).any())
+
+
+def _frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, infer_schema_length=None)

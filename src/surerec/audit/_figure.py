@@ -1,0 +1,89 @@
+"""The audit in one figure: what is promised and delivered, and how that goes over the calendar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from surerec.audit._verdicts import HEADLINE
+from surerec.evaluation import AGES
+from surerec.experiments._figures._style import LINES, Line, panels, plain, render, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from surerec.audit._result import Audit
+
+__all__ = ["draw"]
+
+_PROMISE: dict[str, Any] = {"color": "#7f7f7f", "linewidth": 1.2, "zorder": 1}
+_KINDS = {
+    "item-time": Line("#D55E00", "-", "o"),
+    "item-random": Line("#E69F00", (0, (5, 1.5)), "s"),
+    "miss-rank": Line("#0072B2", "-", "v"),
+    "miss-score": Line("#56B4E9", (0, (2, 1)), "^"),
+    "hit-rank": Line("#000000", (0, (1, 1.2)), "D"),
+}
+_FRESH_TO_OLD = (LINES[6], LINES[0], LINES[3], LINES[1], Line("#D55E00", "-", "P"))
+
+
+def draw(audit: Audit) -> dict[str, bytes]:
+    """Give the figure in every format."""
+    with styled():
+        return render(_figure(audit))
+
+
+def _figure(audit: Audit) -> Figure:
+    two = audit.calendar is not None
+    figure, all_axes = panels(1, 1 + two, (10.4 if two else 5.6, 5.6))
+    figure.suptitle(plain(f"{audit.data}: does {audit.subject} keep its promises?"), fontsize=12)
+    _promised_and_delivered(next(all_axes), audit.coverage)
+    if audit.calendar is not None:
+        _by_window(next(all_axes), audit.calendar)
+    return figure
+
+
+def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
+    axes.plot([0.4, 1], [0.4, 1], label="delivered as promised", linestyle=(0, (1, 1)), **_PROMISE)
+    shown = [kind for kind in _KINDS if kind in set(coverage["kind"])]
+    for number, kind in enumerate(shown):
+        rows = coverage.filter(pl.col("kind") == kind).sort("promised")
+        # Moved along the diagonal, so that intervals do not overlap and distances to it are right.
+        aside = 0.005 * (number - (len(shown) - 1) / 2)
+        middle = rows["delivered"].to_numpy() + aside
+        axes.errorbar(
+            rows["promised"].to_numpy() + aside,
+            middle,
+            yerr=[rows["delivered"] - rows["low"], rows["high"] - rows["delivered"]],
+            label=rows["name"][0],
+            capsize=2,
+            **_KINDS[kind].thin(),
+        )
+    axes.fill_between([0.4, 1], [0, 0], [0.4, 1], color="#000000", alpha=0.05, linewidth=0)
+    axes.text(
+        0.985, 0.43, "less than promised", ha="right", va="bottom", color="#4d4d4d", fontsize=9.5
+    )
+    lowest = min(0.4, float(coverage["low"].fill_nan(None).min() or 0.4) - 0.02)  # type: ignore[arg-type]
+    axes.set(xlim=(0.46, 1), ylim=(max(lowest, 0), 1.01))
+    axes.set_xlabel("promised: confidence 1 − ε")
+    axes.set_ylabel("delivered, with 95 % intervals (jointly over ε)")
+    axes.set_title("what is promised, and what is delivered")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=1)
+
+
+def _by_window(axes: Axes, calendar: pl.DataFrame) -> None:
+    rows = calendar.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    windows = rows["window"].unique(maintain_order=True).sort().to_list()
+    axes.axhline(1 - HEADLINE, label="promised", linestyle=(0, (1, 1)), **_PROMISE)
+    for age, line in zip(AGES, _FRESH_TO_OLD, strict=True):
+        found = rows.filter(pl.col("model") == age)
+        at = [windows.index(window) for window in found["window"]]
+        axes.plot(at, found["delivered"], label=age, **line.thin())
+    step = max(1, len(windows) // 6)
+    axes.set_xticks(range(0, len(windows), step), windows[::step], rotation=30, ha="right")
+    axes.set_ylim(top=1.01)
+    axes.set_ylabel(f"delivered of {1 - HEADLINE:.0%} promised")
+    axes.set_title("window by window, models of several ages")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=2)

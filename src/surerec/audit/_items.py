@@ -1,0 +1,206 @@
+"""p-values of what people took later, from what they took before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from surerec._progress import progress
+from surerec._threads import run_blocks
+from surerec.audit._kernels import online_p_values
+from surerec.audit._measured import Measured
+from surerec.conformal import TOLERANCE, left_out_up_to, p_value_counts, smoothed_p_values
+from surerec.evaluation import CHECKED_EPSILONS, candidates_of, judge_by, split_user
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.audit._subject import Subject
+    from surerec.evaluation import Split, SplitOrder
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+__all__ = ["ItemLevel", "PValues", "among_themselves", "observe_items"]
+
+_USERS_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class PValues:
+    """Smoothed p-values, which are uniform where a person's items are exchangeable.
+
+    Attributes
+    ----------
+    earlier, earlier_owners : array
+        Of each calibration item among the others of the same person, and whose it is.
+    later, later_owners : array
+        Of each later item among that person's calibration items.
+    online : array of float
+        Of each item after the training items among those before it, of all people by time: under
+        exchangeability these are independent of one another too.
+    """
+
+    earlier: NDArray[np.float64]
+    earlier_owners: NDArray[np.int64]
+    later: NDArray[np.float64]
+    later_owners: NDArray[np.int64]
+    online: NDArray[np.float64]
+
+
+class ItemLevel(NamedTuple):
+    """What the paper's sets left out, and the p-values for tests of drift."""
+
+    measured: Measured
+    p_values: PValues | None
+    """None for a recommender that has no scores for its calibration items."""
+
+
+class _Person(NamedTuple):
+    split: Split
+    n_candidates: int
+    missed: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
+    earlier: NDArray[np.float64]
+    later: NDArray[np.float64]
+    online: NDArray[np.float64]
+
+
+def observe_items(
+    subject: Subject,
+    statistics: PrecedenceStatistics,
+    users: NDArray[np.int64],
+    *,
+    order: SplitOrder,
+    epsilons: Sequence[float] = CHECKED_EPSILONS,
+    seed: int = 0,
+) -> ItemLevel:
+    """Make the sets of each user under the paper's protocol, and see what they left out.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is audited.
+    statistics : PrecedenceStatistics
+        The counts; each user is left out of them.
+    users : array of int
+        Their codes.
+    order : {"time", "random"}
+        Calibration before test, or drawn at random from the same stretch of the profile.
+    epsilons : sequence of float
+        The significance levels.
+    seed : int
+        Of the draw, and of smoothing.
+    """
+    interactions = statistics.interactions
+    assert interactions is not None  # noqa: S101  # an audit has profiles
+    scorer = subject.make_scorer(statistics)
+
+    def one(user: int) -> _Person:
+        split = split_user(interactions, user, shares=subject.shares, order=order, seed=seed)
+        rng = np.random.default_rng((seed, user, 1))
+        return _person(subject, scorer, statistics, split, epsilons, rng)
+
+    def block(start: int) -> list[_Person]:
+        return [one(user) for user in users[start : start + _USERS_AT_ONCE].tolist()]
+
+    people: list[_Person] = []
+    with progress(f"p-values, {order} order", total=len(users)) as advance:
+        for found in run_blocks(block, range(0, len(users), _USERS_AT_ONCE)):
+            people += found
+            advance(len(found))
+    measured = _measured(users, people)
+    if subject.judge is not None:
+        return ItemLevel(measured, None)
+    times = [_times(interactions.times, interactions.offsets, person) for person in people]
+    by_time = np.argsort(np.concatenate(times), kind="stable")
+    p_values = PValues(
+        earlier=np.concatenate([person.earlier for person in people]),
+        earlier_owners=np.repeat(np.arange(len(people)), [len(one.earlier) for one in people]),
+        later=np.concatenate([person.later for person in people]),
+        later_owners=measured.owners,
+        online=np.concatenate([person.online for person in people])[by_time],
+    )
+    return ItemLevel(measured, p_values)
+
+
+def _person(
+    subject: Subject,
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    split: Split,
+    epsilons: Sequence[float],
+    rng: np.random.Generator,
+) -> _Person:
+    candidates = candidates_of(statistics, split)
+    tested = np.searchsorted(candidates, split.test)
+    none = np.empty(0)
+    if subject.judge is not None:
+        _, judged = next(judge_by({"": subject.judge})(statistics, split, candidates))
+        assert judged.counts is not None  # noqa: S101  # it gives confidence
+        left_out = judged.counts <= left_out_up_to(epsilons, judged.levels)[:, None]
+        return _Person(split, len(candidates), left_out[:, tested], (~left_out).sum(1), *[none] * 3)
+    scores = scorer.score(split.training, without_user=split.user)
+    known, new = scores[split.calibration], scores[candidates]
+    if subject.smoothed:
+        chances = 1 - rng.random(len(new))
+        values = smoothed_p_values(known, new, chances)
+        left_out = values <= np.asarray(epsilons)[:, None] + TOLERANCE
+    else:
+        cut = left_out_up_to(epsilons, len(known) + 1)
+        left_out = p_value_counts(known, new) <= cut[:, None]
+    after = scores[np.concatenate((split.calibration, split.test))]
+    online = np.empty(len(after))
+    online_p_values(after, 1 - rng.random(len(after)), online)
+    return _Person(
+        split,
+        len(candidates),
+        left_out[:, tested],
+        (~left_out).sum(axis=1),
+        among_themselves(known, 1 - rng.random(len(known))),
+        smoothed_p_values(known, scores[split.test], 1 - rng.random(len(split.test))),
+        online,
+    )
+
+
+def among_themselves(
+    scores: NDArray[np.float64], uniforms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Give the smoothed p-value of each score among all of them.
+
+    Examples
+    --------
+    >>> among_themselves(np.array([3.0, 1.0, 3.0]), np.full(3, 0.5)).round(3).tolist()
+    [0.667, 0.167, 0.667]
+    """
+    ordered = np.sort(scores)
+    below = np.searchsorted(ordered, scores)
+    alike = np.searchsorted(ordered, scores, side="right") - below
+    return np.asarray((below + uniforms * alike) / max(len(scores), 1))
+
+
+def _times(
+    times: NDArray[np.int64], offsets: NDArray[np.int64], person: _Person
+) -> NDArray[np.int64]:
+    """Give when what follows the training items was taken."""
+    user = person.split.user
+    return times[offsets[user] + len(person.split.training) : offsets[user + 1]]
+
+
+def _measured(users: NDArray[np.int64], people: list[_Person]) -> Measured:
+    missed = np.concatenate([person.missed for person in people], axis=1).astype(np.float64)
+    n_later = [person.missed.shape[1] for person in people]
+    owners = np.repeat(np.arange(len(people)), n_later)
+    return Measured(
+        users=users,
+        n_known=np.array([len(person.split.known) for person in people]),
+        n_candidates=np.array([person.n_candidates for person in people]),
+        owners=owners,
+        items=np.concatenate([person.split.test for person in people]),
+        missed=missed,
+        losses=np.stack([np.bincount(owners, row, len(people)) for row in missed]) / n_later,
+        sizes=np.stack([person.sizes for person in people], axis=1).astype(np.float64),
+    )

@@ -1,0 +1,287 @@
+"""The audit as a page and as a folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from surerec.audit._verdicts import HEADLINE, percent, with_interval
+from surerec.errors import InputError
+from surerec.experiments._report._blocks import (
+    Bullets,
+    Heading,
+    Paragraph,
+    Picture,
+    Strong,
+    Table,
+    Verdicts,
+)
+from surerec.experiments._report._html import to_html as page
+from surerec.experiments._report._write import require_plots
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from surerec.audit._result import Audit
+    from surerec.experiments._report._blocks import Block
+    from surerec.futures import Horizon
+
+__all__ = ["check_target", "to_html", "write"]
+
+_MARK = "report.html"
+_ALT = (
+    "Left: delivered against promised coverage for each kind of guarantee, with intervals and the "
+    "diagonal. Right: delivered coverage window by window for models of several ages."
+)
+
+
+def to_html(audit: Audit) -> str:
+    """Give the report as one page."""
+    require_plots()
+    from surerec.audit._figure import draw  # noqa: PLC0415  # an extra
+
+    return _page(audit, draw(audit)["svg"])
+
+
+def _page(audit: Audit, svg: bytes) -> str:
+    title = f"Does the guarantee hold? {audit.subject} on {audit.data}"
+    return page(title, _blocks(audit), {"audit": svg})
+
+
+def write(audit: Audit, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write report.html, the figure and the tables; the folder appears when it is complete."""
+    require_plots()
+    from surerec.audit._figure import draw  # noqa: PLC0415  # an extra
+
+    target = Path(folder)
+    check_target(target, overwrite=overwrite)
+    figure = draw(audit)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        aside.mkdir()
+        (aside / _MARK).write_text(_page(audit, figure["svg"]), encoding="utf-8")
+        for ending, content in figure.items():
+            (aside / f"audit.{ending}").write_bytes(content)
+        for name, table in audit.tables().items():
+            table.write_csv(aside / f"{name}.csv")
+        if target.exists():
+            shutil.rmtree(target)
+        aside.rename(target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror}).") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Refuse to write over what is no audit, or an audit that nobody said to replace."""
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target}: is a file; name a folder.")
+    if not target.exists() or not any(target.iterdir()):
+        return
+    is_audit = (target / _MARK).exists() and (target / "verdicts.csv").exists()
+    if not is_audit:
+        raise InputError(f"{target}: holds something else than an audit; name another folder.")
+    if not overwrite:
+        raise InputError(f"{target}: holds an audit; name another folder, or say overwrite.")
+
+
+def _blocks(audit: Audit) -> list[Block]:
+    blocks: list[Block] = [
+        Paragraph(audit.overall),
+        Paragraph(_about(audit)),
+        Picture("audit", _caption(audit), _ALT),
+        Heading("Verdicts"),
+        Verdicts(
+            tuple((v.name, v.verdict, _after_name(v.sentence, v.name), ()) for v in audit.verdicts)
+        ),
+        Heading("Promised and delivered"),
+        Paragraph(
+            "Delivered is 1 − the share of later items that was left out, as a mean over users; "
+            "for a hit, the share of users with one. Intervals are Wilson's, over users, of the "
+            "five levels together with 95 %; over the calendar they are t intervals over windows."
+        ),
+        _coverage_table(audit.coverage),
+        _size_table(audit.coverage),
+    ]
+    if len(audit.drift):
+        blocks += _drift_section(audit.drift)
+    if len(audit.groups):
+        blocks += _group_section(audit)
+    if audit.calendar is not None:
+        blocks += _calendar_section(audit)
+    if audit.skipped:
+        blocks += [Heading("Not audited"), Bullets(tuple(audit.skipped))]
+    return blocks
+
+
+def _after_name(sentence: str, name: str) -> str:
+    said = sentence.removeprefix(f"{name}: ")
+    return said[:1].upper() + said[1:]
+
+
+def _about(audit: Audit) -> str:
+    settings = audit.settings
+    window = "" if settings["window"] is None else f", windows of {settings['window']:g} days"
+    return (
+        f"{settings['n_users']:,} random users; for user-level promises halved "
+        f"{settings['n_splits']} times at random, each half tested with the other's threshold; "
+        f"the future is {_future(settings['horizon'])}, and for a hit "
+        f"{_future(settings['hit_horizon'])}{window}; seed {settings['seed']}."
+    )
+
+
+def _future(horizon: Horizon) -> str:
+    if isinstance(horizon, float):
+        return f"the last {percent(horizon)} of a profile"
+    return f"the last {horizon} items"
+
+
+def _caption(audit: Audit) -> str:
+    left = (
+        "Points below the dotted line deliver less than promised; intervals that reach it may be "
+        "chance."
+    )
+    if audit.calendar is None:
+        return left
+    return (
+        f"Left: {left[0].lower()}{left[1:]} Right: at {percent(1 - HEADLINE)}, what models "
+        "of several ages delivered in each window."
+    )
+
+
+def _coverage_table(coverage: pl.DataFrame) -> Table:
+    rows = []
+    for name, part in _by_name(coverage):
+        cells = [
+            Strong(with_interval(row)) if row["verdict"] == "does not hold" else with_interval(row)
+            for row in part
+        ]
+        rows.append((name, *cells, f"{part[0]['n']:,} {part[0]['unit']}"))
+    promised = [percent(row["promised"]) for row in _by_name(coverage)[0][1]]
+    caption = "Delivered where this much was promised; bold falls short by more than chance"
+    return Table(caption, ("", *promised, "over"), tuple(rows))
+
+
+def _size_table(coverage: pl.DataFrame) -> Table:
+    found = _by_name(coverage)
+    rows = tuple((name, *(f"{row['size']:,.0f}" for row in part)) for name, part in found)
+    header = ("", *(percent(row["promised"]) for row in found[0][1]))
+    return Table("Mean set sizes, in items", header, rows)
+
+
+def _by_name(coverage: pl.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
+    names = coverage["name"].unique(maintain_order=True)
+    return [(name, coverage.filter(pl.col("name") == name).to_dicts()) for name in names]
+
+
+def _drift_section(drift: pl.DataFrame) -> list[Block]:
+    rows = tuple(
+        (row["test"], row["order"], f"{row['n']:,}", f"{row['statistic']:.3g}", row["meaning"])
+        for row in drift.to_dicts()
+    )
+    return [
+        Heading("Do later items conform as earlier ones did?"),
+        Paragraph(
+            "If a person's items are exchangeable, smoothed p-values are uniform, of calibration "
+            "items among themselves as of later items. The Kolmogorov–Smirnov tests take one item "
+            "of each person. The martingale is the capital of somebody who bets against uniform "
+            "p-values, item after item in time order: it ever reaches 1/α with probability at most "
+            "α. In random order, where items are exchangeable, nothing should be found."
+        ),
+        Table("Tests", ("test", "order", "p-values", "statistic", "meaning"), rows,
+              words=frozenset({0, 1, 4})),
+    ]  # fmt: skip
+
+
+def _group_section(audit: Audit) -> list[Block]:
+    shown = audit.groups.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    names = {row["kind"]: row["name"] for row in audit.coverage.to_dicts()}
+    blocks: list[Block] = [
+        Heading("Weak spots"),
+        Paragraph(
+            f"A promise over everyone says nothing of a group: here is what each was delivered of "
+            f"{percent(1 - HEADLINE)}. Items of one popularity are no group of people, and no "
+            "threshold can promise anything for them; the table shows whom the misses hit."
+        ),
+    ]
+    for kind in shown["kind"].unique(maintain_order=True):
+        rows = tuple(map(_group_row, shown.filter(pl.col("kind") == kind).to_dicts()))
+        header = ("by", "group", "delivered", "set size", "users", "later items")
+        blocks.append(Table(names[kind], header, rows, words=frozenset({0, 1})))
+    if len(audit.mondrian):
+        rows = tuple(map(_mondrian_row, _at_headline(audit.mondrian)))
+        blocks += [
+            Paragraph(
+                "Mondrian calibration sets a threshold for each group by known items, so that the "
+                "promise holds in each; the set sizes say what that costs."
+            ),
+            Table(
+                f"One threshold for all, or one a group, at {percent(1 - HEADLINE)}",
+                ("cut", "group", "users", "common", "set size", "own", "set size"),
+                rows,
+                words=frozenset({0, 1}),
+            ),
+        ]
+    return blocks
+
+
+def _at_headline(table: pl.DataFrame) -> list[dict[str, Any]]:
+    return table.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9).to_dicts()  # noqa: PLR2004
+
+
+def _group_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    delivered = with_interval(row)
+    falls_short = row["high"] < row["promised"]
+    return (
+        row["by"],
+        row["group"],
+        Strong(delivered) if falls_short else delivered,
+        "–" if row["size"] is None else f"{row['size']:,.0f}",
+        f"{row['n_users']:,}",
+        f"{row['n_items']:,}",
+    )
+
+
+def _mondrian_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    cells = [row["kind"].removeprefix("miss-"), row["group"], f"{row['n_users']:,}"]
+    for which in ("common", "own"):
+        ends = {end: row[f"{which}_{end}"] for end in ("delivered", "low", "high")}
+        cells += [with_interval(ends), f"{row[f'{which}_size']:,.0f}"]
+    return tuple(cells)
+
+
+def _calendar_section(audit: Audit) -> list[Block]:
+    assert audit.calendar is not None  # noqa: S101  # it is only called if there is one
+    rows = tuple(
+        (
+            row["window"],
+            row["model"],
+            Strong(percent(row["delivered"], 1)) if row["below"] else percent(row["delivered"], 1),
+            f"{row['size']:,.0f}",
+            f"{row['n_calibration']:,}",
+            f"{row['n_test']:,}",
+            percent(row["unknown"], 1),
+        )
+        for row in _at_headline(audit.calendar)
+    )
+    header = ("window", "model", "delivered", "set size", "calibrated on", "tested on",
+              "unknown items")  # fmt: skip
+    return [
+        Heading("Over the calendar"),
+        Paragraph(
+            f"Windows of {audit.settings['window']:g} days. A model is counted up to one date and "
+            "calibrated on what people took in the window after it; then it serves a window that "
+            "follows, at once or later. Items that came up in between are unknown to it, and count "
+            "as missed."
+        ),
+        Table(
+            f"Each window at {percent(1 - HEADLINE)}; bold falls short by more than chance",
+            header, rows, words=frozenset({0, 1}), folded=True,
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,92 @@
+"""Sets that were calibrated over users, tested on users who did not calibrate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.audit._measured import Measured
+from surerec.evaluation import CHECKED_EPSILONS, coverage, risk_curve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.futures import Outcomes
+    from surerec.recommenders import Cut, Promise
+
+__all__ = ["N_SPLITS", "cross_tested"]
+
+N_SPLITS = 10
+"""How many times users are halved; each half calibrates once and is tested once."""
+
+
+def cross_tested(
+    outcomes: Outcomes,
+    cut: Cut,
+    promise: Promise = "miss-rate",
+    *,
+    epsilons: Sequence[float] = CHECKED_EPSILONS,
+    groups: NDArray[np.int64] | None = None,
+    n_splits: int = N_SPLITS,
+    seed: int = 0,
+) -> Measured:
+    """Halve the users at random several times, and test each half with the other's threshold.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+        Where the users' futures were ranked.
+    cut : {"rank", "score"}
+        Of the sets.
+    promise : {"miss-rate", "hit"}
+        What a user loses.
+    epsilons : sequence of float
+        The significance levels.
+    groups : array of int, optional
+        Each user's group, to calibrate within groups: Mondrian thresholds.
+    n_splits : int
+        How many times.
+    seed : int
+        Of the halves.
+
+    Returns
+    -------
+    Measured
+        Means over the splits, in each of which every user was tested once.
+    """
+    whole = risk_curve(outcomes, cut, promise)
+    by_item = whole if promise == "miss-rate" else risk_curve(outcomes, cut)
+    n_users = len(outcomes)
+    group_of = np.zeros(n_users, dtype=np.int64) if groups is None else groups
+    shape = (len(epsilons), n_users)
+    losses, sizes = np.zeros(shape), np.zeros(shape)
+    missed = np.zeros((len(epsilons), len(by_item.entries)))
+    rng = np.random.default_rng(seed)
+    for _ in range(n_splits):
+        half = rng.permutation(n_users) % 2
+        for group in np.unique(group_of):
+            for side in (0, 1):
+                tests = (half == side) & (group_of == group)
+                calibrates = (half != side) & (group_of == group)
+                curves = whole.of_owners(calibrates), whole.of_owners(tests)
+                users = np.flatnonzero(tests)
+                theirs = tests[by_item.owners]
+                entries = by_item.entries[theirs]
+                for at, epsilon in enumerate(epsilons):
+                    found = coverage(*curves, outcomes, users, cut, epsilon)
+                    losses[at, users] += found.losses
+                    sizes[at, users] += found.sizes
+                    missed[at, theirs] += (entries > found.cut) | np.isinf(entries)
+    return Measured(
+        users=outcomes.cases.users,
+        n_known=outcomes.cases.n_known,
+        n_candidates=outcomes.n_candidates,
+        owners=outcomes.owners,
+        items=outcomes.items,
+        missed=missed / n_splits,
+        losses=losses / n_splits,
+        sizes=sizes / n_splits,
+    )

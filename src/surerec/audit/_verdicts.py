@@ -1,0 +1,174 @@
+"""From intervals to sentences."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["HEADLINE", "Verdict", "of_kind", "of_row", "overall", "percent", "with_interval"]
+
+HEADLINE: Final = 0.1
+"""The significance level that a sentence is about, unless another one fails."""
+
+_TOO_WIDE: Final = 0.2
+_KEPT: Final = ("holds", "conservative", "holds in part")
+
+
+class Verdict(NamedTuple):
+    """What is to be thought of one kind of guarantee."""
+
+    kind: str
+    name: str
+    verdict: str
+    """holds, conservative, holds in part, does not hold, or cannot tell."""
+    sentence: str
+    row: Mapping[str, Any]
+    """The numbers that the sentence is about."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise is kept, as far as this audit can tell."""
+        return self.verdict in _KEPT
+
+
+def of_row(promised: float, low: float, high: float) -> str:
+    """Judge one level by the interval of what was delivered.
+
+    Examples
+    --------
+    >>> of_row(0.9, 0.86, 0.88), of_row(0.9, 0.88, 0.91), of_row(0.9, 0.92, 0.95)
+    ('does not hold', 'holds', 'conservative')
+    >>> of_row(0.9, 0.75, 0.99)
+    'cannot tell'
+    """
+    if math.isnan(low) or math.isnan(high):
+        return "cannot tell"
+    if high < promised:
+        return "does not hold"
+    if low > promised:
+        return "conservative"
+    return "cannot tell" if high - low > _TOO_WIDE else "holds"
+
+
+def of_kind(rows: Sequence[Mapping[str, Any]]) -> Verdict:
+    """Judge a kind by its rows, one for each ε: one level that fails is enough."""
+    states = [of_row(row["promised"], row["low"], row["high"]) for row in rows]
+    about = min(rows, key=lambda row: abs(row["epsilon"] - HEADLINE))
+    failed = [row for row, state in zip(rows, states, strict=True) if state == "does not hold"]
+    weakest = max(rows, key=lambda row: row.get("windows_below") or 0)
+    if failed:
+        verdict = "does not hold"
+        if about not in failed:
+            about = max(failed, key=lambda row: row["promised"] - row["delivered"])
+    elif states[rows.index(about)] == "cannot tell":
+        verdict = "cannot tell"
+    elif weakest.get("windows_below"):
+        verdict = "holds in part"
+    else:
+        conservative = states.count("conservative")
+        verdict = "conservative" if 2 * conservative > len(states) else "holds"
+    name = str(about["name"])
+    row = {**about, "weakest": weakest, "levels": {row["epsilon"]: row for row in rows}}
+    promise = f"{name}: promised {percent(about['promised'])}, delivered {with_interval(about)}"
+    sentence = f"{promise}: {_conclusion(verdict, row)}."
+    return Verdict(str(about["kind"]), name, verdict, sentence, row)
+
+
+def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
+    if verdict == "conservative":
+        return "holds, with larger sets than it would take"
+    if verdict == "cannot tell":
+        return f"{row['n']:,} {row['unit']} are too few to tell"
+    if verdict == "holds in part":
+        weakest = row["weakest"]
+        where = f"in {weakest['windows_below']} of {weakest['n']} windows"
+        level = percent(weakest["promised"])
+        return f"holds on average, but at {level} it falls short by more than chance {where}"
+    return verdict
+
+
+def overall(verdicts: Sequence[Verdict], window: float | None) -> str:
+    """Say in one or two sentences which guarantee to use."""
+    by_kind = {verdict.kind: verdict for verdict in verdicts}
+    item = by_kind.get("item-time")
+    user = by_kind.get("miss-score") or by_kind.get("miss-rank")
+    sentences = []
+    if item is not None:
+        sentences.append(_item_sentence(item, user))
+    elif user is not None:
+        sentences.append(_alone(user))
+    renewed = by_kind.get("calendar-1")
+    if renewed is not None and window is not None:
+        sentences.append(_calendar_sentence(renewed, by_kind.get("calendar-4"), window))
+    return " ".join(sentences)
+
+
+def _item_sentence(item: Verdict, user: Verdict | None) -> str:
+    row = item.row
+    said = (
+        f"Item-level p-values promise {percent(row['promised'])}, deliver {with_interval(row)} "
+        "in time order"
+    )
+    if user is None:
+        return f"{said}: {_conclusion(item.verdict, row)}."
+    # A level that is kept is compared with the same level of the other; one that fails is named.
+    other = user.row["levels"].get(row["epsilon"], user.row) if user.kept else user.row
+    users = f"delivers {with_interval(other)} of {percent(other['promised'])}"
+    if item.verdict == "cannot tell":
+        return f"{said}: {_conclusion(item.verdict, row)}; the user-level guarantee {users}."
+    if item.kept and user.kept:
+        return f"{said}: they hold here, and so does the user-level guarantee, which {users}."
+    if user.kept:
+        return f"{said}: use the user-level guarantee, which {users}."
+    if item.kept:
+        return f"{said}: use them; the user-level guarantee {users}, which is not what it promises."
+    return f"{said}, and the user-level guarantee {users}: rely on neither here."
+
+
+def _alone(user: Verdict) -> str:
+    row = user.row
+    return (
+        f"The user-level guarantee promises {percent(row['promised'])}, delivers "
+        f"{with_interval(row)}: {_conclusion(user.verdict, row)}."
+    )
+
+
+def _calendar_sentence(renewed: Verdict, old: Verdict | None, window: float) -> str:
+    row = renewed.row
+    said = (
+        f"As the calendar moves on, recalibrating every {window:g} days delivers "
+        f"{with_interval(row)} of {percent(row['promised'])}: {_conclusion(renewed.verdict, row)}"
+    )
+    if old is not None and old.row["epsilon"] == row["epsilon"]:
+        said += f"; a model two windows old delivers {with_interval(old.row)}"
+    return f"{said}."
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """Write a share as a percentage, with so many digits or as few as it takes.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.9, 1)
+    ('90 %', '90.0 %')
+    """
+    if math.isnan(share):
+        return "–"
+    return f"{round(100 * share, 1):g} %" if digits is None else f"{100 * share:.{digits}f} %"
+
+
+def with_interval(row: Mapping[str, Any]) -> str:
+    """Write what was delivered, with its interval.
+
+    Examples
+    --------
+    >>> with_interval({"delivered": 0.871, "low": 0.8603, "high": 0.8821})
+    '87.1 % [86.0–88.2]'
+    """
+    delivered = percent(row["delivered"], 1)
+    if math.isnan(row["low"]):
+        return delivered
+    return f"{delivered} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"

@@ -1,0 +1,112 @@
+"""The command that measures whether guarantees hold on somebody's data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._output import messages, stdout
+from surerec.cli._reading import Reader, reads_data
+from surerec.errors import InputError
+from surerec.measures import find_measure
+from surerec.precedence import count_precedence
+from surerec.recommenders import Recommender, load_all
+
+if TYPE_CHECKING:
+    from surerec.precedence import PrecedenceStatistics
+
+__all__ = ["audit_data"]
+
+
+@reads_data
+def audit_data(
+    data: Reader,
+    *,
+    measure: Annotated[
+        str | None,
+        typer.Option(help="Which of `surerec measures`; CM12 if not given. Not for model folders."),
+    ] = None,
+    recommender: Annotated[
+        str | None,
+        typer.Option(help="Which of a model folder's recommenders; all if not given."),
+    ] = None,
+    users: Annotated[int, typer.Option(help="How many users to look at, at most.")] = 1000,
+    window: Annotated[
+        float | None,
+        typer.Option(help="Days in a window of the calendar; chosen by the data if not given."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option(help="A folder for report.html, the figure and the tables.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the audit that the folder holds.")
+    ] = False,
+    ties: opt.Ties = "order",
+) -> None:
+    """Measure whether guarantees hold here: in time order, over users, over the calendar.
+
+    DATA may also be a model folder, whose recommenders are then audited on its own profiles.
+
+    [bold]Examples:[/bold]
+
+    surerec audit ml-1m
+
+    surerec audit ratings.csv --measure CM3 --users 500 --output audit
+
+    surerec audit films --recommender icrs12
+    """
+    is_model = (Path(data.source) / "manifest.json").is_file()
+    audited: dict[str, PrecedenceStatistics | Recommender]
+    if is_model:
+        if measure is not None:
+            raise InputError("--measure is for data; a model folder's recommenders have their own.")
+        audited = dict(_chosen(data.source, recommender))
+    else:
+        if recommender is not None:
+            raise InputError(f"--recommender is for model folders, and {data.source} is none.")
+        name = find_measure(measure or "CM12").name
+        audited = {name: count_precedence(data(), ties=ties)}
+    _run(audited, output, {"n_users": users, "window": window, "seed": seed}, overwrite=overwrite)
+
+
+def _chosen(folder: str, recommender: str | None) -> dict[str, Recommender]:
+    models = load_all(folder)
+    if recommender is None:
+        return models
+    if recommender not in models:
+        raise InputError(f"{folder}: no recommender {recommender!r}; it has {', '.join(models)}.")
+    return {recommender: models[recommender]}
+
+
+def _run(
+    audited: dict[str, Any], output: Path | None, settings: dict[str, Any], *, overwrite: bool
+) -> None:
+    from surerec.audit import audit  # noqa: PLC0415  # only this command needs scipy's tests
+    from surerec.cli._show_audit import show_audit  # noqa: PLC0415
+
+    targets = {
+        name: output if output is None or len(audited) == 1 else output / name for name in audited
+    }
+    if output is not None:
+        from surerec.audit._report import check_target  # noqa: PLC0415
+        from surerec.experiments._report._write import require_plots  # noqa: PLC0415
+
+        require_plots()  # before minutes of work
+        for target in targets.values():
+            check_target(target or output, overwrite=overwrite)
+    for name, data in audited.items():
+        begin = perf_counter()
+        measure = "CM12" if isinstance(data, Recommender) else name
+        found = audit(data, measure, name=name, **settings)
+        show_audit(stdout(), found)
+        target = targets[name]
+        if target is not None:
+            found.write(target, overwrite=overwrite)
+            messages().print(f"Wrote {_show.plain(str(target / 'report.html'))}")
+        messages().print(f"Audited {_show.plain(name)} in {perf_counter() - begin:.0f} s.")

@@ -1,0 +1,109 @@
+"""What an audit looks like in a terminal: the verdict first, then the numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.markup import escape
+from rich.table import Table
+
+from surerec.audit._verdicts import HEADLINE, percent, with_interval
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from surerec.audit import Audit
+
+__all__ = ["show_audit"]
+
+_STYLES = {
+    "holds": "green",
+    "conservative": "green",
+    "holds in part": "yellow",
+    "cannot tell": "yellow",
+    "does not hold": "red",
+}
+_PLAIN: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
+
+
+def show_audit(console: Console, audit: Audit) -> None:
+    """Print an audit."""
+    console.print(
+        f"\n[bold]{escape(audit.subject)} on {escape(audit.data)}[/bold]", highlight=False
+    )
+    console.print(escape(audit.overall) + "\n", highlight=False)
+    console.print(_coverage(audit))
+    console.print()
+    for row in audit.drift.to_dicts():
+        said = f"{row['order'].capitalize()}, {row['test']}: {row['meaning']}."
+        console.print(escape(said), highlight=False)
+    if len(audit.groups):
+        console.print()
+        console.print(_groups(audit))
+    if len(audit.mondrian):
+        console.print()
+        console.print(_mondrian(audit))
+    for sentence in audit.skipped:
+        console.print(f"[yellow]Not audited:[/yellow] {escape(sentence)}", highlight=False)
+
+
+def _coverage(audit: Audit) -> Table:
+    first = audit.verdicts[0].kind
+    promised = audit.coverage.filter(pl.col("kind") == first)["promised"].to_list()
+    table = Table("Delivered where promised", *map(percent, promised), "Verdict", **_PLAIN)
+    table.add_column(f"Set size at {percent(1 - HEADLINE)}")
+    for column in (*table.columns[1:-2], table.columns[-1]):
+        column.justify = "right"
+    for verdict in audit.verdicts:
+        rows = audit.coverage.filter(pl.col("kind") == verdict.kind).to_dicts()
+        cells = [
+            f"[{_STYLES[row['verdict']]}]{percent(row['delivered'], 1)}[/]"
+            if row["verdict"] == "does not hold"
+            else percent(row["delivered"], 1)
+            for row in rows
+        ]
+        size = next(row["size"] for row in rows if abs(row["epsilon"] - HEADLINE) < 1e-9)  # noqa: PLR2004
+        word = f"[{_STYLES[verdict.verdict]}]{verdict.verdict}[/]"
+        table.add_row(verdict.name, *cells, word, f"{size:,.0f}")
+    return table
+
+
+def _groups(audit: Audit) -> Table:
+    kinds = [kind for kind in ("item-time", "miss-score", "miss-rank") if kind in
+             set(audit.groups["kind"])][:2]  # fmt: skip
+    words = {"item-time": "Item-level", "miss-score": "User-level", "miss-rank": "User-level"}
+    at = audit.groups.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    title = f"Delivered of {percent(1 - HEADLINE)}, by"
+    table = Table(title, "", *(words[kind] for kind in kinds), **_PLAIN)
+    parts = [at.filter(pl.col("kind") == kind) for kind in kinds]
+    # The two protocols leave slightly different parts known, so that groups are set side by side
+    # in their order, each under the name that the first has for it.
+    before = ""
+    for row in parts[0].to_dicts():
+        same = (pl.col("by") == row["by"]) & (pl.col("place") == row["place"])
+        cells = [_cell(found) for part in parts for found in part.filter(same).to_dicts()]
+        table.add_row("" if row["by"] == before else row["by"], row["group"], *cells)
+        before = row["by"]
+    return table
+
+
+def _cell(row: dict[str, Any]) -> str:
+    text = escape(with_interval(row))
+    return f"[red]{text}[/]" if row["high"] < row["promised"] else text
+
+
+def _mondrian(audit: Audit) -> Table:
+    at = audit.mondrian.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    kind = "miss-score" if "miss-score" in set(at["kind"]) else "miss-rank"
+    title = f"User-level at {percent(1 - HEADLINE)}, by known items"
+    table = Table(title, "Users", "One threshold", "Set size", "One a group", "Set size", **_PLAIN)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in at.filter(pl.col("kind") == kind).to_dicts():
+        cells = []
+        for which in ("common", "own"):
+            ends = {end: row[f"{which}_{end}"] for end in ("delivered", "low", "high")}
+            cells += [escape(with_interval(ends)), f"{row[f'{which}_size']:,.0f}"]
+        table.add_row(row["group"], f"{row['n_users']:,}", *cells)
+    return table

@@ -1,0 +1,96 @@
+"""Tiles of a profile's rows, one user's own part left out: pure functions that release the GIL.
+
+A tile is some columns of all rows. It is read from wherever a store holds the rows, and the user's
+own counts are subtracted on the way, so that no kernel behind it needs to know of either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+__all__ = ["LeftOut", "leave_out", "mark_own", "own_columns"]
+
+
+class LeftOut(NamedTuple):
+    """What a user to leave out contributed, in time order, and when they took the rows' items."""
+
+    items: NDArray[np.uint32]
+    instants: NDArray[np.int64]
+    """An item precedes another if its instant is smaller."""
+    of_rows: NDArray[np.int64]
+    """The instant of each row's item; −1 where they did not take it."""
+    support: NDArray[np.int64]
+    """Of the rows' items over the other users."""
+
+
+@njit(nogil=True, cache=True)
+def leave_out(
+    history: NDArray[np.int64],
+    support: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    times: NDArray[np.int64],
+    strict: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Give the instants of a user's items, those of the rows' items, and the rows' support."""
+    instants = np.arange(len(items))
+    if strict:
+        for place in range(1, len(items)):
+            instants[place] = instants[place - 1] + (times[place] != times[place - 1])
+    when = np.full(len(support), -1)
+    for place in range(len(items)):
+        when[items[place]] = instants[place]
+    of_rows = np.empty(len(history), np.int64)
+    rest = np.empty(len(history), np.int64)
+    for k in range(len(history)):
+        of_rows[k] = when[history[k]]
+        rest[k] = np.int64(support[history[k]]) - (of_rows[k] >= 0)
+    return instants, of_rows, rest
+
+
+@njit(nogil=True, cache=True)
+def own_columns(
+    out: LeftOut, left: int, right: int, columns: NDArray[np.int64], instants: NDArray[np.int64]
+) -> int:
+    """Find the user's items among the columns of a tile, in time order; give their number."""
+    n = 0
+    for place in range(len(out.items)):
+        item = np.int64(out.items[place])
+        if left <= item < right:
+            columns[n] = item - left
+            instants[n] = out.instants[place]
+            n += 1
+    return n
+
+
+@njit(nogil=True, cache=True)
+def mark_own(
+    at: int,
+    before: int,
+    done: int,
+    columns: NDArray[np.int64],
+    instants: NDArray[np.int64],
+    following: bool,  # noqa: FBT001
+    minus: NDArray[Any],
+) -> int:
+    """Set `minus` to 1 where the user counts in a row whose item they took at `at`, else to 0.
+
+    That is where they took the column's item later, or earlier if not `following`. Rows mostly come
+    in time order, so what held for the row before, taken at `before`, is only moved on: it was
+    behind ``columns[:done]``. Gives the new `done`. Where `at` is −1 they did not take the row's
+    item, and count nowhere in it; a `before` of −1 says that, or that there was no row.
+    """
+    if at < before or before < 0:
+        done = 0
+        for column in columns:
+            minus[column] = following and at >= 0
+    while done < len(columns) and (instants[done] <= at if following else instants[done] < at):
+        minus[columns[done]] = not following
+        done += 1
+    return done

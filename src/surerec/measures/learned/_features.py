@@ -1,0 +1,269 @@
+"""What the trees see of an item and a profile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from surerec.errors import InputError
+from surerec.measures._aggregates import ProfileRows
+from surerec.measures.learned import _kernels as kernels
+from surerec.measures.learned._items import ItemFacts, ItemMeans
+from surerec.measures.learned._ridge import Ridge
+from surerec.precedence._spans import spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.precedence import Block, PrecedenceStatistics
+
+__all__ = ["FEATURES", "Features"]
+
+FEATURES: Final[dict[str, str]] = {
+    "count": "users who took it after an item of the profile, on average (CM4)",
+    "share": "share of an item's takers who took it later, on average (CM8)",
+    "recent_share": "the same, the latest items of the profile counting most",
+    "last_share": "the same over the last 5 items of the profile",
+    "next": "share of the takers of the last 5 items for whom it was among the next 10",
+    "soon": "the same for the next 50",
+    "max_share": "the largest such share (CM9)",
+    "median_ratio": "share of those still free to take it who did, median (CM11)",
+    "ratio": "share of those still free to take it who did, on average (CM12)",
+    "max_ratio": "the largest such share (CM13)",
+    "back_share": "share of an item's takers who took it before, on average",
+    "order": "how often it came after, of all the times it came before or after",
+    "cosine": "similarity to the profile's items by who took them, on average",
+    "recent_cosine": "the same, the latest items of the profile counting most",
+    "max_cosine": "the largest such similarity",
+    "lift": "how much more often it is taken after these items than by anybody",
+    "support": "how many took it",
+    "place": "where in their profile users take it",
+    "place_ahead": "how much later than the profile's items users take it",
+    "days_ahead": "how much newer it is than the profile's items",
+    "length": "length of the profile",
+    "profile_support": "how popular the profile's items are",
+    "ridge": "what a ridge regression on the profile's items expects",
+    "late_ridge": "the same, the later items of the profile counting more",
+    "recent_ridge": "the same, the latest items of the profile counting most",
+    "last_ridge": "the same, hardly any but the last few items of the profile counting",
+}
+"""The features in order, each in words."""
+
+_HALF_LIVES: Final = (10.0, 40.0, 3.0)  # items after which an earlier one weighs half, by recency
+_N_LAST: Final = 5
+_NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
+_WINDOWS: Final = np.array([10, 50])
+
+
+class Features:
+    """The features of items for a profile, with one user left out of everything, exactly.
+
+    Parameters
+    ----------
+    statistics : PrecedenceStatistics
+        The counts, made from profiles.
+    ridge : Ridge, optional
+        Made of the same profiles; by default it is fitted here.
+    """
+
+    def __init__(self, statistics: PrecedenceStatistics, ridge: Ridge | None = None) -> None:
+        if statistics.interactions is None:
+            raise InputError(
+                "These counts were given without profiles: the learned measure needs profiles."
+            )
+        self.statistics = statistics
+        self._interactions = statistics.interactions
+        self.ridge = Ridge.fit(statistics.interactions) if ridge is None else ridge
+        self._facts = ItemFacts(statistics.interactions)
+        self._nobody = self._facts.without(None)
+        self._following = spans(statistics.interactions, "followers", statistics.ties)
+
+    def of(
+        self,
+        history: NDArray[np.integer],
+        *,
+        without_user: int | None = None,
+        columns: NDArray[np.int64] | None = None,
+        stand_ins: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float32]:
+        """Give the features (rows) of every item, or of some (columns).
+
+        Parameters
+        ----------
+        history : array of int
+            Item codes in time order.
+        without_user : int, optional
+            A user whose own contribution is left out.
+        columns : array of int, optional
+            The items; by default all.
+        stand_ins : array of int, optional
+            For each column one of its takers, left out of that column too; −1 for nobody. See
+            `surerec.measures.learned._examples`.
+        """
+        if not len(history):
+            raise InputError("The history is empty: it needs at least one item.")
+        rows = ProfileRows(self.statistics, history, without_user)
+        means = self._nobody if without_user is None else self._facts.without(without_user)
+        age = np.arange(len(rows.history) - 1, -1, -1)
+        recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
+        weights = (recent / recent.sum()).astype(np.float32)
+        parts, near = self._near(rows, without_user)
+        if columns is None:
+            columns, here = np.arange(self.statistics.n_items), means
+            sums = self._sums_of_all(rows, weights)
+        else:
+            near = near[:, columns]
+            blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
+            here = means.at(columns)
+            if stand_ins is not None:
+                taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
+                here = self._facts.without_takers(without_user, columns, stand_ins, taken_at)
+            sums = _sums(rows, weights, *blocks)
+        own = np.sort(self.statistics.taken_by(without_user)[0]).astype(np.int64)
+        ridge = self.ridge.score(
+            rows.history, np.stack((np.ones(len(age)), late, recent, last)), own, columns
+        )
+        return _assemble(sums, here, means, rows, ridge, near)
+
+    def takers(self, items: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
+        """Draw one taker of each item; −1 where nobody took it."""
+        starts, stops = self._following.offsets[items], self._following.offsets[items + 1]
+        drawn = starts + (chance.random(len(items)) * (stops - starts)).astype(np.int64)
+        taken = stops > starts
+        ends = self._following.stops[np.where(taken, drawn, 0)].astype(np.int64)
+        users = np.searchsorted(self._interactions.offsets[1:], ends)  # each profile has its end
+        return np.where(taken, users, -1)
+
+    def _near(
+        self, rows: ProfileRows, without_user: int | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Give what the last items weigh, and for every item the share who took it soon after."""
+        last, support = rows.history[-_N_LAST:], rows.support[-_N_LAST:]
+        parts = (1 / (np.maximum(support, 1) * float(len(last)))).astype(np.float32)
+        own_end = -1 if without_user is None else int(self._interactions.offsets[without_user + 1])
+        near = np.zeros((len(_WINDOWS), self.statistics.n_items), np.float32)
+        spans_of = self._following
+        kernels.count_near(
+            last,
+            parts,
+            _WINDOWS,
+            own_end,
+            spans_of.offsets,
+            spans_of.starts,
+            spans_of.stops,
+            spans_of.items,
+            near,
+        )
+        return parts, near
+
+    def _leave_out(
+        self,
+        rows: ProfileRows,
+        columns: NDArray[np.int64],
+        stand_ins: NDArray[np.int64],
+        parts: NDArray[np.float32],
+        near: NDArray[np.float32],
+        blocks: tuple[Block, Block],
+    ) -> NDArray[np.int64]:
+        """Take the stand-ins out of their columns; give where they took the items."""
+        taken_at = np.empty(len(columns), np.int64)
+        kernels.leave_out_stand_ins(
+            rows.history,
+            columns,
+            stand_ins,
+            self._interactions.offsets,
+            self._interactions.items_taken,
+            self._interactions.times,
+            self.statistics.ties == "strict",
+            parts,
+            _WINDOWS,
+            blocks[0].matrix,
+            blocks[1].matrix,
+            near,
+            np.full(self.statistics.n_items, -1),
+            taken_at,
+        )
+        near[near < parts.min() / 2] = 0.0  # what rounding leaves of nothing would tell them apart
+        return taken_at
+
+    def _sums_of_all(self, rows: ProfileRows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        sums = _sums(rows, weights, rows.block("followers"), rows.block("predecessors"))
+        for own in rows.own_columns():
+            blocks = rows.columns("followers", own), rows.columns("predecessors", own)
+            sums[:, own] = _sums(rows, weights, *blocks)
+        return sums
+
+
+def _sums(
+    rows: ProfileRows, weights: NDArray[np.float32], followers: Block, predecessors: Block
+) -> NDArray[np.float32]:
+    sums = np.empty((kernels.N_SUMS, followers.matrix.shape[1]), np.float32)
+    kernels.summarise_rows(
+        _as_signed(followers.matrix),
+        followers.picks,
+        _as_signed(predecessors.matrix),
+        predecessors.picks,
+        rows.support,
+        weights,
+        _N_LAST,
+        sums,
+    )
+    return sums
+
+
+def _as_signed(counts: NDArray[np.unsignedinteger]) -> NDArray[np.integer]:
+    """Look at 32-bit counts as signed, which vector lanes turn into floats at once."""
+    return counts.view(np.int32) if counts.dtype == np.uint32 else counts
+
+
+def _assemble(
+    sums: NDArray[np.float32],
+    here: ItemMeans,
+    means: ItemMeans,
+    rows: ProfileRows,
+    ridge: NDArray[np.float64],
+    near: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """Bring sums to means, and put what is known of item and profile beside them."""
+    m, n_users = len(rows.history), max(rows.n_users, 1)
+    support, place, time = here
+    popularity = np.log((support + 1) / (n_users + 1))
+    length = 1 / np.sqrt(np.maximum(support, 1))
+    share = sums[kernels.SHARE] / m
+    count, back = sums[kernels.COUNT], sums[kernels.BACK]
+    n_last = min(m, _N_LAST)
+    own_support, own_place, own_time = (column[rows.history] for column in means)
+    out = np.empty((len(FEATURES), len(support)), np.float32)
+    values = {
+        "count": count / (m * n_users),
+        "share": share,
+        "recent_share": sums[kernels.RECENT_SHARE],
+        "last_share": sums[kernels.LAST_SHARE] / n_last,
+        "next": near[0],
+        "soon": near[0] + near[1],
+        "max_share": sums[kernels.HIGH_SHARE],
+        "median_ratio": sums[kernels.MIDDLE_RATIO],
+        "ratio": sums[kernels.RATIO] / m,
+        "max_ratio": sums[kernels.HIGH_RATIO],
+        "back_share": sums[kernels.BACK_SHARE] / m,
+        "order": (count + 1) / (count + back + 2),
+        "cosine": sums[kernels.COSINE] / m * length,
+        "recent_cosine": sums[kernels.RECENT_COSINE] * length,
+        "max_cosine": sums[kernels.HIGH_COSINE] * length,
+        "lift": share * n_users / (support + 1),
+        "support": popularity,
+        "place": place,
+        "place_ahead": place - own_place.mean(),
+        "days_ahead": time - own_time.mean(),
+        "length": m,
+        "profile_support": np.log((own_support + 1) / (n_users + 1)).mean(),
+        "ridge": ridge[0],
+        "late_ridge": ridge[1],
+        "recent_ridge": ridge[2],
+        "last_ridge": ridge[3],
+    }
+    for row, name in enumerate(FEATURES):
+        out[row] = values[name]
+    out[np.abs(out) < _NOTHING] = 0.0
+    return out

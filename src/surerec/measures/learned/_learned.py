@@ -1,0 +1,204 @@
+"""A measure learned from other users' futures: boosted trees, one model for each fold of users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from surerec._checks import check_whole
+from surerec._progress import progress
+from surerec._threads import run_blocks
+from surerec.errors import InputError
+from surerec.measures.learned._boosting import N_TREES, boost
+from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
+from surerec.measures.learned._features import FEATURES, Features
+from surerec.precedence import count_precedence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from surerec.measures.learned._examples import Examples
+    from surerec.precedence import PrecedenceStatistics
+
+__all__ = ["LearnedMeasure"]
+
+_SHORTEST: Final = 5
+"""Items of a profile at the least, to be trained on."""
+_FEWEST_USERS: Final = 20
+_N_CUTS: Final = 2
+
+
+@dataclass(frozen=True)
+class LearnedMeasure:
+    """What was learned of which items follow a profile; it needs no statistics to be kept.
+
+    Users are dealt into folds. Model k is trained on the users outside fold k alone, with features
+    from their profiles alone, so that nothing of a user of fold k is in it: it scores them.
+
+    Attributes
+    ----------
+    folds : list of str
+        LightGBM's text of the model of each fold.
+    fold_of : array of int8
+        The fold of each user, by their code when it was trained; −1 for one who was not there,
+        whom any model may score.
+    feature_names : list of str
+        What the trees see, in order.
+    intercepts : list of float
+        What is added to the trees of each fold.
+    params : dict
+        How it was trained.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> learned = LearnedMeasure.train(sr.count_precedence(films))
+    >>> len(learned.folds), learned.feature_names[0]
+    (3, 'count')
+    """
+
+    folds: list[str]
+    fold_of: NDArray[np.int8]
+    feature_names: list[str]
+    intercepts: list[float]
+    params: dict[str, Any]
+
+    @classmethod
+    def train(
+        cls,
+        statistics: PrecedenceStatistics,
+        *,
+        horizon: float = 0.4,
+        n_folds: int = 3,
+        n_users: int = 2000,
+        negatives: int = 150,
+        seed: int = 0,
+    ) -> LearnedMeasure:
+        """Train on what users took after a part of their profile.
+
+        Parameters
+        ----------
+        statistics : PrecedenceStatistics
+            The counts, made from profiles.
+        horizon : float, default=0.4
+            The share of a profile that is its future.
+        n_folds : int, default=3
+            Into how many folds users are dealt; each costs a count and a training.
+        n_users : int, default=2000
+            How many users a model is trained on at the most, drawn at random.
+        negatives : int, default=150
+            How many items that the user never took stand for all of them, at each cut.
+        seed : int, default=0
+            The same seed on the same profiles learns the same.
+
+        Raises
+        ------
+        InputError
+            If there are too few users to learn from, or LightGBM is not installed.
+        """
+        _check_horizon(horizon)
+        n_folds = check_whole("n_folds", n_folds, lowest=2)
+        most_users = check_whole("n_users", n_users)
+        sampling = Sampling(
+            horizon,
+            _N_CUTS,
+            check_whole("negatives", negatives),
+            check_whole("seed", seed, lowest=0),
+        )
+        fold_of = _deal(statistics, n_folds, seed)
+        with progress("Gathering examples", total=n_folds * most_users) as advance:
+            examples = [
+                _examples_without(
+                    statistics, fold_of == fold, most_users, sampling, (seed, fold), advance
+                )
+                for fold in range(n_folds)
+            ]
+        with progress("Growing trees", total=n_folds * N_TREES) as advance:
+            grown = list(
+                run_blocks(lambda each: boost(each, list(FEATURES), seed, advance), examples)
+            )
+        folds, intercepts = [text for text, _ in grown], [number for _, number in grown]
+        params = {
+            "horizon": horizon,
+            "n_folds": n_folds,
+            "n_users": n_users,
+            "negatives": negatives,
+            "seed": seed,
+        }
+        return cls(folds, fold_of, list(FEATURES), intercepts, params)
+
+    def fold_for(self, user: int | None) -> int:
+        """Give the fold whose model may score a user: theirs, or the first for a new person."""
+        if user is None or user >= len(self.fold_of):
+            return 0
+        return max(int(self.fold_of[user]), 0)
+
+    def base(self, fold: int, history_length: int, n_items: int) -> float:
+        """Give what is added to the trees of a fold: the log-odds if all items were alike.
+
+        A future of the horizon's share is as long as ``horizon / (1 − horizon)`` pasts.
+        """
+        horizon = self.params["horizon"]
+        n_next = history_length * horizon / (1 - horizon)
+        n_others = max(n_items - history_length - n_next, 0.0)
+        return self.intercepts[fold] + log_odds(n_next, n_others)
+
+    def renumbered(self, earlier_codes: NDArray[np.integer]) -> LearnedMeasure:
+        """Give the same for users under other codes.
+
+        Parameters
+        ----------
+        earlier_codes : array of int
+            For each new code the one at training, −1 for somebody who was not there.
+        """
+        known = earlier_codes >= 0
+        fold_of = np.where(known, self.fold_of[np.where(known, earlier_codes, 0)], -1)
+        return replace(self, fold_of=fold_of.astype(np.int8))
+
+
+def _check_horizon(horizon: object) -> None:
+    if isinstance(horizon, bool) or not isinstance(horizon, (int, float)) or not 0 < horizon < 1:
+        raise InputError(f"horizon is {horizon!r}; it must be between 0 and 1.")
+
+
+def _deal(statistics: PrecedenceStatistics, n_folds: int, seed: int) -> NDArray[np.int8]:
+    """Deal all users into folds, whatever they took."""
+    if n_folds > np.iinfo(np.int8).max:
+        raise InputError(f"n_folds is {n_folds}; it must be {np.iinfo(np.int8).max} at the most.")
+    order = np.random.default_rng(seed).permutation(statistics.n_users)
+    fold_of = np.empty(statistics.n_users, dtype=np.int8)
+    fold_of[order] = np.arange(statistics.n_users) % n_folds
+    return fold_of
+
+
+def _examples_without(
+    statistics: PrecedenceStatistics,
+    left_out: NDArray[np.bool_],
+    most_users: int,
+    sampling: Sampling,
+    seed: tuple[int, int],
+    advance: Callable[[float], None],
+) -> Examples:
+    """Draw examples from the users of the other folds, with features of their profiles alone."""
+    if statistics.interactions is None:
+        raise InputError(
+            "These counts were given without profiles: the learned measure needs profiles."
+        )
+    others = without_users(statistics.interactions, left_out)
+    enough = np.flatnonzero(np.diff(others.offsets) >= _SHORTEST)
+    if len(enough) < _FEWEST_USERS:
+        raise InputError(
+            f"{len(enough)} users with {_SHORTEST} items or more are left to learn from once a "
+            f"fold is set aside, and {_FEWEST_USERS} are needed: give more users, or more folds."
+        )
+    chosen = np.sort(np.random.default_rng(seed).permutation(enough)[:most_users])
+    features = Features(count_precedence(others, ties=statistics.ties))
+    keys = np.flatnonzero(~left_out)[chosen]
+    examples = make_examples(features, chosen, keys, sampling, advance)
+    advance(most_users - len(chosen))
+    return examples

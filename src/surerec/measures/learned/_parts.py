@@ -1,0 +1,74 @@
+"""A learned scorer as arrays and texts, for a model folder."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surerec.measures.learned._learned import LearnedMeasure
+from surerec.measures.learned._ridge import Ridge
+from surerec.measures.learned._scorer import LearnedScorer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from surerec.precedence import PrecedenceStatistics
+
+__all__ = ["from_parts", "is_learned_part", "to_parts"]
+
+_FOLDS, _RIDGE, _SETTINGS = "learned_fold_of", "learned_ridge", "learned_settings"
+
+
+def is_learned_part(name: str) -> bool:
+    """Tell whether a part belongs to a learned scorer."""
+    return name.startswith("learned_")
+
+
+def to_parts(scorer: LearnedScorer) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Give what is to be stored, the ridge included, so that opening it learns nothing again."""
+    learned = scorer.learned
+    settings = {
+        "feature_names": learned.feature_names,
+        "intercepts": learned.intercepts,
+        "params": learned.params,
+    }
+    texts = {_text(fold): text for fold, text in enumerate(learned.folds)}
+    arrays: dict[str, NDArray[Any]] = {_FOLDS: learned.fold_of, _RIDGE: scorer.ridge.inverse}
+    return arrays, {**texts, _SETTINGS: json.dumps(settings)}
+
+
+def from_parts(
+    statistics: PrecedenceStatistics,
+    arrays: Mapping[str, NDArray[Any]],
+    texts: Mapping[str, str],
+) -> LearnedScorer:
+    """Read back what :func:`to_parts` gave; KeyError or ValueError if these are no such parts."""
+    settings = json.loads(texts[_SETTINGS])
+    intercepts = [float(value) for value in settings["intercepts"]]
+    learned = LearnedMeasure(
+        [texts[_text(fold)] for fold in range(len(intercepts))],
+        arrays[_FOLDS],
+        [str(name) for name in settings["feature_names"]],
+        intercepts,
+        dict(settings["params"]),
+    )
+    fold_of, inverse = learned.fold_of, arrays[_RIDGE]
+    size = inverse.shape[0] if inverse.ndim else 0
+    if (
+        fold_of.shape != (statistics.n_users,)
+        or fold_of.dtype != np.int8
+        or fold_of.max(initial=-1) >= len(intercepts)
+        or inverse.shape != (size, size)
+        or inverse.dtype != np.float64
+        or not 0 < size <= statistics.n_items
+    ):
+        raise ValueError("they are not those of a learned measure")
+    return LearnedScorer(statistics, learned, ridge=Ridge(inverse))
+
+
+def _text(fold: int) -> str:
+    return f"learned_fold_{fold}"

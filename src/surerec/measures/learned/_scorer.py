@@ -1,0 +1,102 @@
+"""The learned measure as a scorer over statistics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.errors import InputError
+from surerec.measures.learned._boosting import contributions
+from surerec.measures.learned._features import FEATURES, Features
+from surerec.measures.learned._trees import Trees
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.measures.learned._learned import LearnedMeasure
+    from surerec.measures.learned._ridge import Ridge
+    from surerec.precedence import PrecedenceStatistics
+
+__all__ = ["LearnedScorer"]
+
+
+class LearnedScorer:
+    """A learned measure over precedence statistics; see :class:`surerec.measures.Scorer`.
+
+    Parameters
+    ----------
+    statistics : PrecedenceStatistics
+        The counts, made from profiles.
+    learned : LearnedMeasure
+        What was learned, from these statistics or from earlier ones.
+    ridge : Ridge, optional
+        Of the same profiles, where several scorers share it; by default it is fitted here.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> from surerec.measures.learned import LearnedMeasure
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> statistics = sr.count_precedence(films)
+    >>> scorer = LearnedScorer(statistics, LearnedMeasure.train(statistics))
+    >>> scores = scorer.score(np.array([3, 1, 4]))
+    >>> scores.shape, bool((scorer.value(scores, 3, 200) < 1).all())
+    ((60,), True)
+    """
+
+    def __init__(
+        self,
+        statistics: PrecedenceStatistics,
+        learned: LearnedMeasure,
+        *,
+        ridge: Ridge | None = None,
+    ) -> None:
+        if learned.feature_names != list(FEATURES):
+            raise InputError(
+                "This learned measure has other features than this surerec computes: train it anew."
+            )
+        self.statistics = statistics
+        self.learned = learned
+        self._features = Features(statistics, ridge)
+        self._trees = [Trees.from_text(text) for text in learned.folds]
+
+    @property
+    def ridge(self) -> Ridge:
+        """The ridge regression behind it, to share with other scorers of these statistics."""
+        return self._features.ridge
+
+    def score(
+        self, history: NDArray[np.integer], *, without_user: int | None = None
+    ) -> NDArray[np.float64]:
+        """Score every item: the log-odds that it is taken next, within the horizon.
+
+        A user to leave out is left out of all counts, and scored by the trees that never saw them.
+        """
+        fold, n_items = self.learned.fold_for(without_user), self.statistics.n_items
+        features = self._features.of(history, without_user=without_user)
+        scores = np.full(features.shape[1], self.learned.base(fold, len(history), n_items))
+        self._trees[fold].add_to(scores, features)
+        return scores
+
+    def value(
+        self,
+        scores: NDArray[np.float64],
+        history_length: int | NDArray[np.int64],  # noqa: ARG002  # as other measures need it
+        n_users: int,  # noqa: ARG002
+    ) -> NDArray[np.float64]:
+        """Turn scores into the probability that the item is taken within the horizon."""
+        return np.asarray(0.5 * (1 + np.tanh(scores / 2)))  # the logistic curve, never overflowing
+
+    def contributions(
+        self, history: NDArray[np.integer], item: int, *, without_user: int | None = None
+    ) -> list[tuple[str, float, float]]:
+        """Say what moved the score of one item: each feature in words, its value, what it moved.
+
+        In log-odds against the average training example, the strongest first (TreeSHAP).
+        """
+        column = np.array([item], dtype=np.int64)
+        values = self._features.of(history, without_user=without_user, columns=column)[:, 0]
+        moved = contributions(self.learned.folds[self.learned.fold_for(without_user)], values)[:-1]
+        found = zip(FEATURES.values(), values.tolist(), moved.tolist(), strict=True)
+        return sorted(found, key=lambda each: -abs(each[2]))

@@ -1,0 +1,85 @@
+"""Rows for the kernels, each where a store holds it: nothing is copied to be read once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.precedence._rows import RowStore
+    from surerec.precedence._spans import Direction
+
+__all__ = ["Source", "load", "read_row", "source"]
+
+
+class Source(NamedTuple):
+    """Rows of one direction, each wherever it is held.
+
+    Places count through the rows of `matrix`, those of `counted`, and then the compressed ones: row
+    c of them has ``counts[offsets[c]:offsets[c + 1]]`` at ``items[offsets[c]:offsets[c + 1]]``.
+    """
+
+    matrix: NDArray[np.unsignedinteger]
+    counted: NDArray[np.unsignedinteger]
+    offsets: NDArray[np.int64]
+    items: NDArray[np.uint32]
+    counts: NDArray[np.unsignedinteger]
+    places: NDArray[np.int64]
+
+
+_NO_OFFSETS = np.zeros(1, dtype=np.int64)
+_NO_ITEMS = np.empty(0, dtype=np.uint32)
+for _array in (_NO_OFFSETS, _NO_ITEMS):
+    _array.flags.writeable = False  # as the arrays of a store: kernels are compiled for one kind
+
+
+def source(rows: RowStore, direction: Direction, items: NDArray[np.int64]) -> Source:
+    """Give the rows of several items, with no copy where the store can do without."""
+    where = getattr(rows, "source", None)  # a store that would have to copy may tell where they are
+    if where is not None:
+        return cast("Source", where(direction, items))
+    matrix, places = rows.block(direction, items)
+    if matrix.flags.writeable:
+        matrix = matrix.view()
+        matrix.flags.writeable = False
+    return Source(matrix, matrix[:0], _NO_OFFSETS, _NO_ITEMS, matrix[:0].ravel(), places)
+
+
+@njit(nogil=True, cache=True)
+def load(source: Source, k: int, left: int, tile: NDArray[Any]) -> None:
+    """Write the columns of row `k` from `left` on into `tile`."""
+    place, width = source.places[k], np.uint64(len(tile))
+    if place < len(source.matrix):
+        row = source.matrix[place, left : left + len(tile)]
+        for j in range(width):
+            tile[j] = row[j]
+        return
+    place -= len(source.matrix)
+    if place < len(source.counted):
+        other = source.counted[place, left : left + len(tile)]
+        for j in range(width):
+            tile[j] = other[j]
+        return
+    place -= len(source.counted)
+    tile[:] = 0
+    low, end = source.offsets[place], source.offsets[place + 1]
+    high, stop = end, left + len(tile)
+    while low < high:
+        middle = (low + high) >> 1
+        if source.items[middle] < left:
+            low = middle + 1
+        else:
+            high = middle
+    while low < end and source.items[low] < stop:
+        tile[np.int64(source.items[low]) - left] = source.counts[low]
+        low += 1
+
+
+@njit(nogil=True, cache=True)
+def read_row(source: Source, k: int, row: NDArray[Any]) -> None:
+    """Write the whole of row `k` into `row`."""
+    load(source, k, 0, row)

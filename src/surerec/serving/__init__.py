@@ -1,0 +1,56 @@
+"""An HTTP API and a page over a model folder; needs the extra ``serve``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from surerec.errors import InputError
+from surerec.serving._keys import ApiKey, KeyFile
+from surerec.serving._settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ApiKey", "KeyFile", "Settings", "read_settings", "serve"]
+
+
+def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) -> None:
+    """Serve a model until SIGTERM or SIGINT.
+
+    Parameters
+    ----------
+    settings : Settings
+        How; see :func:`read_settings`.
+    on_ready : callable, optional
+        Called with the page's address when all workers answer.
+
+    Raises
+    ------
+    InputError
+        If the port is taken, or the model or the keys cannot be read.
+    """
+    if os.name != "posix":
+        raise InputError("surerec serve needs Linux or macOS; on Windows use WSL or a container.")
+    with TemporaryDirectory(prefix="surerec-metrics-") as numbers:
+        # prometheus-client looks at this when it is imported, and so below, not above.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = numbers
+        from surerec.serving._listener import listen, url_of  # noqa: PLC0415
+        from surerec.serving._logs import configure  # noqa: PLC0415
+        from surerec.serving._page import plotly_file  # noqa: PLC0415
+        from surerec.serving._rates import shared_memory  # noqa: PLC0415
+        from surerec.serving._supervisor import Supervisor  # noqa: PLC0415
+
+        plotly_file()
+        if settings.keys is not None:
+            KeyFile(settings.keys).read()
+        configure(settings.log_level, settings.log_format)
+        with listen(settings.host, settings.port) as listener, shared_memory() as rates:
+
+            async def run() -> None:
+                url = url_of(listener)
+                await Supervisor(settings, listener, rates.fileno(), lambda: on_ready(url)).run()
+
+            asyncio.run(run())

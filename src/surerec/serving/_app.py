@@ -1,0 +1,98 @@
+"""The application: the operations inside, and around them what every request passes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from surerec.errors import InputError
+from surerec.serving._body import BodyLimit
+from surerec.serving._envelope import Envelope
+from surerec.serving._guard import Guard
+from surerec.serving._openapi import describe
+from surerec.serving._page import page_routes
+from surerec.serving._problems import Problem, in_words, problem_response
+from surerec.serving._routes import router
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+    from surerec.serving._service import Service
+
+__all__ = ["create_app"]
+
+_DESCRIPTION = """Recommendation sets with a confidence that you can trust.
+
+Users and items go by their own ids. What is asked about a person is posted, so that no id ends up
+in a log. Errors are `application/problem+json` with one sentence in `detail`."""
+
+
+def create_app(service: Service) -> ASGIApp:
+    """Put the application together.
+
+    Parameters
+    ----------
+    service : Service
+        The parts of this worker.
+    """
+    # The version is the API's: which surerec runs here is nobody's business.
+    api = FastAPI(
+        title="surerec", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None
+    )
+    api.state.service = service
+    api.include_router(router)
+    api.router.routes.extend(page_routes())
+    for kind, handler in _HANDLERS.items():
+        api.add_exception_handler(kind, handler)
+    api.openapi = describe(api, needs_keys=service.settings.needs_keys)  # type: ignore[method-assign]
+    api.openapi()  # made before the first request asks for it
+    settings = service.settings
+    app: ASGIApp = BodyLimit(api, settings.max_body, settings.receive_timeout)
+    app = Guard(app, service)
+    if settings.cors_origins:
+        app = CORSMiddleware(
+            app,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            expose_headers=["Retry-After", "Surerec-Model", "X-Request-ID"],
+        )
+    return Envelope(app)
+
+
+async def _problem(_: Request, error: Any) -> Response:
+    return problem_response(error)
+
+
+async def _not_valid(_: Request, error: Any) -> Response:
+    errors = error.errors()
+    status = 400 if errors[0]["type"] == "json_invalid" else 422
+    return problem_response(Problem(status, in_words(errors)))
+
+
+async def _not_usable(_: Request, error: Any) -> Response:
+    return problem_response(Problem(422, str(error)))
+
+
+async def _not_http(_: Request, error: Any) -> Response:
+    details = {
+        404: "There is nothing at this address; /docs lists what there is.",
+        405: "This address does not know that method; /docs lists what it knows.",
+        400: "The body cannot be read as JSON.",
+    }
+    detail = details.get(error.status_code, "This request cannot be answered.")
+    return problem_response(Problem(error.status_code, detail, headers=error.headers))
+
+
+_HANDLERS: dict[Any, Any] = {
+    Problem: _problem,
+    RequestValidationError: _not_valid,
+    InputError: _not_usable,
+    HTTPException: _not_http,
+}

@@ -1,0 +1,112 @@
+"""The outermost layer: request ids, security headers, one log line, one count; no stack trace."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.datastructures import MutableHeaders
+
+from surerec.serving._logs import error_fields, log
+from surerec.serving._metrics import REQUESTS, SECONDS
+from surerec.serving._problems import Problem, problem_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["SECURITY_HEADERS", "Envelope"]
+
+SECURITY_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_SERVER_ERROR: Final = 500
+
+
+class Envelope:
+    """Wraps every request and its answer.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        begin = time.perf_counter()
+        request_id = _request_id(scope)
+        status = 0
+
+        async def send_wrapped(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = request_id
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        error_told: dict[str, Any] = {}
+        try:
+            await self._app(scope, receive, send_wrapped)
+        except Problem as problem:
+            await problem_response(problem)(scope, receive, send_wrapped)
+        except Exception as error:  # noqa: BLE001  # nothing of it may reach the client
+            error_told = error_fields(error)
+            if not status:
+                sorry = Problem(500, "Something went wrong here; the log has this request's id.")
+                await problem_response(sorry)(scope, receive, send_wrapped)
+        finally:
+            seconds = time.perf_counter() - begin
+            _tell(scope, request_id, status, seconds, error_told)
+
+
+def _request_id(scope: Scope) -> str:
+    """Keep the id that a gateway gave, if it is one; else make one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return str(value, "ascii")
+    return uuid.uuid4().hex
+
+
+def _tell(
+    scope: Scope, request_id: str, status: int, seconds: float, error: dict[str, Any]
+) -> None:
+    # The route's pattern, never the path or the query: those may name a person.
+    route = getattr(scope.get("route"), "path", None) or "none"
+    method = scope["method"] if scope["method"] in _KNOWN_METHODS else "other"
+    REQUESTS.labels(method, route, str(status)).inc()
+    SECONDS.labels(route).observe(seconds)
+    level = logging.ERROR if error or status == _SERVER_ERROR else logging.INFO
+    key = scope.get("surerec.key")
+    log(
+        level,
+        "request",
+        request_id=request_id,
+        method=method,
+        route=route,
+        status=status,
+        ms=round(seconds * 1000, 2),
+        **({"key": key} if key else {}),
+        **error,
+    )

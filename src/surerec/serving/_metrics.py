@@ -1,0 +1,87 @@
+"""What Prometheus is told, summed over all workers.
+
+``PROMETHEUS_MULTIPROC_DIR`` must be set before this is imported: prometheus-client then keeps each
+process's numbers in files there, so that those of a worker that died still count.
+"""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    multiprocess,
+)
+
+__all__ = [
+    "CONTENT_TYPE_LATEST",
+    "HELD",
+    "MODEL_TIME",
+    "REFUSED",
+    "REQUESTS",
+    "RESTARTS",
+    "SECONDS",
+    "SWAPS",
+    "WORKERS",
+    "exposition",
+    "forget_process",
+]
+
+REQUESTS = Counter(
+    "surerec_requests", "Requests answered.", ["method", "route", "status"], registry=None
+)
+SECONDS = Histogram(
+    "surerec_request_seconds",
+    "Time from a request's head to the end of its answer.",
+    ["route"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+    registry=None,
+)
+REFUSED = Counter(
+    "surerec_refused",
+    "Requests refused before they were computed: key, scope, rate, busy, host, origin, size, slow.",
+    ["reason"],
+    registry=None,
+)
+HELD = Gauge(
+    "surerec_work_held",
+    "Requests being computed or waiting for it.",
+    multiprocess_mode="livesum",
+    registry=None,
+)
+MODEL_TIME = Gauge(
+    "surerec_model_taken_over_timestamp_seconds",
+    "When the oldest model that a worker serves was taken over.",
+    multiprocess_mode="livemin",
+    registry=None,
+)
+SWAPS = Counter(
+    "surerec_model_swaps",
+    "Takeovers of a new model by the whole server.",
+    ["result"],
+    registry=None,
+)
+RESTARTS = Counter(
+    "surerec_worker_restarts", "Workers that ended and were replaced.", registry=None
+)
+WORKERS = Gauge(
+    "surerec_workers_ready", "Workers that answer.", multiprocess_mode="livesum", registry=None
+)
+
+
+def exposition() -> bytes:
+    """Give all numbers in Prometheus' text format."""
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry)
+
+
+def forget_process(pid: int) -> None:
+    """Drop a dead worker's gauges; what it counted stays counted."""
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]

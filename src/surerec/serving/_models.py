@@ -1,0 +1,172 @@
+"""The model that is served: loaded whole, warmed up, swapped in one step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from surerec.errors import InputError
+from surerec.recommenders import load_all
+from surerec.serving._search import TitleSearch
+from surerec.storage import read_card
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import polars as pl
+
+    from surerec.interactions import Interactions
+    from surerec.recommenders import Recommender
+
+__all__ = ["ModelHolder", "ServedModel", "load_served", "model_id"]
+
+_SAMPLE_SIZE = 40
+_SAMPLE_CONFIDENCE = 0.8
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """All that answers need; it never changes, so a request that holds one is never torn."""
+
+    model_id: str
+    recommenders: Mapping[str, Recommender]
+    card: Mapping[str, Any]
+    """What clients may know of the model: no path, no version, nobody's id."""
+    search: TitleSearch
+
+    @property
+    def first(self) -> Recommender:
+        """Any of the recommenders: they share items, users and statistics."""
+        return next(iter(self.recommenders.values()))
+
+    @property
+    def interactions(self) -> Interactions | None:
+        """The profiles, if the model has them."""
+        return self.first.statistics_.interactions
+
+    @property
+    def titles(self) -> pl.Series | None:
+        """The title of each item by code, if there are any."""
+        return None if self.interactions is None else self.interactions.titles
+
+
+class ModelHolder:
+    """The model of the moment.
+
+    Parameters
+    ----------
+    model : ServedModel
+        The first one.
+    """
+
+    def __init__(self, model: ServedModel) -> None:
+        self.current = model
+        self._next: ServedModel | None = None
+
+    def prepare(self, folder: Path, wanted: str) -> None:
+        """Load what the folder holds now, beside what is served; it must be what is wanted."""
+        model = load_served(folder)
+        if model.model_id != wanted:
+            raise InputError(f"The model in {folder} changed again while it was being taken over.")
+        self._next = model
+
+    def swap(self) -> None:
+        """Serve what was prepared; requests under way keep the model that they began with."""
+        if self._next is not None:
+            self.current, self._next = self._next, None
+
+
+def model_id(card: Mapping[str, Any]) -> str:
+    """Name what a folder holds by its content: the same statistics and recommenders, the same id.
+
+    Examples
+    --------
+    >>> card = {"files": {}, "recommenders": {}, "counts": {"users": 3}, "settings": {}}
+    >>> model_id({**card, "updated": "today"}) == model_id({**card, "updated": "yesterday"})
+    True
+    >>> model_id({**card, "counts": {"users": 4}}) == model_id(card)
+    False
+    """
+    content = {name: card[name] for name in ("counts", "files", "recommenders", "settings")}
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def load_served(folder: Path, *, verify: bool = False) -> ServedModel:
+    """Load a model folder for serving, memory-mapped, with every kernel it needs ready to run.
+
+    Parameters
+    ----------
+    folder : path
+        What ``save`` wrote.
+    verify : bool, default=False
+        Compare every byte with its checksum. The supervisor does so once; its workers need not.
+    """
+    while True:
+        card = read_card(folder)
+        recommenders = load_all(folder, verify=verify)
+        if read_card(folder) == card:  # else a save came in between
+            break
+    if not recommenders:
+        raise InputError(f"The model in {folder} has no recommender; `surerec fit` makes one.")
+    any_one = next(iter(recommenders.values()))
+    interactions = any_one.statistics_.interactions
+    titles = None if interactions is None else interactions.titles
+    return ServedModel(
+        model_id(card),
+        recommenders,
+        _public_card(card, recommenders),
+        TitleSearch(any_one.items_.ids, titles),
+    )
+
+
+def _public_card(
+    card: Mapping[str, Any], recommenders: Mapping[str, Recommender]
+) -> dict[str, Any]:
+    data = card["data"] or {}
+    return {
+        "model": model_id(card),
+        "format": card["format"],
+        "format_version": card["format_version"],
+        "created": card["created"],
+        "updated": card["updated"],
+        "data": data.get("name"),
+        "counts": card["counts"],
+        "settings": card["settings"],
+        "recommenders": [
+            {
+                "name": name,
+                "kind": type(recommender).__name__,
+                "params": recommender.get_params(),
+                "gives_confidence": recommender.gives_confidence,
+                "guarantee": _sample_guarantee(recommender),
+            }
+            for name, recommender in recommenders.items()
+        ],
+    }
+
+
+def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
+    """Ask for what is promised to somebody who took the most popular items.
+
+    Asking, rather than a table of sentences here, lets every kind of recommender speak for itself;
+    it also compiles or loads each kernel before the first request comes.
+    """
+    ids = recommender.items_.ids
+    history = ids.head(min(_SAMPLE_SIZE, max(1, len(ids) // 2))).to_list()
+    asked: dict[str, Any] = (
+        {"confidence": _SAMPLE_CONFIDENCE} if recommender.gives_confidence else {}
+    )
+    picks = recommender.recommend(history=history, **asked)
+    interactions = recommender.statistics_.interactions
+    if interactions is not None:
+        recommender.recommend(interactions.users[0], **asked)
+        recommender.recommend_many([interactions.users[0]], k=1, **asked)  # the batch has its own
+    return {
+        "confidence": asked.get("confidence"),
+        "history_length": len(history),
+        "sentence": picks.guarantee,
+    }

@@ -1,0 +1,121 @@
+"""Errors over HTTP: problem+json (RFC 9457) with one clear sentence."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["PROBLEM_TYPE", "Problem", "in_words", "problem_response"]
+
+PROBLEM_TYPE = "application/problem+json"
+_SHOWN = 60
+_SENTENCES = {
+    "value_error": "{error}",
+    "json_invalid": "The body is not JSON",
+    "missing": "{field} is missing",
+    "extra_forbidden": "There is no field {field}",
+    "too_short": "{field} is empty: it needs at least one item",
+    "too_long": "{field} has too many items: at most {max_length} are taken",
+}
+
+
+class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
+    """A request that cannot be answered, and why.
+
+    Parameters
+    ----------
+    status : int
+        The HTTP status.
+    detail : str
+        One sentence for whoever made the request.
+    headers : mapping, optional
+        Further headers of the answer, such as ``Retry-After``.
+
+    Examples
+    --------
+    >>> Problem(404, "There is no such user.").body()
+    b'{"type":"about:blank","title":"Not Found","status":404,"detail":"There is no such user."}'
+    """
+
+    def __init__(
+        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
+
+    def body(self) -> bytes:
+        """Give the JSON."""
+        content = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
+def problem_response(problem: Problem) -> Response:
+    """Give the answer that says a problem."""
+    return Response(problem.body(), problem.status, problem.headers, PROBLEM_TYPE)
+
+
+def in_words(errors: Sequence[Any]) -> str:
+    """Say in one sentence what is wrong with a request, from what pydantic found.
+
+    Parameters
+    ----------
+    errors : sequence of mapping
+        ``type``, ``loc``, ``msg``, ``input`` and perhaps ``ctx``.
+
+    Examples
+    --------
+    >>> wrong = {"type": "less_than", "loc": ("body", "confidence"), "input": 90,
+    ...          "msg": "Input should be less than 1"}
+    >>> in_words([wrong])
+    'confidence is 90: it must be a number between 0 and 1; did you mean 0.9?'
+    """
+    # A union reports each of its arms; the fields are what a person can mend.
+    fields = list(dict.fromkeys(_field(error["loc"]) for error in errors))
+    first = errors[0]
+    more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
+    sentence = _sentence(first, fields[0])
+    return sentence if sentence.endswith("?") else f"{sentence}{more}."
+
+
+def _field(location: Sequence[Any]) -> str:
+    """Name a place in a request: ``history[3]``; pydantic's names of union arms are left out."""
+    name = ""
+    for part in location[1:] if location and location[0] in {"body", "query"} else location:
+        if isinstance(part, int):
+            name += f"[{part}]"
+        elif not name:
+            name = str(part)
+    return name
+
+
+def _sentence(error: Mapping[str, Any], field: str) -> str:
+    kind, given, context = error["type"], error.get("input"), error.get("ctx", {})
+    if kind == "missing" and not field:
+        return "The body is missing; send a JSON object"
+    if kind in _SENTENCES:
+        return _SENTENCES[kind].format(field=field or "The body", **context)
+    if field in {"confidence", "significance"}:
+        hint = ""
+        if isinstance(given, (int, float)) and 1 < given < 100:  # noqa: PLR2004
+            hint = f"; did you mean {given / 100:g}?"
+        return f"{field} is {_shown(given)}: it must be a number between 0 and 1{hint}"
+    message = str(error["msg"])
+    return f"{field or 'The body'} is {_shown(given)}: {message[:1].lower()}{message[1:]}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,102 @@
+"""HTTP as it comes over a connection, within limits of time, size and number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from surerec.serving._envelope import SECURITY_HEADERS
+from surerec.serving._metrics import REFUSED
+from surerec.serving._problems import PROBLEM_TYPE, Problem
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["GuardedProtocol", "guarded_protocol"]
+
+
+class GuardedProtocol(H11Protocol):
+    """uvicorn's protocol with limits that it lacks.
+
+    h11 rather than httptools, because h11 bounds the size of a head.
+    """
+
+    head_seconds = 10.0
+    """Time in which a request's head must be complete."""
+    most_connections = 1_000
+    """One more is told to come back, and closed."""
+
+    head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            REFUSED.labels("connections").inc()
+            self._say(
+                Problem(503, "Too many connections; try again later.", headers={"Retry-After": "2"})
+            )
+            return
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
+            self._await_head()
+        else:
+            self._head_came()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_came()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # ours is for people
+        REFUSED.labels("garbage").inc()
+        self._say(Problem(400, "This is not an HTTP request that can be understood."))
+
+    def _await_head(self) -> None:
+        # One timer for the whole head: a byte now and then does not prolong it.
+        if self.head_timer is None:
+            self.head_timer = self.loop.call_later(self.head_seconds, self._too_slow)
+
+    def _head_came(self) -> None:
+        if self.head_timer is not None:
+            self.head_timer.cancel()
+            self.head_timer = None
+
+    def _too_slow(self) -> None:
+        self.head_timer = None
+        if not self.transport.is_closing():
+            REFUSED.labels("slow").inc()
+            self._say(Problem(408, "The request's head came too slowly."))
+
+    def _say(self, problem: Problem) -> None:
+        """Answer outside of any request, and close."""
+        body = problem.body()
+        headers = {
+            **SECURITY_HEADERS,
+            **problem.headers,
+            "Content-Type": PROBLEM_TYPE,
+            "Content-Length": str(len(body)),
+            "Connection": "close",
+        }
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self.transport.write(f"HTTP/1.1 {problem.status} \r\n{head}\r\n".encode() + body)
+        self.transport.close()
+
+
+def guarded_protocol(seconds: float, most: int) -> type[GuardedProtocol]:
+    """Give the protocol with limits of its own.
+
+    Parameters
+    ----------
+    seconds : float
+        Time in which a request's head must be complete.
+    most : int
+        Connections at a time.
+    """
+    limits = {"head_seconds": seconds, "most_connections": most}
+    return type("LimitedProtocol", (GuardedProtocol,), limits)

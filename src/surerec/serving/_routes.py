@@ -1,0 +1,167 @@
+"""The API's operations."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from surerec.serving import _answers as answers
+from surerec.serving import _schemas as ask
+from surerec.serving._metrics import CONTENT_TYPE_LATEST, exposition
+from surerec.serving._problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from surerec.serving._service import Service
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def _answer(request: Request, make: Callable[..., bytes], *asked: Any) -> Response:
+    """Compute off the event loop, with the model of this moment from beginning to end."""
+    service = _service(request)
+    model = service.models.current
+    body = await service.work.run(partial(make, model, *asked))
+    headers = {"Surerec-Model": model.model_id, "Cache-Control": "no-store"}
+    return Response(body, headers=headers, media_type="application/json")
+
+
+@router.post(
+    "/v1/recommendations",
+    response_model=ask.RecommendationsAnswer,
+    summary="Recommend a set of items to one person",
+    tags=["recommending"],
+)
+async def recommend(request: Request, asked: ask.AskRecommendations) -> Response:
+    """Every item above the significance level, best first, with what is promised of the set."""
+    return await _answer(request, answers.recommendations, asked)
+
+
+@router.post(
+    "/v1/recommendations/batch",
+    response_model=ask.BatchAnswer,
+    summary="Recommend the best items to many users",
+    tags=["recommending"],
+)
+async def recommend_many(request: Request, asked: ask.AskBatch) -> Response:
+    """Give the k best of each user's set; users that are not known are named, and left out."""
+    return await _answer(request, answers.batch, asked)
+
+
+@router.post(
+    "/v1/guarantees",
+    response_model=ask.GuaranteeAnswer,
+    summary="Say what a set promises",
+    tags=["recommending"],
+)
+async def say_guarantee(request: Request, asked: ask.AskGuarantee) -> Response:
+    """Give the guarantee's sentence and the set's size, without the items."""
+    return await _answer(request, answers.guarantee, asked)
+
+
+@router.post(
+    "/v1/entry-confidences",
+    response_model=ask.EntryConfidencesAnswer,
+    summary="One answer for every confidence",
+    tags=["recommending"],
+)
+async def assess(request: Request, asked: ask.AskEntryConfidences) -> Response:
+    """Give the items in order, with the confidence at which each enters, and the set's size.
+
+    An item is in the set at every confidence above its entry confidence, so a slider needs no
+    further request.
+    """
+    return await _answer(request, answers.entry_confidences, asked)
+
+
+@router.post(
+    "/v1/p-values",
+    response_model=ask.PValuesAnswer,
+    summary="Give the p-value of items",
+    tags=["recommending"],
+)
+async def give_p_values(request: Request, asked: ask.AskPValues) -> Response:
+    """How well each item conforms with what the person took."""
+    return await _answer(request, answers.p_values, asked)
+
+
+@router.post(
+    "/v1/explanations",
+    response_model=ask.ExplanationAnswer,
+    summary="Explain an item by counts",
+    tags=["recommending"],
+)
+async def explain(request: Request, asked: ask.AskExplanation) -> Response:
+    """Which earlier items speak for it: how many who took them took it later."""
+    return await _answer(request, answers.explanation, asked)
+
+
+@router.get("/v1/items", response_model=ask.Found, summary="Search items by title", tags=["model"])
+async def search_items(
+    request: Request,
+    q: Annotated[
+        str, Query(max_length=200, description="Words of the title; none gives popular items.")
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=50)] = 10,
+) -> Response:
+    """Items whose title has all the words, without regard to case and accents."""
+    return await _answer(request, answers.search, q, limit)
+
+
+@router.get("/v1/model", response_model=ask.ModelCard, summary="The model card", tags=["model"])
+async def model_card(request: Request, response: Response) -> Any:
+    """Say what the model is: its data, counts, settings, recommenders and what they promise."""
+    model = _service(request).models.current
+    response.headers["Surerec-Model"] = model.model_id
+    response.headers["Cache-Control"] = "no-store"
+    return model.card
+
+
+@router.post(
+    "/admin/reload", response_model=ask.Reloaded, summary="Take over the model anew", tags=["admin"]
+)
+async def reload(request: Request) -> Any:
+    """Load what the model folder holds now, in all workers, without dropping a request."""
+    result = await _service(request).reload()
+    if "problem" in result:
+        raise Problem(409, result["problem"])
+    return result
+
+
+@router.get("/healthz", response_model=ask.Status, summary="Is it alive?", tags=["running"])
+async def healthz() -> Any:
+    """Say that the process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", response_model=ask.Status, summary="Can it answer?", tags=["running"])
+async def readyz(request: Request) -> Any:
+    """Say that a model is loaded and the server is not about to stop."""
+    if _service(request).is_stopping():
+        raise Problem(503, "The server is stopping.", headers={"Retry-After": "5"})
+    return {"status": "ready"}
+
+
+@router.get(
+    "/metrics",
+    summary="Numbers for Prometheus",
+    tags=["running"],
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics() -> Response:
+    """Count requests, times, refusals, workers and swaps, summed over all workers."""
+    # Beside the queue of work: a busy server is when its numbers matter.
+    body = await asyncio.to_thread(exposition)
+    return Response(body, headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,0 +1,376 @@
+"""What is asked and answered, in the vocabulary of the Python API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
+
+__all__ = [
+    "AskBatch",
+    "AskEntryConfidences",
+    "AskExplanation",
+    "AskGuarantee",
+    "AskPValues",
+    "AskRecommendations",
+    "BatchAnswer",
+    "EntryConfidencesAnswer",
+    "ExplanationAnswer",
+    "Found",
+    "GuaranteeAnswer",
+    "ModelCard",
+    "PValuesAnswer",
+    "ProblemDetail",
+    "RecommendationsAnswer",
+    "Reloaded",
+    "Status",
+]
+
+MAX_HISTORY: Final = 5_000
+MAX_ITEMS: Final = 1_000
+MAX_USERS: Final = 500
+MAX_ROWS: Final = 10_000
+MAX_BATCH_K: Final = 100
+
+
+def _whole(value: Any) -> Any:
+    """Take 3.0 for 3: to JSON Schema, and to JavaScript, they are the same number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_AS_WHOLE = BeforeValidator(_whole)  # after the bounds, which the description then keeps
+Id = Annotated[StrictInt, _AS_WHOLE] | Annotated[StrictStr, Field(min_length=1, max_length=256)]
+"""A user's or an item's own id, as in the data."""
+
+Fraction = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
+Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+
+_ID_SCHEMA: Final = {"type": ["integer", "string"]}
+_NUMBER: Final = {"type": "number"}
+_PERSON: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"required": ["user"], "properties": {"user": _ID_SCHEMA}},
+        {"required": ["history"], "properties": {"history": {"type": "array"}}},
+    ]
+}
+_ONE_LEVEL: Final[dict[str, Any]] = {
+    "not": {
+        "required": ["confidence", "significance"],
+        "properties": {"confidence": _NUMBER, "significance": _NUMBER},
+    }
+}
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    recommender: Name | None = Field(
+        None, description="Which of the model's recommenders; its first if not given."
+    )
+
+
+class _AboutPerson(_Asked):
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_PERSON)
+
+    user: Id | None = Field(None, description="A user of the data.")
+    history: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
+        None, description="What a person took, in order; beside `user`, what is known of that user."
+    )
+
+    @model_validator(mode="after")
+    def _somebody(self) -> Self:
+        if self.user is None and self.history is None:
+            raise ValueError("Say for whom: give user or history")
+        return self
+
+
+class _AtLevel(BaseModel):
+    confidence: Fraction | None = Field(
+        None, description="1 − ε, in (0, 1); 0.9 if neither is given."
+    )
+    significance: Fraction | None = Field(None, description="ε, instead of the confidence.")
+
+    @model_validator(mode="after")
+    def _one_level(self) -> Self:
+        if self.confidence is not None and self.significance is not None:
+            raise ValueError("Give confidence or significance (1 − confidence), not both")
+        return self
+
+
+class AskGuarantee(_AtLevel, _AboutPerson):
+    """Whom a set is for, and how sure it must be."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={**_PERSON, **_ONE_LEVEL})
+
+
+class AskRecommendations(AskGuarantee):
+    """Whom to recommend to, how surely, and how much of the set."""
+
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = Field(
+        None, description="Cut the set to the k best, which voids the guarantee."
+    )
+    exclude: list[Id] = Field(
+        default_factory=list,
+        max_length=MAX_HISTORY,
+        description="Items to leave out, with the same effect.",
+    )
+
+
+class AskEntryConfidences(_AboutPerson):
+    """Whom to assess all items for."""
+
+    limit: Annotated[StrictInt, Field(ge=0, le=MAX_ROWS), _AS_WHOLE] = Field(
+        500, description="How many of the best items to name; the curve is of all."
+    )
+
+
+class AskPValues(_AboutPerson):
+    """Whom, and which items."""
+
+    items: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
+
+
+class AskExplanation(_AboutPerson):
+    """Whom, and which item."""
+
+    item: Id
+    limit: Annotated[StrictInt, Field(ge=1, le=100), _AS_WHOLE] = Field(
+        10, description="How many earlier items to name, those that say most."
+    )
+
+
+class AskBatch(_AtLevel, _Asked):
+    """Which users to recommend to."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
+
+    users: list[Id] = Field(min_length=1, max_length=MAX_USERS)
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
+        10, description="How many items for each."
+    )
+
+
+Text = str | None
+Number = float | None
+AnyId = int | str
+
+
+class Recommended(BaseModel):
+    """An item of a set."""
+
+    item_id: AnyId
+    rank: int
+    score: Number = Field(description="How well it conforms; null where that is minus infinity.")
+    p_value: Number = Field(description="Null for recommenders without p-values.")
+    entry_confidence: Number = Field(description="The confidence above which it is in the set.")
+    title: Text
+
+
+class GuaranteeAnswer(BaseModel):
+    """What a set promises."""
+
+    recommender: str
+    confidence: Number
+    significance: Number
+    guarantee: str = Field(description="What is promised, in words, with its assumption.")
+    full_size: int = Field(description="Items in the whole set.")
+    n_candidates: int = Field(description="Items that were up for recommendation.")
+    highest_confidence: float = Field(
+        description="The highest confidence at which this profile can leave anything out."
+    )
+    everything_qualifies: bool
+    ignored: list[AnyId] = Field(description="Ids of the history that nobody in the data took.")
+
+
+class RecommendationsAnswer(GuaranteeAnswer):
+    """A set, best first."""
+
+    items: list[Recommended]
+
+
+class Curve(BaseModel):
+    """How many items are in the set at any confidence above each entry confidence."""
+
+    entry_confidence: list[float]
+    size: list[int]
+
+
+class RankedColumns(BaseModel):
+    """The best items, as columns."""
+
+    item_id: list[AnyId]
+    title: list[Text]
+    score: list[Number]
+    p_value: list[Number]
+    entry_confidence: list[Number]
+
+
+class KnownColumns(BaseModel):
+    """What the person took, the latest last."""
+
+    item_id: list[AnyId]
+    title: list[Text]
+
+
+class EntryConfidencesAnswer(BaseModel):
+    """One answer for every confidence: cut it where `entry_confidence` is below the wished one."""
+
+    recommender: str
+    gives_confidence: bool
+    n_candidates: int
+    highest_confidence: float
+    curve: Curve
+    items: RankedColumns
+    history: KnownColumns
+    history_length: int
+    ignored: list[AnyId]
+
+
+class Assessed(BaseModel):
+    """What is thought of an item."""
+
+    item_id: AnyId
+    p_value: Number
+    entry_confidence: Number
+    title: Text
+
+
+class PValuesAnswer(BaseModel):
+    """The p-value of each item asked for."""
+
+    recommender: str
+    ignored: list[AnyId]
+    items: list[Assessed]
+
+
+class Because(BaseModel):
+    """An earlier item, and what its takers did."""
+
+    item_id: AnyId
+    title: Text
+    support: int = Field(description="Other users who took it.")
+    later: int = Field(description="Of them, took the explained item later.")
+    earlier: int = Field(description="Of them, had taken the explained item before.")
+    share: float = Field(description="later / support.")
+
+
+class ExplanationAnswer(BaseModel):
+    """Why an item is where it is."""
+
+    recommender: str
+    item_id: AnyId
+    title: str
+    score: Number
+    p_value: Number
+    entry_confidence: Number
+    n_calibration: int
+    sentences: list[str]
+    because: list[Because]
+    ignored: list[AnyId]
+
+
+class BatchRow(BaseModel):
+    """An item for a user."""
+
+    user_id: AnyId
+    item_id: AnyId
+    rank: int
+    score: Number
+    p_value: Number
+    entry_confidence: Number
+
+
+class BatchAnswer(BaseModel):
+    """The best items of each user, in the order asked for."""
+
+    recommender: str
+    confidence: Number
+    significance: Number
+    guarantee: str
+    unknown_users: list[AnyId]
+    items: list[BatchRow]
+
+
+class FoundItem(BaseModel):
+    """An item that a search found."""
+
+    item_id: AnyId
+    title: Text
+    support: int
+
+
+class Found(BaseModel):
+    """What a search found, the likeliest first."""
+
+    items: list[FoundItem]
+
+
+class CardGuarantee(BaseModel):
+    """What is promised to somebody who took the most popular items."""
+
+    confidence: Number
+    history_length: int
+    sentence: str
+
+
+class CardRecommender(BaseModel):
+    """One of the model's recommenders."""
+
+    name: str
+    kind: str
+    params: dict[str, Any]
+    gives_confidence: bool
+    guarantee: CardGuarantee
+
+
+class Counts(BaseModel):
+    """How much the model holds."""
+
+    users: int
+    items: int
+    rows: int | None
+
+
+class ModelCard(BaseModel):
+    """What the model says of itself."""
+
+    model: str = Field(description="Named by its content; also in the header Surerec-Model.")
+    format: str
+    format_version: int
+    created: str
+    updated: str
+    data: Text
+    counts: Counts
+    settings: dict[str, str]
+    recommenders: list[CardRecommender]
+
+
+class Status(BaseModel):
+    """How the server is."""
+
+    status: str
+
+
+class Reloaded(BaseModel):
+    """What became of a takeover."""
+
+    model: str
+    changed: bool
+    workers: int
+
+
+class ProblemDetail(BaseModel):
+    """Why a request was not answered (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str = Field(description="One sentence for whoever made the request.")

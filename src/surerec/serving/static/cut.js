@@ -1,0 +1,30 @@
+// Cutting the set here, without the server: an item is in at every confidence above its entry
+// confidence, and not at it. The server's own border has the same tolerance.
+
+const TOLERANCE = 1e-9;
+
+export const isIn = (entry, confidence) => entry < confidence - TOLERANCE;
+
+// How many items are in the set, from the curve of all of them.
+export function size(answer, confidence) {
+  if (!answer.gives_confidence) return answer.n_candidates;
+  const { entry_confidence: entries, size: sizes } = answer.curve;
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isIn(entries[middle], confidence)) low = middle + 1;
+    else high = middle;
+  }
+  return low === 0 ? 0 : sizes[low - 1];
+}
+
+// The places, among the items that were sent, of those in the set.
+export function places(answer, confidence) {
+  const entries = answer.items.entry_confidence;
+  const all = entries.map((_, place) => place);
+  return answer.gives_confidence ? all.filter((place) => isIn(entries[place], confidence)) : all;
+}
+
+export const everythingQualifies = (answer, confidence) =>
+  answer.gives_confidence && confidence > answer.highest_confidence + TOLERANCE;

@@ -1,0 +1,49 @@
+// Small helpers for the page. Text always goes in by textContent: a title is never markup.
+
+export const byId = (id) => document.getElementById(id);
+
+export function make(tag, { text, className, ...attributes } = {}, ...children) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+export function show(element, visible) {
+  element.hidden = !visible;
+}
+
+const whole = new Intl.NumberFormat("en");
+export const count = (number) => whole.format(number);
+
+export const percent = (share, digits = 1) =>
+  `${(100 * share).toFixed(digits).replace(/\.?0+$/, "")} %`;
+
+export const items = (number) => `${count(number)} item${number === 1 ? "" : "s"}`;
+
+export function later(milliseconds, action) {
+  let timer;
+  return (...args) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => action(...args), milliseconds);
+  };
+}
+
+// Runs at most once a frame, with the latest arguments.
+export function eachFrame(action) {
+  let waiting;
+  return (...args) => {
+    if (waiting === undefined) {
+      requestAnimationFrame(() => {
+        const latest = waiting;
+        waiting = undefined;
+        action(...latest);
+      });
+    }
+    waiting = args;
+  };
+}

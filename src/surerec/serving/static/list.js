@@ -1,0 +1,135 @@
+// The set as a list: titles, p-values as bars, and why.
+
+import { byId, count, make, percent, show } from "./dom.js";
+import * as api from "./api.js";
+
+const STEP = 50;
+
+function bar(share, className, label) {
+  const inner = make("span", { className: "fill" });
+  inner.style.width = `${100 * Math.max(0, Math.min(1, share))}%`;
+  return make("span", { className: `bar ${className}`, role: "img", "aria-label": label }, inner);
+}
+
+// What is known of how well an item conforms: a p-value, else where it enters, else a rank only.
+function measure(items, place) {
+  const p = items.p_value[place];
+  const entry = items.entry_confidence[place];
+  if (p !== null) return { share: p, text: `p ${p.toFixed(2)}`, label: `p-value ${p.toFixed(3)}` };
+  if (entry !== null) {
+    const at = percent(entry);
+    return { share: 1 - entry, text: `from ${at}`, label: `in the set above ${at} confidence` };
+  }
+  return null;
+}
+
+function reasons(why) {
+  if (!why.because.length) return [make("p", { text: "Nothing is known that speaks for it." })];
+  const rows = why.because.map((row) => {
+    const support = Math.max(1, row.support);
+    const before = make("span", { className: "fill before" });
+    before.style.width = `${(100 * row.earlier) / support}%`;
+    const after = make("span", { className: "fill" });
+    after.style.width = `${(100 * row.later) / support}%`;
+    return make(
+      "li",
+      {},
+      make("p", {}, make("strong", { text: `${count(row.later)} of ${count(row.support)}` }),
+           ` who took `, make("cite", { text: row.title ?? String(row.item_id) }),
+           ` took this later; ${count(row.earlier)} had taken it before.`),
+      make("span", { className: "bar two", role: "img",
+                     "aria-label": `${percent(row.later / support)} later, ${percent(row.earlier / support)} before` },
+           after, before),
+    );
+  });
+  const legend = make("p", { className: "legend", "aria-hidden": "true" },
+    make("span", { className: "swatch" }), "took it later",
+    make("span", { className: "swatch before" }), "had taken it before");
+  return [legend, make("ul", { className: "reasons" }, ...rows)];
+}
+
+export function itemList({ onMore, onError }) {
+  const list = byId("items");
+  const more = byId("more");
+  let answer;
+  let asked;
+  let wanted = STEP;
+  let placesShown = [];
+
+  async function toggle(button, panel, id) {
+    const open = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!open));
+    show(panel, !open);
+    if (open || panel.childElementCount) return;
+    panel.append(make("p", { className: "hint", text: "Counting …" }));
+    try {
+      const why = await api.explanation({ ...asked, item: id, limit: 6 });
+      panel.replaceChildren(...reasons(why));
+    } catch (error) {
+      panel.replaceChildren();
+      button.setAttribute("aria-expanded", "false");
+      show(panel, false);
+      onError(error);
+    }
+  }
+
+  function row(place) {
+    const { items } = answer;
+    const id = items.item_id[place];
+    const title = items.title[place] ?? String(id);
+    const known = measure(items, place);
+    const panel = make("div", { className: "why", id: `why-${place}`, hidden: "" });
+    const button = make("button", { type: "button", className: "quiet ask", text: "Why?",
+                                    "aria-expanded": "false", "aria-controls": `why-${place}`,
+                                    "aria-label": `Why ${title}?` });
+    button.addEventListener("click", () => toggle(button, panel, id));
+    const parts = [make("span", { className: "rank", text: place + 1, "aria-hidden": "true" }),
+                   make("span", { className: "title", text: title })];
+    if (known) {
+      parts.push(bar(known.share, "p", known.label),
+                 make("span", { className: "number", text: known.text, "aria-hidden": "true" }));
+    }
+    const item = make("li", {}, make("div", { className: known ? "item" : "item plain" }, ...parts, button), panel);
+    item.dataset.place = place;
+    return item;
+  }
+
+  // Ranked sets are nested, so moving the slider adds to the end or takes from it.
+  function draw(places, size) {
+    const visible = places.slice(0, wanted);
+    let same = 0;
+    while (same < visible.length && same < placesShown.length && visible[same] === placesShown[same]) {
+      same += 1;
+    }
+    while (list.childElementCount > same) list.lastElementChild.remove();
+    list.append(...visible.slice(same).map(row));
+    placesShown = visible;
+    const left = size - visible.length;
+    show(more, left > 0);
+    more.textContent = `Show ${count(Math.min(STEP, left))} more of ${count(left)}`;
+  }
+
+  more.addEventListener("click", () => {
+    wanted += STEP;
+    const first = list.childElementCount;
+    onMore(wanted, () => list.children[first]?.querySelector("button")?.focus());
+  });
+
+  return {
+    draw,
+    take(newAnswer, newAsked) {
+      answer = newAnswer;
+      asked = newAsked;
+      placesShown = [];
+      list.replaceChildren();
+    },
+    restart() {
+      wanted = STEP;
+    },
+    clear() {
+      placesShown = [];
+      list.replaceChildren();
+      show(more, false);
+    },
+  };
+}

@@ -1,0 +1,316 @@
+// The page: who, how sure, and what then is in the set.
+
+import { byId, count, items, later, make, percent, show } from "./dom.js";
+import * as api from "./api.js";
+import * as cut from "./cut.js";
+import * as url from "./state.js";
+import { dotField } from "./field.js";
+import { itemList } from "./list.js";
+import { sizeCurve } from "./curve.js";
+import { titleSearch } from "./search.js";
+import { themeButton } from "./theme.js";
+import { whoPanel } from "./who.js";
+
+const FIRST_ROWS = 500;
+const MOST_ROWS = 10_000;
+
+const slider = byId("confidence");
+const state = url.read();
+let card = null;
+let answer = null; // entry confidences of everything, for the present person
+let rows = FIRST_ROWS;
+let request;
+let guaranteeRequest;
+
+const field = dotField();
+const curve = sizeCurve({ onPick: setConfidence });
+const list = itemList({ onMore: showMore, onError: failed });
+const who = whoPanel({ state, onChange: personChanged });
+titleSearch({ onChoose: who.add, onError: failed });
+themeButton(() => {
+  curve.restyle();
+  field.restyle();
+});
+
+const say = later(500, (text) => {
+  byId("said").textContent = text;
+});
+
+// ---- Confidence: everything here is local, so that the slider never waits.
+
+function setConfidence(confidence) {
+  const near = Math.round(confidence * 200) / 200;
+  state.confidence = Math.min(url.HIGHEST, Math.max(url.LOWEST, near));
+  slider.value = 100 * state.confidence;
+  confidenceMoved();
+}
+
+function confidenceMoved() {
+  showConfidence();
+  curve.move(state.confidence);
+  saveSoon();
+  askGuaranteeSoon();
+}
+
+function showConfidence() {
+  const at = percent(state.confidence);
+  byId("confidence-value").textContent = at;
+  slider.style.setProperty("--at", (100 * state.confidence - 50) / 49);
+  if (!answer) {
+    slider.setAttribute("aria-valuetext", at);
+    return;
+  }
+  const size = cut.size(answer, state.confidence);
+  byId("size").textContent = count(size);
+  byId("size-of").textContent = `of ${items(answer.n_candidates)}`;
+  field.set(size, answer.n_candidates);
+  list.draw(cut.places(answer, state.confidence), size);
+  const words = hint(size);
+  byId("set-hint").textContent = words;
+  slider.setAttribute("aria-valuetext", `${at}, ${count(size)} of ${items(answer.n_candidates)}`);
+  say(`${at} confidence. ${words}`);
+}
+
+function hint(size) {
+  if (!answer.gives_confidence) return "All items, ranked; this recommender knows no confidence.";
+  if (cut.everythingQualifies(answer, state.confidence)) {
+    return `At this confidence nothing can be left out: this profile supports ${percent(answer.highest_confidence)} at most.`;
+  }
+  if (size === 0) return "Empty: nothing conforms well enough. Move the confidence up.";
+  return `${items(size)}, those that conform best with what was taken first.`;
+}
+
+const saveSoon = later(150, () => url.write(state));
+const askGuaranteeSoon = later(180, askGuarantee);
+
+async function askGuarantee() {
+  if (!answer) return;
+  guaranteeRequest?.abort();
+  guaranteeRequest = new AbortController();
+  const level = answer.gives_confidence ? { confidence: state.confidence } : {};
+  try {
+    const told = await api.guarantee({ ...url.asked(state), ...level }, guaranteeRequest.signal);
+    byId("guarantee").textContent = told.guarantee;
+  } catch (error) {
+    if (error.name !== "AbortError") failed(error);
+  }
+}
+
+// ---- The person: one request brings all that every confidence needs.
+
+function personChanged() {
+  rows = FIRST_ROWS;
+  list.restart();
+  url.write(state);
+  return assess();
+}
+
+async function assess() {
+  request?.abort();
+  who.complain("");
+  if (!url.isAbout(state)) {
+    forget();
+    return;
+  }
+  request = new AbortController();
+  document.body.classList.add("waiting");
+  try {
+    const asked = url.asked(state);
+    answer = await api.entryConfidences({ ...asked, limit: rows }, request.signal);
+    list.take(answer, asked);
+    showAnswer();
+    noticed("");
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    if (error.status === 404 || error.status === 422) {
+      forget();
+      who.complain(error.message);
+    } else {
+      failed(error);
+    }
+  } finally {
+    document.body.classList.remove("waiting");
+  }
+}
+
+function showAnswer() {
+  who.show(answer);
+  slider.disabled = !answer.gives_confidence;
+  showConfidence();
+  showSupport();
+  curve.take(answer, state.confidence);
+  facts();
+  askGuarantee();
+}
+
+function showSupport() {
+  const highest = answer.highest_confidence;
+  const within = answer.gives_confidence && highest > url.LOWEST && highest < url.HIGHEST;
+  const mark = byId("support-mark");
+  show(mark, within);
+  mark.style.setProperty("--at", (100 * highest - 50) / 49);
+  let words = "";
+  if (answer.gives_confidence && highest < url.HIGHEST) {
+    words = `this profile supports ${percent(highest)} at most`;
+  }
+  byId("support-text").textContent = words;
+}
+
+function facts() {
+  const told = [
+    ["Taken", items(answer.history_length)],
+    ["Candidates", items(answer.n_candidates)],
+  ];
+  if (answer.gives_confidence) {
+    told.push(["Highest confidence", percent(answer.highest_confidence, 1)]);
+    for (const at of [0.5, 0.8, 0.9, 0.95]) {
+      told.push([`In the set at ${percent(at)}`, count(cut.size(answer, at))]);
+    }
+  }
+  byId("facts").replaceChildren(
+    ...told.flatMap(([name, value]) => [make("dt", { text: name }), make("dd", { text: value })]),
+  );
+}
+
+function forget() {
+  answer = null;
+  guaranteeRequest?.abort();
+  list.clear();
+  curve.clear();
+  field.clear();
+  who.show(null);
+  slider.disabled = false;
+  byId("size").textContent = "–";
+  byId("size-of").textContent = "items in the set";
+  byId("set-hint").textContent = "Add something that was taken, or name a user, and the set appears here.";
+  if (card) describeRecommender();
+  byId("support-text").textContent = "";
+  show(byId("support-mark"), false);
+  byId("facts").replaceChildren();
+  showConfidence();
+}
+
+async function showMore(wanted, then) {
+  if (wanted > rows && rows < Math.min(MOST_ROWS, answer.n_candidates)) {
+    rows = Math.min(MOST_ROWS, 4 * rows);
+    await assess();
+  } else {
+    showConfidence();
+  }
+  then();
+}
+
+// ---- What can go wrong: no key, no server.
+
+function noticed(text) {
+  byId("notice-text").textContent = text;
+  show(byId("notice"), text !== "");
+}
+
+function failed(error) {
+  if (error.status === 401) {
+    show(byId("key"), true);
+    noticed(error.message);
+    askKey();
+    return;
+  }
+  noticed(error.status === 0 ? "The server does not answer. Trying again …" : error.message);
+  if (error.status === 0) setTimeout(retryIfAlive, 2000);
+}
+
+async function retryIfAlive() {
+  if (byId("notice").hidden) return;
+  if (await api.isAlive()) start();
+  else setTimeout(retryIfAlive, 2000);
+}
+
+function askKey() {
+  const dialog = byId("key-dialog");
+  if (!dialog.open) dialog.showModal();
+}
+
+byId("key").addEventListener("click", askKey);
+byId("key-dialog").addEventListener("close", () => {
+  const value = byId("key-value").value.trim();
+  byId("key-value").value = "";
+  if (byId("key-dialog").returnValue === "use" && value) {
+    api.setKey(value);
+    start();
+  }
+});
+byId("notice-retry").addEventListener("click", start);
+
+byId("share").addEventListener("click", async () => {
+  url.write(state);
+  const button = byId("share");
+  try {
+    await navigator.clipboard.writeText(location.href);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "See the address bar"; // no clipboard without https
+  }
+  byId("said").textContent = "The link is ready to be shared.";
+  setTimeout(() => {
+    button.textContent = "Copy link";
+  }, 2000);
+});
+
+// ---- The beginning.
+
+function showModel() {
+  byId("model").textContent =
+    `${card.data ?? "A model"} · ${count(card.counts.users)} users · ${count(card.counts.items)} items`;
+  const select = byId("recommender");
+  select.replaceChildren(
+    ...card.recommenders.map(({ name, params }) =>
+      make("option", { value: name, text: params.measure ? `${name} · ${params.measure}` : name }),
+    ),
+  );
+  const names = card.recommenders.map(({ name }) => name);
+  if (!names.includes(state.recommender)) state.recommender = names[0];
+  select.value = state.recommender;
+  describeRecommender();
+}
+
+function describeRecommender() {
+  const chosen = card.recommenders.find(({ name }) => name === state.recommender);
+  byId("recommender-kind").textContent = chosen.kind;
+  const { confidence, history_length: length, sentence } = chosen.guarantee;
+  if (answer) return;
+  // Until somebody is chosen, what is promised to somebody who took popular items.
+  byId("guarantee").textContent =
+    confidence === null ? sentence : `For example, at ${percent(confidence)} and with ${items(length)} taken: ${sentence}`;
+}
+
+byId("recommender").addEventListener("change", (event) => {
+  state.recommender = event.target.value;
+  describeRecommender();
+  personChanged();
+});
+
+slider.addEventListener("input", () => {
+  state.confidence = Math.round(10 * slider.valueAsNumber) / 1000;
+  confidenceMoved();
+});
+
+window.addEventListener("hashchange", () => {
+  Object.assign(state, url.read());
+  start();
+});
+
+async function start() {
+  slider.value = 100 * state.confidence;
+  who.reset();
+  showConfidence();
+  try {
+    card = await api.model();
+    noticed("");
+    showModel();
+    await Promise.all([assess(), who.suggest()]);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+show(byId("key"), api.hasKey());
+start();

@@ -1,0 +1,140 @@
+// The panel that says for whom: a list that is built, or a user of the data.
+
+import { byId, items, make, show } from "./dom.js";
+import * as api from "./api.js";
+
+const MOST_SHOWN = 12;
+
+export function whoPanel({ state, onChange }) {
+  const titles = new Map(); // of ids, as far as they are known
+  const popular = byId("popular");
+
+  function setMode(mode) {
+    state.mode = mode;
+    for (const radio of document.getElementsByName("mode")) radio.checked = radio.value === mode;
+    show(byId("mode-history"), mode === "history");
+    show(byId("mode-user"), mode === "user");
+  }
+
+  function add(item) {
+    const id = String(item.item_id);
+    titles.set(id, item.title ?? id);
+    if (state.history.includes(id)) return;
+    state.history.push(id);
+    drawHistory();
+    onChange();
+  }
+
+  function remove(id) {
+    state.history = state.history.filter((other) => other !== id);
+    drawHistory();
+    onChange();
+    byId("search").focus();
+  }
+
+  function drawHistory() {
+    const rows = state.history.map((id) => {
+      const title = titles.get(id) ?? id;
+      const button = make("button", { type: "button", className: "remove", text: "×",
+                                      "aria-label": `Remove ${title}` });
+      button.addEventListener("click", () => remove(id));
+      return make("li", {}, make("span", { text: title }), button);
+    });
+    byId("known-list").replaceChildren(...rows);
+    byId("known-title").textContent = "Your list";
+    byId("known-hint").textContent = "In the order taken, the latest last.";
+    show(byId("known"), rows.length > 0);
+    show(byId("clear"), rows.length > 0);
+    show(byId("starters"), rows.length < 3);
+  }
+
+  function drawProfile(answer) {
+    const { item_id: ids, title } = answer.history;
+    const latest = ids.map((id, place) => title[place] ?? String(id)).reverse().slice(0, MOST_SHOWN);
+    byId("known-list").replaceChildren(
+      ...latest.map((text) => make("li", {}, make("span", { text }))),
+    );
+    const total = answer.history_length;
+    byId("known-title").textContent = `Took ${items(total)}`;
+    byId("known-hint").textContent =
+      total > latest.length ? `The latest ${latest.length}, newest first.` : "The newest first.";
+    show(byId("known"), true);
+    show(byId("clear"), false);
+  }
+
+  for (const radio of document.getElementsByName("mode")) {
+    radio.addEventListener("change", () => {
+      setMode(radio.value);
+      if (radio.value === "user") byId("user").focus();
+      drawHistoryOrNothing();
+      onChange();
+    });
+  }
+
+  function drawHistoryOrNothing() {
+    if (state.mode === "history") drawHistory();
+    else show(byId("known"), false);
+  }
+
+  byId("mode-user").addEventListener("submit", (event) => {
+    event.preventDefault();
+    state.user = byId("user").value.trim();
+    if (state.user) onChange();
+    else complain("Type the id of a user.");
+  });
+
+  byId("clear").addEventListener("click", () => {
+    state.history = [];
+    drawHistory();
+    onChange();
+    byId("search").focus();
+  });
+
+  function complain(text) {
+    const place = byId("user-error");
+    place.textContent = text;
+    show(place, text !== "");
+    byId("user").setAttribute("aria-invalid", String(text !== "" && state.mode === "user"));
+  }
+
+  return {
+    add,
+    complain,
+    // Shows what an answer is based on; it may know titles that a shared link did not.
+    show(answer) {
+      show(byId("ignored"), Boolean(answer?.ignored.length));
+      if (!answer) {
+        drawHistoryOrNothing();
+        return;
+      }
+      if (answer.ignored.length) {
+        byId("ignored").textContent = `Not in the data, and left out: ${answer.ignored.join(", ")}.`;
+      }
+      if (state.mode === "user") {
+        drawProfile(answer);
+        return;
+      }
+      answer.history.item_id.forEach((id, place) =>
+        titles.set(String(id), answer.history.title[place] ?? String(id)),
+      );
+      drawHistory();
+    },
+    reset() {
+      setMode(state.mode);
+      byId("user").value = state.user;
+      drawHistoryOrNothing();
+    },
+    async suggest() {
+      if (popular.childElementCount) return;
+      const found = (await api.search("", undefined, 8)).items;
+      popular.replaceChildren(
+        ...found.map((item) => {
+          const button = make("button", { type: "button", className: "chip",
+                                          text: item.title ?? String(item.item_id) });
+          button.addEventListener("click", () => add(item));
+          return make("li", {}, button);
+        }),
+      );
+    },
+  };
+}

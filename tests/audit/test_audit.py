@@ -1,0 +1,212 @@
+import audited_data
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.audit import audit
+from surerec.audit._subject import of_recommender
+from surerec.errors import InputError
+from surerec.evaluation import AGES, evaluate
+from surerec.measures import MeasureScorer
+
+
+@pytest.fixture(name="exchangeable", scope="module")
+def fixture_exchangeable():
+    return audited_data.exchangeable()
+
+
+@pytest.fixture(name="drifting", scope="module")
+def fixture_drifting():
+    return audited_data.drifting()
+
+
+@pytest.fixture(name="calm", scope="module")
+def fixture_calm():
+    return audited_data.calm()
+
+
+@pytest.fixture(name="moved", scope="module")
+def fixture_moved():
+    return audited_data.moved()
+
+
+def verdicts(found):
+    return {verdict.kind: verdict.verdict for verdict in found.verdicts}
+
+
+def test_where_items_are_exchangeable_their_guarantee_holds(calm):
+    said = verdicts(calm)
+    assert said["item-time"] == said["item-random"] == "holds"
+    assert said["miss-rank"] == said["miss-score"] == said["hit-rank"] == "holds"
+    assert "they hold here" in calm.overall
+    assert not calm.drift["drift"].any()
+
+
+def test_where_taste_drifts_only_the_user_level_guarantee_holds(moved):
+    said = verdicts(moved)
+    assert said["item-time"] == "does not hold"
+    assert said["miss-rank"] == said["miss-score"] == "holds"
+    assert "use the user-level guarantee" in moved.overall
+    drift = dict(moved.drift.group_by("order").agg(pl.col("drift").all()).iter_rows())
+    assert drift == {"in time order": True, "in random order": False}
+
+
+def test_a_user_level_threshold_that_is_too_high_by_a_little_is_found_out(moved):
+    """The verdict comes from the numbers: with 5 % more promised, the same numbers fail."""
+    from surerec.audit._verdicts import of_kind  # noqa: PLC0415
+
+    rows = moved.coverage.filter(pl.col("kind") == "miss-rank").to_dicts()
+    bold = [row | {"promised": row["promised"] + 0.05} for row in rows]
+    assert of_kind(rows).verdict == "holds"
+    assert of_kind(bold).verdict == "does not hold"
+
+
+@pytest.mark.parametrize("order", ["time", "random"])
+def test_item_level_numbers_are_those_of_the_evaluation(drifting, moved, order):
+    shares = sr.evaluation.Shares(0.3, 0.3)
+    by_user = evaluate(
+        {"ICRS12": sr.InductiveConformal("CM12")}, drifting, n_users=400, order=order, shares=shares
+    )
+    table = by_user.validity().with_columns(pl.col("epsilon").round(2))
+    mine = moved.coverage.filter(pl.col("kind") == f"item-{order}")
+    for row in mine.to_dicts():
+        theirs = table.filter(pl.col("epsilon") == round(row["epsilon"], 2)).to_dicts()[0]
+        assert 1 - row["delivered"] == pytest.approx(theirs["validity_error"])
+        assert row["size"] == pytest.approx(theirs["set_size"])
+
+
+def test_groups_of_users_sum_up_to_everyone(moved):
+    for kind in ("item-time", "miss-rank", "miss-score"):
+        whole = moved.coverage.filter(pl.col("kind") == kind)
+        for by in ("known items", "when they began"):
+            parts = moved.groups.filter(pl.col("kind") == kind, pl.col("by") == by)
+            weighted = pl.col("delivered", "size") * pl.col("n_users") / pl.col("n_users").sum()
+            sums = parts.group_by("epsilon").agg(
+                pl.col("n_users", "n_items").sum(), weighted.sum().name.suffix("_mean")
+            )
+            both = sums.join(whole, on="epsilon").sort("epsilon")
+            assert both["n_users"].to_list() == both["n"].to_list()
+            assert both["delivered_mean"].to_list() == pytest.approx(both["delivered"].to_list())
+            assert both["size_mean"].to_list() == pytest.approx(both["size"].to_list())
+        by_item = moved.groups.filter(pl.col("kind") == kind, pl.col("by").str.starts_with("pop"))
+        by_user = moved.groups.filter(pl.col("kind") == kind, pl.col("by") == "known items")
+        assert by_item["n_items"].sum() == by_user["n_items"].sum()
+
+
+def test_own_thresholds_keep_the_promise_in_each_group(moved):
+    groups = moved.mondrian.filter(pl.col("group") != "everyone")
+    assert (groups["own_high"] >= groups["promised"]).all()
+    everyone = moved.mondrian.filter(pl.col("group") == "everyone")
+    whole = moved.coverage.filter(pl.col("kind") == "miss-rank")
+    assert everyone["n_users"].unique().to_list() == whole["n"].unique().to_list()
+
+
+def test_the_calendar_is_shown_window_by_window(moved):
+    assert set(moved.calendar["model"]) == set(AGES)
+    assert moved.calendar["window"].n_unique() >= 6
+    rows = moved.coverage.filter(pl.col("kind") == "calendar-1", pl.col("epsilon") == 0.1)
+    mine = moved.calendar.filter(pl.col("model") == AGES[1], pl.col("epsilon") == 0.1)
+    assert rows["delivered"].item() == pytest.approx(mine["delivered"].mean())
+    assert rows["n"].item() == len(mine)
+
+
+def test_the_same_seed_gives_the_same_audit(drifting):
+    first, again = (audit(drifting, n_users=60, seed=5, window=60) for _ in range(2))
+    for name, table in first.tables().items():
+        assert table.equals(again.tables()[name]), name
+
+
+def test_any_scorer_can_be_audited(drifting):
+    made = []
+
+    def make_scorer(statistics):
+        made.append(statistics)
+        return MeasureScorer(statistics, "CM3")
+
+    by_scorer = audit(drifting, make_scorer=make_scorer, name="mine", n_users=60, window=120)
+    by_name = audit(drifting, "CM3", n_users=60, window=120)
+    assert by_scorer.subject == "mine"
+    assert by_scorer.coverage.equals(by_name.coverage)
+    assert len({id(statistics) for statistics in made}) > 2  # one for each date
+
+
+@pytest.mark.parametrize(
+    ("model", "kinds"),
+    [
+        (sr.InductiveConformal("CM3", smoothed=True), {"item-time", "miss-score", "hit-rank"}),
+        (sr.TransductiveConformal(), {"item-time", "miss-rank", "hit-rank"}),
+        (sr.PrecedenceMining(), {"miss-rank", "hit-rank"}),
+        (sr.PopulationConformal("CM12", window=100, horizon=0.3), {"item-time", "calendar-1"}),
+    ],
+)
+def test_recommenders_are_audited_with_their_settings(drifting, model, kinds):
+    found = audit(model.fit(drifting), n_users=60)
+    assert kinds <= set(verdicts(found))
+    assert found.subject == model.default_name()
+    if not model.gives_confidence:
+        assert any("has no p-values" in sentence for sentence in found.skipped)
+        assert "item-time" not in verdicts(found)
+    if isinstance(model, sr.PopulationConformal):
+        assert (found.settings["window"], found.settings["horizon"]) == (100, 0.3)
+
+
+def test_smoothed_sets_are_exact_where_items_are_exchangeable(exchangeable):
+    subject = of_recommender("smoothed", sr.InductiveConformal(smoothed=True))
+    assert subject.smoothed
+    found = audit(sr.InductiveConformal(smoothed=True).fit(exchangeable), n_users=400, window=90)
+    rows = found.coverage.filter(pl.col("kind") == "item-random")
+    assert (rows["delivered"] - rows["promised"]).abs().max() < 0.015
+
+
+def test_profiles_without_times_say_so_and_promise_nothing_about_time(exchangeable):
+    frozen = sr.Interactions.from_profiles(
+        exchangeable.offsets, exchangeable.items_taken, np.zeros(exchangeable.n_rows, dtype=int)
+    )
+    found = audit(frozen, n_users=100)
+    said = verdicts(found)
+    assert "item-time" not in said
+    assert not any(kind.startswith("calendar") for kind in said)
+    assert set(found.drift["order"]) == {"in random order"}
+    assert "nothing is said about time order" in found.skipped[0]
+    assert "The user-level guarantee promises" in found.overall
+
+
+def test_a_short_calendar_is_left_out_with_a_sentence(drifting):
+    week = drifting.times.min() + (drifting.times - drifting.times.min()) // 200
+    brief = sr.Interactions.from_profiles(drifting.offsets, drifting.items_taken, week)
+    found = audit(brief, n_users=60)
+    assert found.calendar is None
+    assert any("The calendar is left out" in sentence for sentence in found.skipped)
+    found = audit(drifting, n_users=60, window=400)
+    assert any("too few for windows of 400 days" in sentence for sentence in found.skipped)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"n_users": 5}, "n_users is 5"),
+        ({"window": 0.1}, "window is 0.1"),
+        ({"measure": "CM99"}, "CM99"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_impossible_settings_are_refused(drifting, arguments, words):
+    with pytest.raises(InputError, match=words):
+        audit(drifting, **arguments)
+
+
+def test_too_few_users_and_too_short_profiles_are_refused():
+    few = sr.datasets.synthetic(n_users=12, n_items=40, n_rows=300, length_spread=0, seed=1)
+    with pytest.raises(InputError, match="only 12 users took 10 items or more"):
+        audit(few)
+    short = sr.datasets.synthetic(n_users=100, n_items=40, n_rows=500, length_spread=0, seed=1)
+    with pytest.raises(InputError, match="no user took 10 items"):
+        audit(short)
+    with pytest.raises(InputError, match="takes Interactions"):
+        audit("ml-100k")
+    counts = sr.PrecedenceStatistics.from_counts(
+        np.zeros((3, 3), dtype=int), np.ones(3, dtype=int), 5
+    )
+    with pytest.raises(InputError, match="without profiles"):
+        audit(counts)

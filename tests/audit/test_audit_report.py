@@ -1,0 +1,144 @@
+import re
+from html.parser import HTMLParser
+
+import audited_data
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.audit import audit
+from surerec.errors import InputError
+
+HOSTILE = "<img src=x onerror=alert(1)>[red]"
+
+
+@pytest.fixture(name="moved", scope="module")
+def fixture_moved():
+    return audited_data.moved()
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def tags_of(html):
+    parser = Tags()
+    parser.feed(html)
+    return parser.found
+
+
+def test_the_page_says_the_verdicts_and_needs_no_other_file(moved):
+    html = moved.to_html()
+    assert moved.overall.split(" %")[0] in html
+    sources = [attrs["src"] for _, attrs in tags_of(html) if "src" in attrs]
+    assert len(sources) == 1
+    assert sources[0].startswith("data:image/svg+xml;base64,")
+    assert not any(tag in ("script", "link") for tag, _ in tags_of(html))
+    for verdict in moved.verdicts:
+        assert verdict.name in html
+
+
+def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
+    moved.write(tmp_path / "deep" / "audit")
+    names = {path.name for path in (tmp_path / "deep" / "audit").iterdir()}
+    assert names == {
+        "report.html", "audit.png", "audit.svg", "audit.pdf", "coverage.csv", "drift.csv",
+        "groups.csv", "mondrian.csv", "calendar.csv", "verdicts.csv",
+    }  # fmt: skip
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
+    again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")
+    assert again["delivered"].to_list() == pytest.approx(moved.coverage["delivered"].to_list())
+
+
+def test_what_is_there_is_not_written_over(moved, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="something else than an audit"):
+        moved.write(tmp_path, overwrite=True)
+    with pytest.raises(InputError, match="is a file"):
+        moved.write(tmp_path / "notes.txt")
+    moved.write(tmp_path / "audit")
+    with pytest.raises(InputError, match="holds an audit"):
+        moved.write(tmp_path / "audit")
+    moved.write(tmp_path / "audit", overwrite=True)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """Data with hostile names, ids and titles, and a model of them."""
+    folder = tmp_path_factory.mktemp("shop")
+    taken = sr.datasets.synthetic(n_users=60, n_items=40, n_rows=60 * 24, length_spread=0, seed=3)
+    rows = taken.to_frame().with_columns(
+        pl.format("<script>{}</script>", "user_id").alias("user_id"),
+        pl.format("=cmd|{}<b>", "item_id").alias("item_id"),
+    )
+    rows.write_csv(folder / f"{HOSTILE}.csv")
+    counts = sr.count_precedence(sr.read_interactions(folder / f"{HOSTILE}.csv"))
+    sr.InductiveConformal("CM3").fit(counts).save(folder / "model")
+    sr.PrecedenceMining().fit(counts).save(folder / "model")
+    return folder
+
+
+def test_hostile_names_are_text(shop, cli, monkeypatch):
+    monkeypatch.chdir(shop)
+    done = cli("audit", f"{HOSTILE}.csv", "--users", "40", "--output", "out")
+    assert done.code == 0
+    assert HOSTILE in done.out.replace("\n", "")
+    html = (shop / "out" / "report.html").read_text()
+    assert "<img src=x" not in html
+    assert "&lt;img src=x" in html
+    assert not any("onerror" in attrs for _, attrs in tags_of(html))
+    assert "cmd|" not in (shop / "out" / "coverage.csv").read_text()
+
+
+def test_a_model_folder_is_audited_recommender_by_recommender(shop, cli, monkeypatch):
+    monkeypatch.chdir(shop)
+    done = cli("audit", "model", "--users", "40", "--output", "both")
+    assert done.code == 0
+    assert (shop / "both" / "icrs3" / "report.html").exists()
+    assert "has no p-values" in done.out
+    done = cli("audit", "model", "--recommender", "icrs3", "--users", "40")
+    assert done.code == 0
+    assert re.search(r"icrs3 on ", done.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nothing.csv",), "no such file"),
+        (("model", "--measure", "CM3"), "--measure is for data"),
+        (("model", "--recommender", "icrs9"), "no recommender 'icrs9'"),
+        (("DATA", "--recommender", "icrs3"), "--recommender is for model folders"),
+        (("DATA", "--measure", "CM77"), "CM77"),
+        (("DATA", "--users", "3"), "n_users is 3"),
+        (("DATA", "--window", "0"), "window is 0"),
+        (("DATA", "--output", "model"), "something else than an audit"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(shop, cli, monkeypatch, arguments, words):
+    monkeypatch.chdir(shop)
+    given = [f"{HOSTILE}.csv" if word == "DATA" else word for word in arguments]
+    done = cli("audit", *given)
+    assert done.code == 2
+    assert words in done.err.replace("\n", " ")
+    assert done.err.count("Error:") == 1
+
+
+def test_the_verdict_comes_first_and_skips_are_said(cli, tmp_path):
+    taken = sr.datasets.synthetic(n_users=60, n_items=40, n_rows=60 * 24, length_spread=0, seed=3)
+    taken.to_frame().with_columns(datetime=pl.lit(7)).write_csv(tmp_path / "log.csv")
+    done = cli("audit", tmp_path / "log.csv", "--users", "40")
+    assert done.code == 0
+    lines = done.out.strip().splitlines()
+    assert lines[1].startswith("The user-level guarantee promises 90 %")
+    assert "Not audited: No user's items have different times" in done.out
+
+
+def test_audits_of_few_users_say_that_they_cannot_tell():
+    few = sr.datasets.synthetic(n_users=22, n_items=60, n_rows=22 * 20, length_spread=0, seed=3)
+    found = audit(few, n_users=22)
+    assert "too few to tell" in " ".join(verdict.sentence for verdict in found.verdicts)

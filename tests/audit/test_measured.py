@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec.audit._measured import LEVEL, interval_over_users, interval_over_windows
+from surerec.audit._users import cross_tested
+from surerec.audit._verdicts import of_kind, overall
+from surerec.evaluation import coverage, risk_curve
+from surerec.futures import observe, profile_cases
+from surerec.measures import MeasureScorer
+
+
+@pytest.mark.parametrize("n", [25, 100, 1000])
+@pytest.mark.parametrize("rate", [0.05, 0.3])
+def test_intervals_hold_the_truth_as_often_as_they_say(n, rate):
+    rng = np.random.default_rng(n)
+    held = 0
+    for _ in range(1000):
+        _, low, high = interval_over_users(rng.random(n) < rate)
+        held += low <= 1 - rate <= high
+    assert held / 1000 > LEVEL - 0.015
+
+
+def test_a_single_window_has_no_interval():
+    mean, low, high = interval_over_windows([0.25])
+    assert mean == 0.75
+    assert np.isnan([low, high]).all()
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=4)
+    counts = sr.count_precedence(films)
+    return observe(
+        MeasureScorer(counts, "CM12"), counts, profile_cases(films, 0.4), keep_candidates=True
+    )
+
+
+@pytest.mark.parametrize("cut", ["rank", "score"])
+def test_each_half_is_tested_with_the_threshold_of_the_other(outcomes, cut):
+    found = cross_tested(outcomes, cut, epsilons=[0.3], n_splits=1, seed=9)
+    half = np.random.default_rng(9).permutation(len(outcomes)) % 2
+    whole = risk_curve(outcomes, cut)
+    for side in (0, 1):
+        users = np.flatnonzero(half == side)
+        curves = whole.of_owners(half != side), whole.of_owners(half == side)
+        by_hand = coverage(*curves, outcomes, users, cut, 0.3)
+        assert found.losses[0, users] == pytest.approx(by_hand.losses)
+        assert found.sizes[0, users] == pytest.approx(by_hand.sizes)
+    per_user = np.bincount(found.owners, found.missed[0]) / np.bincount(found.owners)
+    assert per_user == pytest.approx(found.losses[0])
+
+
+def test_a_group_in_which_nobody_calibrates_gets_everything(outcomes):
+    groups = np.zeros(len(outcomes), dtype=np.int64)
+    groups[5] = 1
+    found = cross_tested(outcomes, "rank", epsilons=[0.5], groups=groups, n_splits=2)
+    assert found.sizes[0, 5] == outcomes.n_candidates[5]
+    assert found.losses[0, 5] == 0
+
+
+def row(epsilon, low, high, kind="item-time", **more):
+    middle = (low + high) / 2
+    return {"kind": kind, "name": kind, "epsilon": epsilon, "promised": 1 - epsilon, "n": 9,
+            "delivered": middle, "low": low, "high": high, "unit": "users", **more}  # fmt: skip
+
+
+def test_a_sentence_is_about_the_level_that_fails():
+    kept = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.49, 0.52)])
+    assert (kept.verdict, kept.row["epsilon"]) == ("holds", 0.1)
+    failed = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.39, 0.42)])
+    assert (failed.verdict, failed.row["epsilon"]) == ("does not hold", 0.5)
+    assert failed.sentence == (
+        "item-time: promised 50 %, delivered 40.5 % [39.0–42.0]: does not hold."
+    )
+    assert of_kind([row(0.1, 0.92, 0.95), row(0.5, 0.49, 0.53)]).verdict == "holds"
+    assert of_kind([row(0.1, 0.92, 0.95), row(0.5, 0.51, 0.53)]).verdict == "conservative"
+    assert of_kind([row(0.1, 0.6, 0.95)]).verdict == "cannot tell"
+    assert "too few to tell" in of_kind([row(0.1, np.nan, np.nan)]).sentence
+
+
+def test_windows_that_fall_short_are_named():
+    rows = [row(0.1, 0.89, 0.92, windows_below=0), row(0.2, 0.79, 0.82, windows_below=2)]
+    found = of_kind(rows)
+    assert found.verdict == "holds in part"
+    assert "at 80 % it falls short by more than chance in 2 of 9 windows" in found.sentence
+
+
+def test_the_overall_sentence_follows_the_verdicts():
+    good = of_kind([row(0.1, 0.89, 0.92)])
+    bad = of_kind([row(0.1, 0.79, 0.82)])
+    users = of_kind([row(0.1, 0.89, 0.91, kind="miss-score")])
+    bad_users = of_kind([row(0.1, 0.79, 0.81, kind="miss-score")])
+    assert "use the user-level guarantee" in overall([bad, users], None)
+    assert "they hold here" in overall([good, users], None)
+    assert "rely on neither" in overall([bad, bad_users], None)
+    assert "use them" in overall([good, bad_users], None)
+
+
+def test_the_two_guarantees_are_compared_at_the_same_level():
+    bad = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.39, 0.41)])
+    users = of_kind([row(e, 1 - e, 1 - e + 0.02, kind="miss-score") for e in (0.1, 0.5)])
+    assert "promise 50 %, deliver 40.0 % [39.0–41.0]" in overall([bad, users], None)
+    assert "delivers 51.0 % [50.0–52.0] of 50 %" in overall([bad, users], None)

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec.conformal import RiskCurve
+from surerec.evaluation import (
+    coverage,
+    coverage_over_splits,
+    losses_at,
+    risk_curve,
+    size_at_miss,
+)
+from surerec.futures import observe, profile_cases
+from surerec.measures import MeasureScorer
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    films = sr.datasets.synthetic(n_users=260, n_items=60, n_rows=5200, drift=0.4, seed=4)
+    counts = sr.count_precedence(films)
+    cases = profile_cases(films, 0.4)
+    return observe(MeasureScorer(counts, "CM12"), counts, cases, keep_candidates=True)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([1.0, 2.0, 3.0, 5.0, np.inf]), min_size=1, max_size=4),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from([-np.inf, 0.5, 2.0, 4.0, np.inf]),
+)
+def test_losses_are_the_shares_left_out_and_unknown_items_are_always_missed(people, cut):
+    owners = np.repeat(np.arange(len(people)), [len(ranks) for ranks in people])
+    curve = RiskCurve.of_shares(np.concatenate(people), owners, len(people))
+    by_hand = [np.mean([rank > cut or rank == np.inf for rank in ranks]) for ranks in people]
+    assert losses_at(curve, cut) == pytest.approx(by_hand)
+    hits = RiskCurve.of_first(np.concatenate(people), owners, len(people))
+    no_hit = [float(all(rank > cut or rank == np.inf for rank in ranks)) for ranks in people]
+    assert losses_at(hits, cut).tolist() == no_hit
+
+
+@pytest.mark.parametrize("cut", ["rank", "score"])
+@pytest.mark.parametrize("promise", ["miss-rate", "hit"])
+def test_coverage_is_that_of_sets_made_by_hand(outcomes, cut, promise):
+    whole = risk_curve(outcomes, cut, promise)
+    calibrates = np.arange(len(outcomes)) % 2 == 0
+    tested = np.flatnonzero(~calibrates)
+    halves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
+    found = coverage(*halves, outcomes, tested, cut, 0.3)
+    assert found.cut == halves[0].cut(0.3)
+    for place, case in enumerate(tested):
+        mine = outcomes.owners == case
+        if cut == "rank":
+            taken = outcomes.ranks[mine] <= found.cut
+            size = min(found.cut, outcomes.n_candidates[case])
+        else:
+            taken = outcomes.shares[mine] >= -found.cut
+            size = (outcomes.candidate_shares[case] >= np.float32(-found.cut)).sum()
+        lost = 1 - taken.mean() if promise == "miss-rate" else float(not taken.any())
+        assert found.losses[place] == pytest.approx(lost)
+        assert found.sizes[place] == size
+
+
+@pytest.mark.parametrize("cut", ["rank", "score"])
+@pytest.mark.parametrize("promise", ["miss-rate", "hit"])
+def test_over_splits_the_promise_is_kept_and_not_by_far(outcomes, cut, promise):
+    # At ε = 0.5 a single item hits more often than promised: no list is shorter.
+    epsilons = [0.1, 0.3, 0.5] if promise == "miss-rate" else [0.1, 0.3]
+    found = coverage_over_splits(outcomes, cut, promise, epsilons=epsilons, n_splits=20)
+    over = found["loss"] - found["epsilon"]
+    assert over.max() < 0.02
+    assert over.min() > -0.04
+    assert found["size"].is_sorted(descending=True)
+
+
+def test_a_biased_threshold_would_be_seen(outcomes):
+    """Calibrated for ε + 0.05, the loss is above ε by more than the test above lets pass."""
+    found = coverage_over_splits(outcomes, "rank", epsilons=[0.15, 0.35, 0.55])
+    assert (found["loss"] - (found["epsilon"] - 0.05)).min() > 0.02
+
+
+def test_the_size_at_a_miss_rate_is_the_smallest_with_it(outcomes):
+    size = size_at_miss(outcomes, "rank", 0.3)
+    curve = risk_curve(outcomes, "rank")
+    assert losses_at(curve, size).mean() <= 0.3 < losses_at(curve, size - 1).mean()

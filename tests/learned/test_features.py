@@ -1,0 +1,151 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from slow_features import SlowFeatures
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.measures.learned._features import FEATURES, Features
+from surerec.measures.learned._ridge import Ridge
+
+N_ITEMS = 12
+SECOND = 1_000_000
+DATES = 900_000_000 * SECOND
+
+a_profile = st.lists(st.integers(0, N_ITEMS - 1), min_size=1, max_size=N_ITEMS, unique=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUREREC_THREADS", "1")
+        yield
+
+
+class Case:
+    """Random profiles with ties in time, a history, and perhaps a user to leave out."""
+
+    def __init__(self, data):
+        taken = data.draw(st.lists(a_profile, min_size=2, max_size=8), label="profiles")
+        self.ties = data.draw(st.sampled_from(["order", "strict"]), label="ties")
+        self.strategy = data.draw(st.sampled_from(["dense", "bounded", "on-demand"]))
+        gaps = st.sampled_from([0, 0, 1, 90_000])
+        times = []
+        for profile in taken:
+            steps = [data.draw(gaps) for _ in profile]
+            times.append((DATES + SECOND * np.cumsum(steps)).tolist())
+        self.interactions = sr.Interactions.from_profiles(
+            np.cumsum([0, *map(len, taken)]),
+            np.concatenate(taken),
+            np.concatenate(times),
+            item_ids=range(N_ITEMS),
+        )
+        users = st.none() | st.integers(0, len(taken) - 1)
+        self.user = data.draw(users, label="left out")
+        items = st.integers(0, self.interactions.n_items - 1)
+        self.history = data.draw(st.lists(items, min_size=1, max_size=N_ITEMS, unique=True))
+        self.ridge = Ridge.fit(self.interactions)
+
+    def features(self):
+        statistics = sr.count_precedence(
+            self.interactions, ties=self.ties, strategy=self.strategy, memory=None
+        )
+        return Features(statistics, self.ridge)
+
+    def slow(self, *, stand_in=-1, item=-1):
+        """Without the user; and without one item in the profile of another."""
+        data = self.interactions
+        profiles = []
+        for user, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
+            rows = zip(data.items_taken[a:b].tolist(), data.times[a:b].tolist(), strict=True)
+            if user != self.user:
+                profiles.append([row for row in rows if user != stand_in or row[0] != item])
+        return SlowFeatures(profiles, data.n_items, self.ties, 1.5 * data.n_users)
+
+
+@given(st.data())
+def test_features_are_those_of_the_definition_without_the_user(data):
+    case = Case(data)
+    slow = case.slow()
+    found = case.features().of(np.array(case.history), without_user=case.user)
+    assert found.dtype == np.float32
+    for item in set(range(case.interactions.n_items)) - set(case.history):
+        expected = slow.of(case.history, item)
+        assert list(expected) == list(FEATURES)
+        # Half a minute in days: what 32 bits leave of a date.
+        np.testing.assert_allclose(found[:, item], list(expected.values()), rtol=3e-5, atol=3e-5)
+
+
+@given(st.data())
+def test_some_columns_are_the_same_as_in_all(data):
+    case = Case(data)
+    features = case.features()
+    columns = np.array(
+        data.draw(st.lists(st.integers(0, case.interactions.n_items - 1), min_size=1))
+    )
+    history = np.array(case.history)
+    every = features.of(history, without_user=case.user)
+    some = features.of(history, without_user=case.user, columns=columns)
+    np.testing.assert_allclose(some, every[:, columns], rtol=1e-6, atol=1e-6)
+    exact = [row for row, name in enumerate(FEATURES) if "ridge" not in name]
+    np.testing.assert_array_equal(some[exact], every[np.ix_(exact, columns)])
+
+
+@given(st.data())
+def test_a_stand_in_is_left_out_of_one_column(data):
+    case = Case(data)
+    features, history = case.features(), np.array(case.history)
+    items = np.setdiff1d(np.arange(case.interactions.n_items), history)
+    stand_ins = features.takers(items, np.random.default_rng(0))
+    stand_ins[stand_ins == (case.user if case.user is not None else -1)] = -1
+    offsets, taken = case.interactions.offsets, case.interactions.items_taken
+    for item, stand_in in zip(items.tolist(), stand_ins.tolist(), strict=True):
+        assert stand_in < 0 or item in taken[offsets[stand_in] : offsets[stand_in + 1]]
+    found = features.of(history, without_user=case.user, columns=items, stand_ins=stand_ins)
+    # A profile without an item is shorter: that moves the places of its others, as it should not.
+    compared = [
+        k for k, name in enumerate(FEATURES) if name != "place_ahead" and "ridge" not in name
+    ]
+    for column, item in enumerate(items.tolist()):
+        slow = case.slow(stand_in=int(stand_ins[column]), item=item)
+        expected = np.array(list(slow.of(case.history, item).values()))
+        np.testing.assert_allclose(
+            found[compared, column], expected[compared], rtol=3e-5, atol=3e-5
+        )
+
+
+def test_an_empty_history_is_refused():
+    films = sr.datasets.synthetic(n_users=20, n_items=10, n_rows=100, seed=3)
+    with pytest.raises(InputError, match="history is empty"):
+        Features(sr.count_precedence(films)).of(np.empty(0, dtype=np.int64))
+
+
+def test_a_user_left_out_may_have_taken_anything():
+    """Not a bit of the features changes with the profile of the user who is left out."""
+    films = sr.datasets.synthetic(n_users=60, n_items=40, n_rows=1200, seed=3)
+    where = slice(films.offsets[7], films.offsets[8])
+    changed = films.items_taken.copy()
+    changed[where] = np.random.default_rng(0).permutation(films.n_items)[: len(changed[where])]
+    other = sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
+    history = np.array([3, 9, 30, 12])
+    both = [
+        Features(sr.count_precedence(each)).of(history, without_user=7) for each in (films, other)
+    ]
+    exact = [row for row, name in enumerate(FEATURES) if "ridge" not in name]
+    np.testing.assert_array_equal(both[0][exact], both[1][exact])
+    np.testing.assert_allclose(both[0], both[1], rtol=1e-5, atol=1e-7)
+
+
+def test_items_that_nobody_took_have_features_too():
+    taken = sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0], item_ids=range(4))
+    statistics = sr.count_precedence(taken)
+    for user in (None, 0):
+        found = Features(statistics).of(np.arange(taken.n_items), without_user=user)
+        assert np.isfinite(found).all()
+
+
+def test_counts_without_profiles_are_refused():
+    counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
+    with pytest.raises(InputError, match="without profiles"):
+        Features(counts)

@@ -1,0 +1,237 @@
+import builtins
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec.errors import InputError, NotFittedError
+from surerec.evaluation import choose_users, evaluate, split_user
+from surerec.measures import MeasureScorer, find_measure
+from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedScorer, from_parts, to_parts
+from surerec.recommenders import make_recommender, recommender_names
+
+
+def with_profile(films, user, items):
+    """The same data, but for what one user took."""
+    changed = films.items_taken.copy()
+    changed[films.offsets[user] : films.offsets[user + 1]] = items
+    return sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=400, n_items=150, n_rows=10_000, seed=5)
+
+
+@pytest.fixture(scope="module")
+def statistics(films):
+    return sr.count_precedence(films)
+
+
+@pytest.fixture(scope="module")
+def learned(statistics):
+    return LearnedMeasure.train(statistics)
+
+
+@pytest.fixture(scope="module")
+def scorer(statistics, learned):
+    return LearnedScorer(statistics, learned)
+
+
+@pytest.fixture(scope="module")
+def model(statistics, learned):
+    return sr.InductiveConformal("learned").fit_learned(statistics, learned)
+
+
+def test_it_ranks_futures_better_than_the_best_formula(films, statistics, scorer):
+    def precision(judge):
+        found = []
+        for user in choose_users(films, 200, seed=1):
+            split = split_user(films, int(user))
+            scores = judge.score(split.known, without_user=split.user)
+            scores[split.known] = -np.inf
+            found.append(np.isin(np.argsort(-scores)[:10], split.test).mean())
+        return np.mean(found)
+
+    assert precision(scorer) > 1.05 * precision(MeasureScorer(statistics, "CM12"))
+
+
+def test_values_are_calibrated_probabilities(films, scorer):
+    expected = taken = 0.0
+    for user in range(films.n_users):
+        split = split_user(films, user)
+        if len(split.known) < 3:
+            continue
+        scores = scorer.score(split.known, without_user=user)
+        candidates = np.setdiff1d(np.arange(films.n_items), split.known)
+        expected += scorer.value(scores[candidates], len(split.known), films.n_users).sum()
+        taken += len(split.test)
+    assert expected == pytest.approx(taken, rel=0.1)
+
+
+def test_nobody_is_scored_by_what_was_learned_from_them(films, statistics):
+    learned = LearnedMeasure.train(statistics, n_users=60)
+    user = 11
+    own = films.items_taken[films.offsets[user] : films.offsets[user + 1]]
+    others = np.random.default_rng(4).permutation(films.n_items)[: len(own)]
+    changed = sr.count_precedence(with_profile(films, user, others))
+    again = LearnedMeasure.train(changed, n_users=60)
+    fold = learned.fold_for(user)
+    assert again.folds[fold] == learned.folds[fold]  # those trees never saw the user
+    assert any(a != b for a, b in zip(again.folds, learned.folds, strict=True))
+    history = np.array([2, 40, 17, 5])
+    before = LearnedScorer(statistics, learned).score(history, without_user=user)
+    after = LearnedScorer(changed, again).score(history, without_user=user)
+    np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)
+
+
+def test_everybody_is_in_a_fold_and_a_new_person_gets_the_first(films, learned, scorer):
+    assert learned.fold_of.shape == (films.n_users,)
+    assert np.bincount(learned.fold_of).tolist() == [134, 133, 133]
+    assert learned.fold_for(None) == learned.fold_for(films.n_users + 5) == 0
+    history = np.array([1, 2, 3])
+    np.testing.assert_array_equal(scorer.score(history), scorer.score(history))
+
+
+def test_the_same_seed_learns_the_same(statistics):
+    first, again, other = (
+        LearnedMeasure.train(statistics, n_users=40, n_folds=2, seed=seed) for seed in (3, 3, 4)
+    )
+    assert first.folds == again.folds
+    assert first.folds != other.folds
+
+
+def test_parts_bring_it_back(statistics, scorer):
+    back = from_parts(statistics, *to_parts(scorer))
+    history = np.array([5, 1, 9])
+    scores = back.score(history, without_user=3)
+    np.testing.assert_array_equal(scores, scorer.score(history, without_user=3))
+    arrays, _ = to_parts(scorer)
+    with pytest.raises(KeyError):
+        from_parts(statistics, arrays, {})
+
+
+def test_contributions_add_up_to_the_score(scorer):
+    history = np.array([5, 1, 9])
+    for user in (None, 3):
+        found = scorer.contributions(history, 20, without_user=user)
+        assert {words for words, _, _ in found} == set(FEATURES.values())
+        moved = [abs(by) for _, _, by in found]
+        assert moved == sorted(moved, reverse=True)
+        assert moved[0] > 0
+        score = scorer.score(history, without_user=user)
+        other = scorer.contributions(history, 30, without_user=user)
+        difference = sum(by for *_, by in found) - sum(by for *_, by in other)
+        assert difference == pytest.approx(score[20] - score[30], abs=1e-6)
+
+
+@pytest.mark.parametrize("strategy", ["bounded", "on-demand"])
+def test_other_row_stores_give_the_same(films, learned, scorer, strategy):
+    rows = sr.count_precedence(films, strategy=strategy, memory=20_000)
+    history = np.array([5, 1, 9, 60])
+    scores = LearnedScorer(rows, learned).score(history, without_user=8)
+    np.testing.assert_array_equal(scores, scorer.score(history, without_user=8))
+
+
+def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
+    statistics, learned, scorer, monkeypatch
+):
+    real = builtins.__import__
+
+    def no_lightgbm(name, *rest, **named):
+        if name == "lightgbm":
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", no_lightgbm)
+    assert np.isfinite(LearnedScorer(statistics, learned).score(np.array([1]))).all()
+    for needs in (
+        lambda: LearnedMeasure.train(statistics),
+        lambda: scorer.contributions(np.array([1]), 2),
+    ):
+        with pytest.raises(InputError, match=r"surerec\[learn\]"):
+            needs()
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"horizon": 1.0}, "horizon"),
+        ({"n_folds": 1}, "n_folds"),
+        ({"n_folds": 200}, "n_folds"),
+        ({"negatives": 0}, "negatives"),
+        ({"n_users": 0}, "n_users"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_impossible_settings_are_named(statistics, settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        LearnedMeasure.train(statistics, **settings)
+
+
+def test_too_few_users_are_refused():
+    few = sr.datasets.synthetic(n_users=15, n_items=30, n_rows=300, seed=1)
+    with pytest.raises(InputError, match="users with 5 items or more are left to learn from"):
+        LearnedMeasure.train(sr.count_precedence(few))
+    counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
+    with pytest.raises(InputError, match="without profiles"):
+        LearnedMeasure.train(counts)
+
+
+def test_other_features_are_refused(statistics, learned):
+    other = replace(learned, feature_names=["count"])
+    with pytest.raises(InputError, match="train it anew"):
+        LearnedScorer(statistics, other)
+
+
+def test_it_is_a_measure_like_any_other(model):
+    picks = model.recommend(user=7, confidence=0.8)
+    frame = picks.to_frame()
+    assert 0 < len(picks) < picks.n_candidates
+    assert frame["score"].is_between(0, 1).all()
+    assert (frame["p_value"] > 0.2 - 1e-9).all()
+    many = model.recommend_many([7, 8], confidence=0.8)
+    assert many.filter(user_id=7)["item_id"].to_list() == picks.items
+    assert model.recommend_many([7], confidence=0.8, k=3)["item_id"].to_list() == picks.items[:3]
+    assert len(model.recommend(history=picks.items[:4], confidence=0.8))
+    assert model.p_values(user=7)["p_value"].is_between(0, 1).all()
+
+
+def test_explain_says_which_features_moved_it(model):
+    why = model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0])
+    assert why.moved[0][0] in FEATURES.values()
+    assert "What moved its log-odds most: " in str(why)
+    assert (
+        sr.InductiveConformal("CM12").fit(model.statistics_).explain(user=7, item=why.item).moved
+        == ()
+    )
+
+
+def test_names(model):
+    assert model.default_name() == "icrs-learned"
+    assert "icrs-learned" in recommender_names()
+    assert make_recommender("ICRS-learned").measure == "learned"
+    with pytest.raises(InputError, match="learned"):
+        find_measure("lerned")
+
+
+def test_a_measure_that_was_not_learned_yet_says_so(statistics):
+    model = sr.InductiveConformal("CM12").fit(statistics).set_params(measure="learned")
+    with pytest.raises(NotFittedError, match="fit again"):
+        model.recommend(user=7, confidence=0.8)
+
+
+def test_evaluation_trains_once(statistics, monkeypatch):
+    train, calls = LearnedMeasure.train, []
+
+    def counted(*arguments, **settings):
+        calls.append(1)
+        return train(*arguments, **settings)
+
+    monkeypatch.setattr(LearnedMeasure, "train", counted)
+    algorithms = {"learned": sr.InductiveConformal("learned"), "ICRS12": sr.InductiveConformal()}
+    found = evaluate(algorithms, statistics, n_users=100)
+    assert len(calls) == 1
+    means = dict(found.metrics().filter(metric="ap").select("algorithm", "mean").iter_rows())
+    assert means["learned"] > 0.9 * means["ICRS12"]  # on 400 users there is little to learn

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec.measures.learned import _ridge
+from surerec.measures.learned._examples import without_users
+from surerec.measures.learned._ridge import Ridge
+
+
+def by_definition(interactions, strength, n_items=None):
+    """``(XᵀX + λI)⁻¹`` from a matrix of who took what."""
+    taken = np.zeros((interactions.n_users, interactions.n_items))
+    owners = np.repeat(np.arange(interactions.n_users), np.diff(interactions.offsets))
+    taken[owners, interactions.items_taken] = 1
+    taken = taken[:, :n_items]
+    return np.linalg.inv(taken.T @ taken + strength * np.eye(taken.shape[1]))
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=80, n_items=50, n_rows=1500, seed=2)
+
+
+def test_it_is_the_inverse_of_the_definition(films):
+    inverse = Ridge.fit(films, strength=0.3).inverse
+    np.testing.assert_allclose(inverse, by_definition(films, 0.3 * 80), rtol=1e-9, atol=1e-12)
+
+
+@given(user=st.integers(0, 79), seed=st.integers(0, 99), strength=st.sampled_from([0.01, 0.3, 2.0]))
+def test_leaving_a_user_out_is_fitting_without_them(films, user, seed, strength):
+    chance = np.random.default_rng(seed)
+    history = chance.permutation(films.n_items)[: chance.integers(1, 20)]
+    weights = chance.random((3, len(history)))
+    own = films.items_taken[films.offsets[user] : films.offsets[user + 1]].astype(np.int64)
+    columns = np.arange(films.n_items)
+    found = Ridge.fit(films, strength).score(history, weights, own, columns)
+    left_out = np.arange(films.n_users) == user
+    # λ is of the number of users, not of what they took: it stays.
+    inverse = by_definition(without_users(films, left_out), strength * films.n_users)
+    expected = -(weights @ inverse[history]) / inverse.diagonal()
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
+    few = columns[::9]
+    some = Ridge.fit(films, strength).score(history, weights, own[:3], few)
+    all_of_them = Ridge.fit(films, strength).score(history, weights, own[:3], columns)
+    np.testing.assert_allclose(some, all_of_them[:, few], rtol=1e-9, atol=1e-12)
+
+
+def test_it_keeps_to_the_most_popular_items(films):
+    ridge = Ridge.fit(films, 0.3, most_items=20)
+    assert ridge.n_items == 20
+    history, own = np.array([3, 40, 8]), films.items_taken[: films.offsets[1]].astype(np.int64)
+    found = ridge.score(history, np.ones((1, 3)), own, np.arange(films.n_items))
+    assert (found[0, 20:] == 0).all()
+    left_out = np.arange(films.n_users) == 0
+    inverse = by_definition(without_users(films, left_out), 0.3 * 80, 20)
+    expected = -inverse[[3, 8]].sum(axis=0) / inverse.diagonal()
+    np.testing.assert_allclose(found[0, :20], expected, rtol=1e-8)
+
+
+def test_it_takes_no_more_memory_than_is_free(films, monkeypatch):
+    monkeypatch.setattr(_ridge, "available_memory", lambda: 32 * 25 * 25)
+    assert Ridge.fit(films).n_items == 25
+    assert "25 items" in repr(Ridge.fit(films))

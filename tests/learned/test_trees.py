@@ -1,0 +1,71 @@
+import lightgbm
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surerec.errors import InputError
+from surerec.measures.learned._trees import Trees
+
+
+def grown(seed, n_leaves=15, n_features=5, **settings):
+    chance = np.random.default_rng(seed)
+    features = np.round(chance.normal(size=(600, n_features)), 1).astype(np.float32)
+    taken = (features[:, 0] * features[:, 1] + chance.normal(size=600) > 0).astype(float)
+    settings = {
+        "objective": "binary",
+        "num_leaves": n_leaves,
+        "min_data_in_leaf": 3,
+        "use_missing": False,
+        "verbose": -1,
+        "num_threads": 1,
+        **settings,
+    }
+    return lightgbm.train(settings, lightgbm.Dataset(features, taken), 12)
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 3, 15, 31, 32]))
+def test_trees_say_to_the_last_bit_what_lightgbm_says(seed, n_leaves):
+    booster = grown(seed, n_leaves)
+    trees = Trees.from_text(booster.model_to_string())
+    chance = np.random.default_rng(seed + 1)
+    asked = np.round(chance.normal(size=(5, 1500)), 1).astype(np.float32)
+    # Values equal to a threshold go left; but 1e-35, which LightGBM has as one, is 0 to it.
+    on_border = np.flatnonzero(np.abs(trees.thresholds) > 1e-30)
+    asked[trees.features[on_border], np.arange(len(on_border))] = trees.thresholds[on_border]
+    scores = np.zeros(asked.shape[1])
+    trees.add_to(scores, asked)
+    np.testing.assert_array_equal(scores, booster.predict(asked.T, raw_score=True))
+
+
+def test_a_tree_without_a_split_is_its_value():
+    chance = np.random.default_rng(0)
+    data = lightgbm.Dataset(chance.normal(size=(40, 2)), np.ones(40))
+    booster = lightgbm.train(
+        {"objective": "regression", "verbose": -1, "use_missing": False}, data, 2
+    )
+    scores = np.zeros(3)
+    Trees.from_text(booster.model_to_string()).add_to(scores, np.zeros((2, 3), np.float32))
+    np.testing.assert_array_equal(scores, booster.predict(np.zeros((3, 2))))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("no model", "no text of a LightGBM model"),
+        ("Tree=0\nleaf_value=1 x\n", "Tree 0 of the model text is damaged"),
+        ("Tree=0\nnum_leaves=2\n", "Tree 0 of the model text is damaged"),
+    ],
+)
+def test_damaged_texts_are_named(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Trees.from_text(text)
+
+
+def test_too_many_leaves_and_other_splits_are_refused():
+    with pytest.raises(InputError, match="leaves"):
+        Trees.from_text(grown(1, n_leaves=60, min_data_in_leaf=1).model_to_string())
+    text = grown(1).model_to_string().replace("decision_type=2", "decision_type=9", 1)
+    with pytest.raises(InputError, match="categories or missing"):
+        Trees.from_text(text)

@@ -1,0 +1,125 @@
+"""A really running server: the command line in a process of its own, on a free port."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+import numpy as np
+import polars as pl
+
+import surerec as sr
+from surerec.recommenders import make_recommender, save_all
+
+NASTY = '<img src=x onerror="document.title=1"> & "Sons"'
+ACCENT = "Amélie à la plage"
+NAMES = ("icrs12", "icrs3", "crs-max", "precedence-mining")
+
+
+def made_up(seed=1, n_users=300, n_items=120):
+    """Small data with titles, two of which would hurt a careless page."""
+    films = sr.datasets.synthetic(n_users=n_users, n_items=n_items, n_rows=6_000, seed=seed)
+    ids = films.items.ids
+    titles = [f"Film {number}" for number in range(len(ids))]
+    titles[0], titles[1] = NASTY, ACCENT
+    return sr.Interactions(
+        films.users,
+        films.items,
+        films.offsets,
+        films.items_taken,
+        films.times,
+        titles=pl.DataFrame({"item_id": ids, "title": titles}),
+        name="made-up",
+        origin="/home/ann/secret.csv",
+    )
+
+
+def save(folder, seed=1, *, overwrite=False, names=NAMES):
+    statistics = sr.count_precedence(made_up(seed))
+    save_all(folder, {n: make_recommender(n).fit(statistics) for n in names}, overwrite=overwrite)
+    return folder
+
+
+class Server:
+    """``surerec serve`` with its log, its address and its end."""
+
+    def __init__(self, model, log, *options, env=None):
+        self.log_path = log
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(  # noqa: S603  # our own command
+                [sys.executable, "-m", "surerec", "serve", str(model), "--port", "0", *options],
+                stderr=out,
+                env=os.environ | (env or {}),
+            )
+        self.url = self._wait_until_ready()
+
+    def _wait_until_ready(self, seconds=90):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if found := re.search(r"^Serving .* at (http://\S+/) with", self.text, re.MULTILINE):
+                return found[1]
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        self.stop()
+        raise AssertionError(self.text)
+
+    @property
+    def text(self):
+        return self.log_path.read_text()
+
+    def lines(self, event=None):
+        # A line that is still being written does not count.
+        whole = [line for line in self.text.splitlines(keepends=True) if line.endswith("\n")]
+        told = [json.loads(line) for line in whole if line.startswith("{")]
+        return [line for line in told if event in (None, line["event"])]
+
+    def workers(self):
+        """Process ids of the workers, the latest last."""
+        return [line["worker"] for line in self.lines("worker ready")]
+
+    def wait_for(self, event, n=1, seconds=30):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if len(found := self.lines(event)) >= n:
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"no {n} × {event!r} in:\n{self.text}")
+
+    def client(self, key=None, **more):
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **more)
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(40)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+def problem(response, status):
+    """Give the sentence of a problem, after seeing that it is one, and leaks nothing."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    told = response.json()
+    assert told["status"] == status
+    sentence = told["detail"]
+    assert sentence.endswith((".", "?"))
+    for leak in ("Traceback", "/home", "/tmp", "site-packages", ".py", sr.__version__):  # noqa: S108
+        assert leak not in response.text
+    return sentence
+
+
+def someone(model_folder):
+    """Give a model of the folder, and a user with a middling profile."""
+    model = sr.load(model_folder)
+    interactions = model.statistics_.interactions
+    order = np.argsort(np.diff(interactions.offsets), kind="stable")
+    return model, interactions.users[int(order[len(order) // 2])]

@@ -1,0 +1,336 @@
+"""The page in a real browser: search, build, slide, why, share, wrong input, no server."""
+
+import json
+import re
+import shutil
+
+import pytest
+from serving_server import ACCENT, NASTY, Server, save, someone
+
+import surerec as sr
+
+playwright = pytest.importorskip("playwright.sync_api", reason="the page needs playwright")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium to open the page in: apt-get install chromium"
+)
+expect = playwright.expect
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        # As root, as in a container, chromium cannot use its sandbox; the page is our own.
+        running = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open the page; whatever its console calls an error fails the test."""
+    contexts, errors = [], []
+
+    def open_one(address, *, allow=(), **how):
+        contexts.append(browser.new_context(**how))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on(
+            "console",
+            lambda said: (
+                errors.append(said.text)
+                if said.type in {"error", "warning"} and not any(x in said.text for x in allow)
+                else None
+            ),
+        )
+        page.goto(address)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+@pytest.fixture(scope="module")
+def known(model_folder):
+    return someone(model_folder)
+
+
+def slide(page, percent):
+    page.locator("#confidence").evaluate(
+        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input')); }",
+        percent,
+    )
+
+
+def titles(page):
+    return page.locator("#items .title").all_text_contents()
+
+
+def test_a_known_users_set_is_the_librarys_at_every_confidence(open_page, server, known):
+    model, user = known
+    page = open_page(f"{server.url}#user={user}&confidence=0.8")
+    page.wait_for_selector("#items li")
+    for percent in (80, 50, 72.5, 95, 60):
+        slide(page, percent)
+        picks = model.recommend(user, confidence=percent / 100)
+        expect(page.locator("#size")).to_have_text(f"{len(picks):,}")
+        expect(page.locator("#confidence-value")).to_have_text(f"{percent:g} %")
+        assert titles(page) == picks.to_frame()["title"].to_list()[:50]
+        expect(page.locator("#guarantee")).to_have_text(picks.guarantee)
+    expect(page.locator("#known-title")).to_contain_text("Took")
+
+
+def test_the_slider_never_waits_for_the_server(open_page, server, known):
+    model, user = known
+    page = open_page(f"{server.url}#user={user}&confidence=0.8")
+    page.wait_for_selector("#items li")
+    expect(page.locator("#curve .main-svg").first).to_be_visible()
+    page.route("**/v1/**", lambda _: None)  # from now on no request gets an answer
+    slide(page, 66)
+    size = len(model.recommend(user, confidence=0.66))
+    assert page.locator("#size").text_content() == f"{size:,}"
+    milliseconds = page.evaluate(
+        """() => { const slider = document.getElementById("confidence");
+        const begin = performance.now();
+        for (let at = 50; at <= 99; at += 0.5) {
+          slider.value = at; slider.dispatchEvent(new Event("input")); }
+        return (performance.now() - begin) / 99; }"""
+    )
+    assert milliseconds < 16, "a move must fit into a frame"
+
+
+def test_a_history_is_built_by_searching_with_the_keyboard_alone(open_page, server, known):
+    model, _ = known
+    page = open_page(server.url)
+    page.wait_for_selector(".chip")
+    page.locator("#search").focus()
+    for words in ("amelie", "onerror", "film 7"):
+        page.keyboard.type(words)
+        page.wait_for_selector("#found li[aria-selected=true]")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("Enter")
+        expect(page.locator("#found")).to_be_hidden()
+    expect(page.locator("#known-list li")).to_have_count(3)
+    shown = page.locator("#known-list li span").all_text_contents()
+    assert shown[:2] == [ACCENT, NASTY]
+    page.wait_for_selector("#items li")
+    interactions = model.statistics_.interactions
+    history = [interactions.items[interactions.titles.to_list().index(title)] for title in shown]
+    slide(page, 50)
+    picks = model.recommend(history=history, confidence=0.5)
+    expect(page.locator("#size")).to_have_text(f"{len(picks):,}")
+    expect(page.locator("#support-text")).to_contain_text("at most")
+    page.get_by_role("button", name=f"Remove {ACCENT}").press("Enter")
+    expect(page.locator("#known-list li")).to_have_count(2)
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("#items li")).to_have_count(0)
+
+
+def test_why_opens_the_counts_in_words_and_bars(open_page, server, known):
+    model, user = known
+    page = open_page(f"{server.url}#user={user}&confidence=0.9")
+    button = page.locator(".ask").first
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-expanded", "true")
+    page.wait_for_selector(".reasons li")
+    why = model.explain(user, item=model.recommend(user, confidence=0.9).items[0]).to_frame()
+    row = why.row(0, named=True)
+    first = page.locator(".reasons li").first.text_content()
+    assert f"{row['later']:,} of {row['support']:,}" in first
+    assert row["title"] in first
+    assert page.locator(".reasons .bar").count() == min(6, len(why))
+    button.click()
+    expect(page.locator(".why").first).to_be_hidden()
+
+
+def test_the_address_holds_the_state_and_can_be_shared(open_page, server, known):
+    _, user = known
+    page = open_page(f"{server.url}#user={user}&confidence=0.8")
+    page.wait_for_selector("#items li")
+    slide(page, 70)
+    page.select_option("#recommender", "icrs3")
+    expect(page.locator("#guarantee")).to_contain_text("0.3")
+    page.wait_for_function("location.hash.includes('icrs3') && location.hash.includes('0.7')")
+    other = open_page(page.url)
+    other.wait_for_selector("#items li")
+    assert titles(other) == titles(page)
+    assert other.locator("#confidence-value").text_content() == "70 %"
+    assert other.locator("#recommender").input_value() == "icrs3"
+    other.evaluate("location.hash = 'item=1&item=2&item=nowhere&confidence=0.6'")
+    expect(other.locator("#known-list li")).to_have_count(3)
+    expect(other.locator("#ignored")).to_contain_text("nowhere")
+
+
+def test_a_ranking_is_shown_without_a_confidence_and_says_so(open_page, server, known):
+    page = open_page(f"{server.url}#user={known[1]}&recommender=precedence-mining")
+    page.wait_for_selector("#items li")
+    expect(page.locator("#confidence")).to_be_disabled()
+    expect(page.locator("#guarantee")).to_contain_text("None: this recommender ranks")
+    assert page.locator("#items .bar").count() == 0
+    page.select_option("#recommender", "icrs12")
+    expect(page.locator("#confidence")).to_be_enabled()
+    expect(page.locator("#items .bar").first).to_be_visible()
+
+
+def test_wrong_input_is_said_beside_the_field(open_page, server):
+    page = open_page(server.url, allow=["404"])
+    page.get_by_role("radio", name="A known user").check()
+    page.locator("#user").fill("nobody")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#user-error")).to_have_text("There is no such user.")
+    expect(page.locator("#user")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#items li")).to_have_count(0)
+    page.locator("#user").fill("")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#user-error")).to_have_text("Type the id of a user.")
+
+
+def test_titles_are_text_and_never_markup(open_page, server):
+    page = open_page(server.url)
+    page.locator("#search").fill("onerror")
+    page.wait_for_selector("#found li")
+    page.keyboard.press("Enter")
+    page.locator("#search").fill("amelie")
+    page.wait_for_selector("#found li")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#items li")
+    assert page.locator("main img").count() == 0
+    assert page.title() == "surerec"
+
+
+def test_without_a_server_it_says_so_and_recovers_by_itself(open_page, tmp_path, known):
+    folder = save(tmp_path / "films")
+    first = Server(folder, tmp_path / "log-1", "--workers", "1")
+    port = re.search(r":(\d+)/", first.url)[1]
+    page = open_page(f"{first.url}#user={known[1]}", allow=["Failed to load", "ERR_CONNECTION"])
+    page.wait_for_selector("#items li")
+    first.stop()
+    page.select_option("#recommender", "icrs3")
+    expect(page.locator("#notice")).to_contain_text("The server does not answer")
+    second = Server(folder, tmp_path / "log-2", "--workers", "1", "--port", port)
+    expect(page.locator("#notice")).to_be_hidden(timeout=20_000)
+    expect(page.locator("#recommender")).to_have_value("icrs3")
+    page.wait_for_selector("#items li")
+    second.stop()
+
+
+def test_a_key_is_asked_for_and_kept_in_this_tab_only(open_page, tmp_path, known):
+    from surerec.serving import KeyFile  # noqa: PLC0415
+
+    keys = KeyFile(tmp_path / "keys.json")
+    key = keys.create("visitor")
+    running = Server(
+        save(tmp_path / "films"), tmp_path / "log", "--workers", "1", "--keys", str(keys.path)
+    )
+    page = open_page(f"{running.url}#user={known[1]}", allow=["401"])
+    expect(page.locator("#key-dialog")).to_be_visible()
+    page.locator("#key-value").fill(key)
+    page.get_by_role("button", name="Use it").click()
+    page.wait_for_selector("#items li")
+    assert key not in page.url
+    assert page.evaluate("JSON.stringify({...localStorage})") == "{}"
+    running.stop()
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_every_screen_and_reads_well_in_light_and_dark(
+    open_page, server, known, width, scheme
+):
+    page = open_page(
+        f"{server.url}#user={known[1]}&confidence=0.8",
+        viewport={"width": width, "height": 800},
+        color_scheme=scheme,
+    )
+    page.wait_for_selector("#items li")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CONTRAST) == []
+
+
+# Text whose contrast with what is behind it is below WCAG's 4.5 : 1.
+CONTRAST = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const over = (top, under) => {
+    const a = top[3] ?? 1;
+    return [0, 1, 2].map((i) => a * top[i] + (1 - a) * under[i]);
+  };
+  const ground = (element) => {
+    const layers = [];
+    for (let e = element; e; e = e.parentElement) {
+      layers.push(parse(getComputedStyle(e).backgroundColor));
+    }
+    return layers.reverse().reduce((under, top) => over(top, under), [255, 255, 255]);
+  };
+  const light = (rgb) => rgb
+    .map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const bad = [];
+  const kinds = "p, li, span, h1, h2, h3, label, button, dt, dd, a, output, strong";
+  for (const element of document.querySelectorAll(kinds)) {
+    const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !element.checkVisibility() || element.closest(".skip, .unseen, #curve")) continue;
+    const behind = ground(element);
+    const [x, y] = [light(over(parse(getComputedStyle(element).color), behind)), light(behind)];
+    const ratio = (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+    if (ratio < 4.5) bad.push(`${element.id || element.className}: ${ratio.toFixed(2)}`);
+  }
+  return bad;
+}"""
+
+
+def test_it_names_everything_for_a_screen_reader(open_page, server, known):
+    page = open_page(f"{server.url}#user={known[1]}&confidence=0.8")
+    page.wait_for_selector("#items li")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, a[href], [role=img]")]
+        .filter((e) => e.checkVisibility())
+        .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length))
+        .map((e) => e.outerHTML)"""
+    )
+    assert nameless == []
+    value = page.locator("#confidence").get_attribute("aria-valuetext")
+    assert re.fullmatch(r"80 %, [\d,]+ of [\d,]+ items", value)
+    expect(page.locator("#said")).to_contain_text("80 % confidence.")
+    expect(page.locator("#curve")).to_have_attribute("aria-label", re.compile("A curve from"))
+    page.locator("#confidence").press("ArrowRight")
+    expect(page.locator("#confidence-value")).to_have_text("80.5 %")
+
+
+def test_a_click_on_the_curve_sets_the_confidence(open_page, server, known):
+    page = open_page(f"{server.url}#user={known[1]}&confidence=0.95")
+    page.wait_for_selector("#curve .draglayer .drag")
+    box = page.locator("#curve .draglayer .drag").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.9)
+    page.wait_for_selector("#curve .hoverlayer .hovertext")
+    page.mouse.down()
+    page.mouse.up()
+    expect(page.locator("#confidence-value")).not_to_have_text("95 %")
+
+
+def test_the_local_cut_has_the_librarys_border(open_page, server):
+    """The page's own function, on entry confidences as the library makes them."""
+    page = open_page(server.url)
+    for levels in (2, 3, 7, 10, 11, 20, 101):
+        entries = [(levels - count) / levels for count in range(levels, 0, -1)]
+        asked = [c / 1000 for c in range(500, 991, 5)]
+        script = f"""async () => {{
+          const {{ isIn }} = await import("./static/cut.js");
+          const entries = {json.dumps(entries)};
+          return {json.dumps(asked)}.map((c) => entries.filter((e) => isIn(e, c)).length);
+        }}"""
+        counts = list(range(1, levels + 1))
+        expected = [int(sr.conformal.in_set(counts, levels, 1 - c).sum()) for c in asked]
+        assert page.evaluate(script) == expected
+
+
+def test_the_reference_describes_every_operation(open_page, server):
+    page = open_page(f"{server.url}docs")
+    page.wait_for_selector("details")
+    paths = page.locator("summary code").all_text_contents()
+    assert "/v1/recommendations" in paths
+    page.locator("summary").first.click()
+    assert "curl" in page.locator("pre").first.text_content()

@@ -1,0 +1,200 @@
+"""A new model, a dead worker, a hung one, a dead supervisor: while requests keep coming."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+
+import httpx
+import pytest
+from serving_server import problem, save
+
+import surerec as sr
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return save(tmp_path / "films", seed=1)
+
+
+class Load:
+    """Requests in several threads, each answer kept with the model that it says it is of."""
+
+    def __init__(self, server, users, *, retries=0, threads=4):
+        self.server, self.users, self.retries = server, users, retries
+        self.answers, self.lost, self.retried = [], [], 0
+        self._end = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(n,)) for n in range(threads)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, number):
+        client = self.server.client()
+        while not self._end.is_set():
+            number += 1
+            body = {"user": self.users[number % len(self.users)], "confidence": 0.8, "k": 5}
+            for attempt in range(self.retries + 1):
+                try:
+                    answer = client.post("v1/recommendations", json=body)
+                except httpx.TransportError as error:
+                    client = self.server.client()
+                    self.retried += 1
+                    if attempt == self.retries:
+                        self.lost.append(error)
+                    continue
+                self.answers.append((body["user"], answer))
+                break
+        client.close()
+
+    def check(self, models):
+        """Every answer is right, for the model that it names."""
+        expected = {}
+        for user, answer in self.answers:
+            assert answer.status_code == 200, answer.text
+            name = answer.headers["surerec-model"]
+            if (name, user) not in expected:
+                picks = models[name].recommend(user, confidence=0.8, k=5)
+                expected[name, user] = picks.items, picks.guarantee
+            told = answer.json()
+            found = [row["item_id"] for row in told["items"]], told["guarantee"]
+            assert found == expected[name, user]
+        return {answer.headers["surerec-model"] for _, answer in self.answers}
+
+
+def served(server):
+    with server.client() as client:
+        return client.get("v1/model").headers["surerec-model"]
+
+
+@pytest.mark.parametrize("way", ["signal", "admin"])
+def test_a_new_model_is_taken_over_without_losing_a_request(start, folder, way):
+    server = start(folder, "--workers", "2")
+    models = {served(server): sr.load(folder)}
+    users = models[served(server)].statistics_.interactions.users.ids[:25].to_list()
+    with Load(server, users) as load:
+        time.sleep(0.3)
+        for seed in (2, 3):
+            save(folder, seed=seed, overwrite=True)
+            if way == "signal":
+                os.kill(server.process.pid, signal.SIGHUP)
+                server.wait_for("model taken over", seed - 1)
+            else:
+                with server.client() as client:
+                    told = client.post("admin/reload").json()
+                assert told["changed"] is True
+                assert told["workers"] == 2
+            models[served(server)] = sr.load(folder)
+            time.sleep(0.3)
+    assert len(models) == 3
+    assert not load.lost
+    assert load.check(models) == set(models)
+    with server.client() as client:
+        assert 'surerec_model_swaps_total{result="done"} 2.0' in client.get("metrics").text
+
+
+def test_a_damaged_model_is_not_taken_over_and_the_old_one_is_served_on(start, folder):
+    server = start(folder, "--workers", "2")
+    before = served(server)
+    manifest = folder / "manifest.json"
+    whole = manifest.read_bytes()
+    manifest.write_bytes(whole.replace(b'"ties": "order"', b'"ties": "ordEr"'))
+    with server.client() as client:
+        assert "served on" in problem(client.post("admin/reload"), 409)
+        assert served(server) == before
+        assert client.post("v1/recommendations", json={"user": 1}).status_code == 200
+        assert "damaged" in server.lines("model not taken over")[0]["why"]
+        manifest.write_bytes(whole)
+        assert client.post("admin/reload").json() == {
+            "model": before,
+            "changed": False,
+            "workers": 2,
+        }
+
+
+def test_a_killed_worker_loses_only_what_it_held_and_comes_back(start, folder):
+    server = start(folder, "--workers", "2")
+    models = {served(server): sr.load(folder)}
+    users = models[served(server)].statistics_.interactions.users.ids[:25].to_list()
+    with Load(server, users, retries=1) as load:
+        for n in (1, 2):
+            time.sleep(0.4)
+            latest = [line["process"] for line in server.lines("request")[-20:]]
+            os.kill(max(latest, key=latest.count), signal.SIGKILL)  # one that is at work
+            server.wait_for("worker ready", 2 + n)
+        time.sleep(0.3)
+    assert not load.lost  # one retry was always enough
+    assert load.retried <= 2 * 4  # at most what each of the four connections had under way
+    load.check(models)
+    ended = server.lines("worker ended")
+    assert [line["code"] for line in ended] == [-signal.SIGKILL] * 2
+    with server.client() as client:
+        text = client.get("metrics").text
+    assert "surerec_worker_restarts_total 2.0" in text
+    assert "surerec_workers_ready 2.0" in text
+
+
+def test_a_worker_that_comes_back_to_a_changed_folder_brings_the_others_along(start, folder):
+    server = start(folder, "--workers", "2")
+    before = served(server)
+    save(folder, seed=2, overwrite=True)
+    os.kill(server.workers()[0], signal.SIGKILL)
+    server.wait_for("model taken over")
+    after = {served(server) for _ in range(12)}
+    assert len(after) == 1
+    assert after != {before}
+
+
+def test_a_worker_that_hangs_is_replaced(start, folder):
+    server = start(folder, "--workers", "1", "--worker-timeout", "1")
+    os.kill(server.workers()[0], signal.SIGSTOP)
+    server.wait_for("worker hangs")
+    server.wait_for("worker ready", 2)
+    with server.client() as client:
+        assert client.get("readyz").status_code == 200
+
+
+def test_workers_end_when_their_supervisor_is_killed(start, folder):
+    server = start(folder, "--workers", "2")
+    workers = server.workers()
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait()
+    end = time.monotonic() + 20
+    while time.monotonic() < end and any(map(is_running, workers)):
+        time.sleep(0.1)
+    assert not any(map(is_running, workers))
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:  # an orphan that nobody waits for is still listed, as a zombie
+        with open(f"/proc/{pid}/stat") as about:  # noqa: PTH123
+            return about.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_link_to_another_folder_is_followed_when_reloaded(start, folder, tmp_path):
+    link = tmp_path / "current"
+    link.symlink_to(folder)
+    server = start(link, "--workers", "1")
+    before = served(server)
+    newer = save(tmp_path / "newer", seed=5)
+    (tmp_path / "next").symlink_to(newer)
+    (tmp_path / "next").replace(link)
+    shutil.rmtree(folder)  # mapped files live on until they are let go
+    with server.client() as client:
+        assert client.post("v1/recommendations", json={"user": 1}).status_code == 200
+        assert client.post("admin/reload").json()["changed"] is True
+    assert served(server) != before
