@@ -13,9 +13,10 @@ from surerec.storage import read_card
 
 if TYPE_CHECKING:
     from surerec.cli._reading import Reader
+    from surerec.experiments import Engine
     from surerec.recommenders import Recommender
 
-__all__ = ["check_engine", "fit_on_spark", "recommend_on_spark"]
+__all__ = ["check_engine", "fit_on_spark", "recommend_on_spark", "spark_engine"]
 
 
 def check_engine(engine: str, **given: object) -> None:
@@ -92,3 +93,10 @@ def recommend_on_spark(
         f"Wrote {n_rows:,} recommendations to {_show.plain(str(output))} on Spark "
         f"in {perf_counter() - begin:.1f} s."
     )
+
+
+def spark_engine(session: dict[str, Any]) -> Engine:
+    """Give what evaluates users on Spark."""
+    from surerec.spark import SparkEngine, spark_session  # noqa: PLC0415  # an extra
+
+    return SparkEngine(spark_session(**session))

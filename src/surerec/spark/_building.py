@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "StagedProfiles",
-    "check_shared",
     "index_items",
     "seal_arrays",
     "stage_profiles",
@@ -83,34 +82,6 @@ def tasks_for(n_rows: int, n_tasks: int) -> int:
     (2, 12)
     """
     return max(1, min(n_tasks, -(-n_rows // _ROWS_WORTH_A_TASK)))
-
-
-def check_shared(spark: SparkSession, staging: Staging, n_tasks: int) -> None:
-    """See that executors and driver share the folder, before any work."""
-    staging.write_facts("shared", {})
-    folder = staging.path("")
-
-    def look(number: int) -> str | None:
-        if not staging.path("shared").exists():
-            return "does not see"
-        try:
-            staging.write_facts(f"shared-{number}", {})
-        except OSError:
-            return "cannot write into"
-        return None
-
-    for problem in run_numbered(spark, n_tasks, look, "Looking at the shared folder"):
-        if problem:
-            raise InputError(
-                f"An executor {problem} {folder.parent}: the model folder must be on a path that "
-                "the driver and all executors share and may write to."
-            )
-    for number in range(n_tasks):
-        if not staging.path(f"shared-{number}").exists():
-            raise InputError(
-                f"What an executor writes into {folder.parent} is not seen here: the model folder "
-                "must be on a path that the driver and all executors share."
-            )
 
 
 def stage_profiles(

@@ -48,6 +48,10 @@ _SENTENCES: Final = (
             "all executors share."
         ),
     ),
+    (
+        r"PermissionError:.*?: '([^']+)'",
+        "An executor may not write {}: give it the right to, or name another shared path.",
+    ),
     (r"PATH_NOT_FOUND\] ([^\n]+)", "Spark finds no data there: {}"),
     (
         r"(ExecutorLostFailure|executors? (?:was|were) lost)",

@@ -23,6 +23,7 @@ from surerec.spark import _building as building
 from surerec.spark._errors import plain_errors
 from surerec.spark._jobs import stage
 from surerec.spark._rows import RowCounting
+from surerec.spark._shared import check_shared, cores
 from surerec.spark._source import read_source
 from surerec.spark._staging import SealedArray, Staging
 from surerec.storage import load_model
@@ -144,8 +145,8 @@ def fit_spark(
     check_free(place)
     spark = frame.sparkSession
     with plain_errors(), _staging(place) as staging:
-        n_tasks = _TASKS_A_CORE * _cores(spark)
-        building.check_shared(spark, staging, _cores(spark))
+        n_tasks = _TASKS_A_CORE * cores(spark)
+        check_shared(spark, staging)
         with stage(spark, "Looking at the rows"):
             source = read_source(frame, **reading)
         profiles = building.stage_profiles(
@@ -188,11 +189,6 @@ def count_precedence_spark(
         As in :func:`fit_spark`.
     """
     return fit_spark(frame, folder, {}, **options)
-
-
-def _cores(spark: SparkSession) -> int:
-    context = getattr(spark, "_sc", None)
-    return int(context.defaultParallelism) if context is not None else 8
 
 
 @contextmanager

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from surerec._checks import check_whole
 from surerec.errors import InputError
 from surerec.recommenders import load
-from surerec.spark._jobs import map_arrow, run_numbered, stage
+from surerec.spark._jobs import map_arrow, stage
+from surerec.spark._shared import check_seen, cores
 
 if TYPE_CHECKING:
     import os
@@ -154,24 +155,13 @@ def recommend_spark(
 
 def _users_at_once(spark: SparkSession, n_users: int) -> int:
     """Give every core some blocks, none larger than is answered at once on one machine."""
-    context = getattr(spark, "_sc", None)
-    cores = int(context.defaultParallelism) if context is not None else 8
-    return max(1, min(_USERS_AT_ONCE, n_users // (_TASKS_A_CORE * cores)))
+    return max(1, min(_USERS_AT_ONCE, n_users // (_TASKS_A_CORE * cores(spark))))
 
 
 def _write(spark: SparkSession, ask: _Recommend, folder: Path) -> int:
     n_blocks = -(-ask.n_users // ask.at_once)
-    context = getattr(spark, "_sc", None)
-    cores = int(context.defaultParallelism) if context is not None else 8
-    n_tasks = min(n_blocks, _TASKS_A_CORE * cores)
-    seen = run_numbered(
-        spark, n_tasks, lambda _: Path(ask.folder).is_dir(), "Looking at the model folder"
-    )
-    if not all(seen):
-        raise InputError(
-            f"An executor does not see {ask.folder}: the model folder must be on a path that the "
-            "driver and all executors share."
-        )
+    n_tasks = min(n_blocks, _TASKS_A_CORE * cores(spark))
+    check_seen(spark, Path(ask.folder))
     first = _plain(ask.rows(0))
     schema = ", ".join(
         f"{name} {_DDL.get(type(kind), 'bigint')}" for name, kind in first.schema.items()
