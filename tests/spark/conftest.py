@@ -28,6 +28,8 @@ def spark(spark_here, tmp_path_factory):  # noqa: ARG001
         os.environ.get("SUREREC_TEST_MASTER", "local[2,3]"),
         settings={
             "spark.driver.memory": "1g",
+            # Java spends less on compiling what runs for a second.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",

@@ -32,6 +32,8 @@ def expected(settings, tmp_path_factory):
 def test_the_command_gives_the_numbers_of_the_local_run(
     cli, ratings, expected, tmp_path, monkeypatch
 ):
+    # Figures are drawn from the tables, wherever those were made, and take long.
+    monkeypatch.setattr("surerec.experiments._report.write_report", lambda *_: None)
     monkeypatch.chdir(tmp_path)  # executors work elsewhere, and must write where this means
     given = ("--datasets", ratings, "--users", 25, "--timed-users", 0, "--tuning-users", 2)
     done = cli("reproduce", *given, "--output", "out", "--engine", "spark")
@@ -41,7 +43,6 @@ def test_the_command_gives_the_numbers_of_the_local_run(
         assert found.equals(getattr(expected, table))
     parts = tmp_path / "out" / "parts" / "small"
     assert {path.suffix for path in parts.iterdir()} == {".parquet"}, "the statistics are gone"
-    assert (tmp_path / "out" / "report.html").exists()
 
 
 def test_a_run_goes_on_on_spark_with_what_is_there(spark, settings, expected, tmp_path):
