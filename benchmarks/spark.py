@@ -22,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 import surerec as sr
@@ -50,6 +51,8 @@ class Case:
     items: int
     files: dict[str, Any]
     memory_seconds: float
+    pairs: tuple[int, int]
+    """Pairs of items that somebody took in that order, and how often in all."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,23 @@ def make_case(folder: Path, name: str, interactions: sr.Interactions) -> Case:
     seconds = time.perf_counter() - begin
     files = read_card(model)["files"]
     shutil.rmtree(model)
-    return Case(name, path, interactions.n_rows, interactions.n_items, files, seconds)
+    rows = [statistics.followers(item) for item in range(statistics.n_items)]
+    pairs = sum(int(np.count_nonzero(x)) for x in rows), sum(int(x.sum()) for x in rows)
+    return Case(name, path, interactions.n_rows, interactions.n_items, files, seconds, pairs)
+
+
+def synthetic(folder: Path, millions: int) -> Case:
+    """Make so many millions of rows: profiles of 100 items, and 4,000 items in all."""
+    n_rows = millions * 1_000_000
+    made = sr.datasets.synthetic(n_rows // PROFILE, N_ITEMS, n_rows, ties=0.2, seed=1)
+    return make_case(folder, f"synthetic {millions}M", made)
+
+
+def case_of(folder: Path, name: str) -> Case:
+    """Give a data set, or ``3M`` made-up rows."""
+    if name.endswith("M"):
+        return synthetic(folder, int(name.removesuffix("M")))
+    return make_case(folder, name, sr.load_dataset(name))
 
 
 def fit(
@@ -146,8 +165,11 @@ def fit(
     return run, same
 
 
-def self_join(cluster: Cluster, case: Case, limit: float) -> Run | None:
-    """Count one direction as Spark's own join and groups would; None if it takes too long."""
+def self_join(cluster: Cluster, case: Case, limit: float) -> tuple[Run | None, bool]:
+    """Count one direction as Spark's own join and groups would; no run if it takes too long.
+
+    Says too whether it found as many pairs as we did.
+    """
     query = """
     with pairs as (
       select a.item_id as i, b.item_id as h, count(*) as n
@@ -164,13 +186,13 @@ def self_join(cluster: Cluster, case: Case, limit: float) -> Run | None:
     stop.start()
     try:
         rows = read_frame(cluster.spark, str(case.path))
-        run, _ = cluster.measure(lambda: cluster.spark.sql(query, rows=rows).collect())
+        run, found = cluster.measure(lambda: cluster.spark.sql(query, rows=rows).first())
     except Exception as error:
         if "cancel" not in str(error).lower():
             raise
-        return None
+        return None, False
     else:
-        return run
+        return run, (found["pairs"], found["total"]) == case.pairs
     finally:
         stop.cancel()
 
@@ -205,23 +227,32 @@ def table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) ->
         print("| " + " | ".join(row) + " |")
 
 
-def growth(cluster: Cluster, cases: list[Case], folder: Path) -> None:
+def fit_often(cluster: Cluster, case: Case, folder: Path, repeats: int) -> tuple[Run, str, bool]:
+    """Fit several times; give the median run, all times in words, and whether all are equal."""
+    found = [fit(cluster, case, folder) for _ in range(repeats)]
+    runs = sorted((run for run, _ in found), key=lambda run: run.seconds)
+    times = f"{runs[0].seconds:.1f} to {runs[-1].seconds:.1f} s"
+    return runs[len(runs) // 2], times, all(same for _, same in found)
+
+
+def growth(cluster: Cluster, cases: list[Case], folder: Path, repeats: int) -> None:
     rows, points = [], []
     for case in cases:
-        run, same = fit(cluster, case, folder)
+        run, times, same = fit_often(cluster, case, folder, repeats)
         points.append((case.rows, run))
         rows.append(
             (
-                case.name, f"{case.rows:,}", f"{case.items:,}", f"{run.seconds:.1f} s",
+                case.name, f"{case.rows:,}", f"{case.items:,}", f"{run.seconds:.1f} s", times,
                 in_words(run.shuffled), f"{run.shuffled / case.rows:.1f}",
                 f"{case.memory_seconds:.1f} s", "equal" if same else "DIFFERENT",
             )
         )  # fmt: skip
         print(rows[-1], flush=True)
-    head = ("data", "rows", "items", "Spark", "shuffled", "bytes a row", "in memory", "checksums")
+    head = ("data", "rows", "items", "Spark", f"of {repeats}", "shuffled", "bytes a row",
+            "in memory", "checksums")  # fmt: skip
     table("Fit on Spark beside memory: every file of the model", head, rows)
-    synthetic = [point for case, point in zip(cases, points, strict=True) if case.name != "ml-1m"]
-    for (n, a), (m, b) in pairwise(synthetic):
+    made_up = [x for case, x in zip(cases, points, strict=True) if "synthetic" in case.name]
+    for (n, a), (m, b) in pairwise(made_up):
         span = math.log(m / n)
         print(
             f"slope {n:,} → {m:,}: time {math.log(b.seconds / a.seconds) / span:.2f}, "
@@ -231,40 +262,36 @@ def growth(cluster: Cluster, cases: list[Case], folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--millions", type=int, nargs="*", default=[1, 3, 10])
-    parser.add_argument("--only", nargs="*", default=["growth", "join", "kill", "movies"])
+    parser.add_argument("--growth", nargs="*", default=["ml-1m", "1M", "3M", "10M"])
+    parser.add_argument("--join", nargs="*", default=["ml-100k", "1M", "ml-1m"])
+    parser.add_argument("--kill", nargs="*", default=["ml-1m"])
+    parser.add_argument("--repeats", type=int, default=3, help="of each fit of --growth")
     parser.add_argument("--join-limit", type=float, default=600, help="seconds for the self-join")
     parser.add_argument("--folder", type=Path, default=None)
     wish = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="surerec-spark-", dir=wish.folder))
     try:
-        movies = make_case(folder, "ml-1m", sr.load_dataset("ml-1m"))
         cluster = Cluster()
         small = sr.datasets.synthetic(100, 50, 2_000, seed=1)
-        fit(cluster, make_case(folder, "warm-up", small), folder)
-        if "join" in wish.only:
-            compare_with_join(cluster, movies, folder, wish.join_limit)
-        if "kill" in wish.only:
-            lose_an_executor(cluster, movies, folder)
-        if "growth" in wish.only:
-            cases = [movies] if "movies" in wish.only else []
-            for millions in wish.millions:
-                n_rows = millions * 1_000_000
-                made = sr.datasets.synthetic(n_rows // PROFILE, N_ITEMS, n_rows, ties=0.2, seed=1)
-                cases.append(make_case(folder, f"synthetic {millions}M", made))
-                del made
-            growth(cluster, cases, folder)
+        for _ in range(2):
+            fit(cluster, make_case(folder, "warm-up", small), folder)
+        cases = {x: case_of(folder, x) for x in {*wish.growth, *wish.join, *wish.kill}}
+        if wish.join:
+            compare_with_join(cluster, [cases[x] for x in wish.join], folder, wish.join_limit)
+        for name in wish.kill:
+            lose_an_executor(cluster, cases[name], folder)
+        if wish.growth:
+            growth(cluster, [cases[x] for x in wish.growth], folder, wish.repeats)
         cluster.spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def compare_with_join(cluster: Cluster, movies: Case, folder: Path, limit: float) -> None:
-    hundred = make_case(folder, "ml-100k", sr.load_dataset("ml-100k"))
+def compare_with_join(cluster: Cluster, cases: list[Case], folder: Path, limit: float) -> None:
     rows = []
-    for case in (hundred, movies):
+    for case in cases:
         ours, same = fit(cluster, case, folder)
-        theirs = self_join(cluster, case, limit)
+        theirs, same_pairs = self_join(cluster, case, limit)
         ratio = (
             (f"> {limit:.0f} s", "", f"> {limit / ours.seconds:.1f}", "")
             if theirs is None
@@ -276,28 +303,29 @@ def compare_with_join(cluster: Cluster, movies: Case, folder: Path, limit: float
             )
         )
         found = "equal" if same else "DIFFERENT"
+        counts = "" if theirs is None else "equal" if same_pairs else "DIFFERENT"
         rows.append(
-            (case.name, f"{ours.seconds:.1f} s", in_words(ours.shuffled), *ratio, found)
-        )  # fmt: skip
+            (case.name, f"{ours.seconds:.1f} s", in_words(ours.shuffled), *ratio, found, counts)
+        )
         print(rows[-1], flush=True)
     head = (
         "data", "ours (both directions, model written)", "shuffled",
         "self-join (one direction, not written)", "shuffled", "time ratio", "shuffle ratio",
-        "checksums",
+        "checksums", "pairs",
     )  # fmt: skip
     table("Beside Spark's own self-join and groupBy", head, rows)
 
 
-def lose_an_executor(cluster: Cluster, movies: Case, folder: Path) -> None:
-    quiet, same_quiet = fit(cluster, movies, folder, blocks=(4, 4))
-    run, same, n_killed = kill_in_mid_count(cluster, movies, folder)
+def lose_an_executor(cluster: Cluster, case: Case, folder: Path) -> None:
+    quiet, same_quiet = fit(cluster, case, folder, blocks=(4, 4))
+    run, same, n_killed = kill_in_mid_count(cluster, case, folder)
     rows = [
         ("4 × 4 blocks", "0", f"{quiet.seconds:.1f} s", in_words(quiet.shuffled), str(same_quiet)),
         ("the same, executor killed", str(n_killed), f"{run.seconds:.1f} s",
          in_words(run.shuffled), str(same)),
     ]  # fmt: skip
     table(
-        "ML-1M, an executor killed in mid-count",
+        f"{case.name}, an executor killed in mid-count",
         ("run", "killed", "time", "shuffled", "equal"),
         rows,
     )
