@@ -30,6 +30,8 @@ CASES = {
         ["user", "item", "ts"],
     ),
     "text": ([("7", "012", "881250949"), ("12", "x ", "881250950.5")], ["userId", "asin", "time"]),
+    "whole numbers in text": ([("7", str(2**63 - 1), 5), ("-3", "0", 6)], ["user", "item", "time"]),
+    "numbers too long": ([("7", str(2**63), 5), ("+3", "-0", 6)], ["user", "item", "time"]),
     "dates": (
         [(1, "a", dt.date(2001, 2, 3)), (2, "b", dt.date(1969, 2, 3))],
         ["user", "item", "date"],

@@ -151,9 +151,8 @@ def _look(
         facts[f"no_{role}"] = f"count_if({role} is null)"
     for role in ("user", "item"):
         kind = kinds[columns[role]]
-        plain = f"try_cast({role} as bigint)"
         facts[f"{role}_text"] = (
-            f"count_if({role} is not null and not (cast({plain} as string) <=> {role}))"
+            f"count_if({role} is not null and not {_is_plain_integer(role)})"
             if kind == "string"
             else f"count_if({role} != round({role}))"
             if kind in _FRACTIONS
@@ -165,6 +164,15 @@ def _look(
         raise InputError("Spark gave no answer about the DataFrame.")
     facts_found: dict[str, Any] = row.asDict()
     return facts_found
+
+
+def _is_plain_integer(role: str) -> str:
+    """Say whether text is an integer as it is written back.
+
+    The pattern comes first, for each text that cannot be cast costs Spark an exception.
+    """
+    same = f"(cast(try_cast({role} as bigint) as string) <=> {role})"
+    return f"(case when {role} rlike '^(0|-?[1-9][0-9]{{0,18}})$' then {same} else false end)"
 
 
 def _complain(found: dict[str, Any], where: str, *, skip_bad: bool) -> None:
