@@ -75,6 +75,7 @@ def spark_session(
 
     builder: Any = SparkSession.Builder().appName("surerec")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.log.level", "ERROR")  # errors come as a sentence; no more
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     if master is not None:
         builder = builder.master(master)
