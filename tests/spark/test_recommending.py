@@ -23,6 +23,12 @@ def folder(tmp_path_factory):
     return place
 
 
+def test_an_output_that_cannot_be_made_is_refused(spark, folder, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(sr.InputError, match=r"cannot be written \(Not a directory\)"):
+        recommend_spark(spark, folder, tmp_path / "file" / "picks", confidence=0.8)
+
+
 @pytest.mark.parametrize("name", [*NAMES, *LEARNED])
 def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
     model = sr.load(folder, name)

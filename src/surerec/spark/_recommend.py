@@ -130,9 +130,14 @@ def recommend_spark(
     n_users = interactions.n_users if codes is None else len(codes)
     if not n_users:
         raise InputError("There is nobody to recommend to: the list of users is empty.")
-    place.parent.mkdir(parents=True, exist_ok=True)
     aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.spark"
-    aside.mkdir()
+    try:
+        aside.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(
+            f"{place}: cannot be written ({error.strerror}); name a folder on a path that the "
+            "driver and all executors share and may write to."
+        ) from error
     try:
         if codes is not None:
             np.save(aside / "codes.npy", codes)
