@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 def test_an_output_that_cannot_be_made_is_refused(spark, folder, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(sr.InputError, match=r"cannot be written \(Not a directory\)"):
-        recommend_spark(spark, folder, tmp_path / "file" / "picks", confidence=0.8)
+        recommend_spark(spark, folder, tmp_path / "file" / "picks")
 
 
 @pytest.mark.parametrize("name", [*NAMES, *LEARNED])
