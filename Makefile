@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test check format bench bench-full clean
+.PHONY: help demo serve test check format spark bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
@@ -11,6 +11,7 @@ help:
 	@echo "make test    set everything up and run the tests"
 	@echo "make check   lint, format and types"
 	@echo "make format  let ruff mend what it can"
+	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
 	@echo "make bench   speed and memory against peers, as ratios: minutes (bench-full: up to 25M rows)"
 	@echo "make clean   remove .venv and caches"
 
@@ -32,6 +33,11 @@ check: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+spark: $(VENV)/.spark
+
+bench-spark: $(VENV)/.spark
+	$(BIN)/python -m benchmarks.spark
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run
@@ -59,6 +65,10 @@ $(VENV)/.serve: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.core $(VENV)/.serve
+
+$(VENV)/.spark: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	@touch $@ $(VENV)/.dev $(VENV)/.core $(VENV)/.serve
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,baselines]'

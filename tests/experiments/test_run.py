@@ -114,6 +114,12 @@ def test_another_runs_folder_is_not_touched_unasked(settings, tmp_path):
     assert (stranger / "thesis.tex").exists()
 
 
+def test_a_folder_that_cannot_be_made_is_refused(settings, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(sr.InputError, match=r"cannot be written \(Not a directory\)"):
+        run(settings, tmp_path / "file" / "out")
+
+
 @pytest.mark.parametrize(
     ("sources", "says"), [([], "name at least one"), (["a=x", "a=y"], "'a' is named twice")]
 )

@@ -21,6 +21,7 @@ from surerec.cli._output import (
     write_frames,
 )
 from surerec.cli._reading import Reader, reads_data
+from surerec.cli._spark import check_engine, fit_on_spark, recommend_on_spark
 from surerec.errors import InputError
 from surerec.measures import MEASURES
 from surerec.precedence import count_precedence
@@ -106,6 +107,17 @@ def fit(
     overwrite: Annotated[
         bool, typer.Option(help="Replace the model that the folder holds.")
     ] = False,
+    engine: opt.Engine = "memory",
+    master: opt.Master = None,
+    sequence: Annotated[
+        str | None,
+        typer.Option(help="On Spark: the column of integers that says in which order rows come."),
+    ] = None,
+    executor_memory: opt.ExecutorMemory = None,
+    task_memory: Annotated[
+        str | None,
+        typer.Option(help="On Spark: for the counts of one task, such as 500MB; 256MB by default."),
+    ] = None,
 ) -> None:
     """Count who took what before what, and save a model folder.
 
@@ -118,12 +130,23 @@ def fit(
     surerec fit ratings.csv shop --recommender icrs12 --recommender crs-max
 
     surerec fit ml-1m films --recommender population-cm12 --recommender hit-cm12
+
+    surerec fit /shared/ratings.parquet /shared/films --engine spark --master spark://host:7077
+    --sequence row
     """
+    on_spark = {"sequence": sequence, "task-memory": task_memory}
+    check_engine(engine, master=master, **{"executor-memory": executor_memory}, **on_spark)
     made = {name.lower(): make_recommender(name) for name in recommender or ["icrs12"]}
     _set_over_users(made, horizon=opt.as_horizon(horizon), cut=cut, groups=groups, window=window)
+    budget = None if memory is None else from_words(memory)
+    if engine == "spark":
+        counting = {"ties": ties, "strategy": strategy, "memory": budget}
+        counting["task_memory"] = None if task_memory is None else from_words(task_memory)
+        session = {"master": master, "executor_memory": executor_memory}
+        fit_on_spark(data, model, made, counting, session, sequence, overwrite=overwrite)
+        return
     interactions = data()
     begin = perf_counter()
-    budget = None if memory is None else from_words(memory)
     statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
     seconds = perf_counter() - begin
     save_all(model, {n: r.fit(statistics) for n, r in made.items()}, overwrite=overwrite)
@@ -193,7 +216,10 @@ def recommend(
 def recommend_all(
     model: opt.Model,
     *,
-    output: Annotated[Path, typer.Option(help="The file to write: .parquet or .csv.")],
+    output: Annotated[
+        Path,
+        typer.Option(help="The file to write: .parquet or .csv; on Spark a folder of Parquet."),
+    ],
     users: Annotated[
         Path | None, typer.Option(help="A file with one user id a line; all users if not given.")
     ] = None,
@@ -201,11 +227,31 @@ def recommend_all(
     significance: opt.Significance = None,
     k: opt.TopK = None,
     recommender: opt.RecommenderName = None,
+    engine: opt.Engine = "memory",
+    master: opt.Master = None,
+    executor_memory: opt.ExecutorMemory = None,
 ) -> None:
-    """Recommend to many users, on all cores, written as results come.
+    """Recommend to many users, on all cores or on Spark, written as results come.
 
-    [bold]Example:[/bold] surerec recommend-all films --confidence 0.9 --k 20 --output picks.parquet
+    [bold]Examples:[/bold]
+
+    surerec recommend-all films --confidence 0.9 --k 20 --output picks.parquet
+
+    surerec recommend-all /shared/films --output /shared/picks --engine spark --master yarn
     """
+    check_engine(engine, master=master, **{"executor-memory": executor_memory})
+    if engine == "spark":
+        recommend_on_spark(
+            model,
+            output,
+            None if users is None else _user_list(users),
+            {"master": master, "executor_memory": executor_memory},
+            recommender=recommender,
+            confidence=confidence,
+            significance=significance,
+            k=k,
+        )
+        return
     kind = output.suffix.lstrip(".").lower()
     if kind not in ("csv", "parquet"):
         raise InputError(f"{output}: the name must end in .parquet or .csv.")

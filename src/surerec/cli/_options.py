@@ -16,10 +16,13 @@ __all__ = [
     "Columns",
     "Confidence",
     "Data",
+    "Engine",
     "Exclude",
+    "ExecutorMemory",
     "Format",
     "History",
     "ItemColumn",
+    "Master",
     "MinProfileLength",
     "Model",
     "RatingColumn",
@@ -97,6 +100,18 @@ RecommenderName = Annotated[
 Format = Annotated[
     Literal["table", "json", "csv", "parquet"],
     typer.Option(help="A table for people; json, csv or parquet for programs."),
+]
+
+Engine = Annotated[
+    Literal["memory", "spark"],
+    typer.Option(help="Work in this machine's memory, or on Apache Spark (surerec[spark])."),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(help="The Spark master: local[4], spark://host:7077, yarn, k8s://…"),
+]
+ExecutorMemory = Annotated[
+    str | None, typer.Option(help="Memory of a Spark executor, as Spark writes it: 4g.")
 ]
 
 

@@ -24,6 +24,7 @@ class Reader:
     source: str
     """The argument as it was typed."""
     options: dict[str, Any]
+    """How to read it."""
 
     def __call__(self) -> Interactions:
         """Read."""

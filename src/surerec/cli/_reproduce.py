@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages
+from surerec.cli._spark import check_engine, spark_engine
 from surerec.experiments import DataSource, Settings, reproduce
 
 __all__ = ["reproduce_paper"]
@@ -39,6 +41,9 @@ def reproduce_paper(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start anew in a folder that holds another run.")
     ] = False,
+    engine: opt.Engine = "memory",
+    master: opt.Master = None,
+    executor_memory: opt.ExecutorMemory = None,
 ) -> None:
     """Reproduce the paper: every algorithm, metric, test and figure, beside its own numbers.
 
@@ -49,7 +54,10 @@ def reproduce_paper(
     surerec reproduce --output out
 
     surerec reproduce --datasets ml-1m,ml-25m=~/ml-25m.zip --users 200 --output out
+
+    surerec reproduce --datasets ml-1m --output /shared/out --engine spark --master spark://host:7077
     """
+    check_engine(engine, master=master, **{"executor-memory": executor_memory})
     settings = Settings(
         tuple(DataSource.parse(text) for text in datasets.split(",") if text.strip()),
         n_users=users,
@@ -59,7 +67,14 @@ def reproduce_paper(
         tuning_users=tuning_users,
     )
     begin = perf_counter()
-    reproduce(settings, output, resume=resume, overwrite=overwrite)
+    session = {"master": master, "executor_memory": executor_memory}
+    reproduce(
+        settings,
+        output,
+        resume=resume,
+        overwrite=overwrite,
+        engine=spark_engine(session) if engine == "spark" else None,
+    )
     messages().print(
         f"Done in {perf_counter() - begin:.0f} s: open {_show.plain(str(output / 'report.html'))}"
     )

@@ -15,6 +15,7 @@ from surerec.evaluation import (
     validity_table,
     write_table,
 )
+from surerec.experiments._engine import Threads
 from surerec.experiments._settings import prepare_folder
 from surerec.experiments._timing import growth_table, times_table
 from surerec.experiments._tuning import tuning_table
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from surerec.experiments._engine import Engine
     from surerec.experiments._settings import DataSource, Settings
     from surerec.interactions import Interactions
 
@@ -52,7 +54,12 @@ class Results:
 
 
 def run(
-    settings: Settings, output: Path, *, resume: bool = False, overwrite: bool = False
+    settings: Settings,
+    output: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    engine: Engine | None = None,
 ) -> Results:
     """Run every algorithm on every data set, and write every number.
 
@@ -67,14 +74,19 @@ def run(
         The folder for the results: new, empty, or another run's with `resume` or `overwrite`.
     resume, overwrite : bool
         Go on with an interrupted run of the same settings, or start anew in its folder.
+    engine : Engine, optional
+        Where users are evaluated: by default on this machine's cores, or
+        :class:`surerec.spark.SparkEngine`. It changes no number; times are always taken here.
     """
+    engine = engine or Threads()
     for source in settings.datasets:
         source.check()
     prepare_folder(output, settings, resume=resume, overwrite=overwrite)
     kinds = ("datasets", "metrics", "curves", "validity", "times", "tuning")
     tables: dict[str, list[pl.DataFrame]] = {kind: [] for kind in kinds}
     for source in settings.datasets:
-        for kind, table in _dataset_tables(source, settings, output / "parts" / source.name):
+        parts = output / "parts" / source.name
+        for kind, table in _dataset_tables(source, settings, parts, engine):
             named = table.select(pl.lit(source.name).alias("dataset"), pl.all())
             tables[kind].append(named)
     growth = None
@@ -93,7 +105,12 @@ def run(
 
 
 def reproduce(
-    settings: Settings, output: Path, *, resume: bool = False, overwrite: bool = False
+    settings: Settings,
+    output: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    engine: Engine | None = None,
 ) -> Results:
     """Run the study, and write its report and figures; see :func:`run`.
 
@@ -105,33 +122,39 @@ def reproduce(
     )
 
     require_plots()  # before hours of work, not after
-    results = run(settings, output, resume=resume, overwrite=overwrite)
+    results = run(settings, output, resume=resume, overwrite=overwrite, engine=engine)
     write_report(results, settings, output)
     return results
 
 
 def _dataset_tables(
-    source: DataSource, settings: Settings, parts: Path
+    source: DataSource, settings: Settings, parts: Path, engine: Engine
 ) -> list[tuple[str, pl.DataFrame]]:
     interactions = source.load()
     begin = perf_counter()
     statistics = count_precedence(interactions)
     seconds = perf_counter() - begin
-    users = evaluate_users(source.name, statistics, settings, parts)
+    parts.mkdir(parents=True, exist_ok=True)
+    with engine.holding(statistics, parts) as spread:
+        users = evaluate_users(source.name, interactions, settings, parts, spread)
+        tuning = None
+        if settings.tuning_users:
+            tuning = _kept(
+                parts / "tuning.parquet",
+                lambda: tuning_table(source.name, interactions, settings, spread),
+            )
     tables = [
         ("datasets", _about(source, interactions, seconds)),
         ("metrics", metrics_table(users)),
         ("curves", curves_table(users)),
         ("validity", validity_table(users)),
     ]
-    for kind, n_users, make in (
-        ("times", settings.timed_users, times_table),
-        ("tuning", settings.tuning_users, tuning_table),
-    ):
-        if n_users:
-            path = parts / f"{kind}.parquet"
-            table = _kept(path, lambda make=make: make(source.name, statistics, settings))  # type: ignore[misc]
-            tables.append((kind, table))
+    if settings.timed_users:
+        path = parts / "times.parquet"
+        times = _kept(path, lambda: times_table(source.name, statistics, settings))
+        tables.append(("times", times))
+    if tuning is not None:
+        tables.append(("tuning", tuning))
     return tables
 
 

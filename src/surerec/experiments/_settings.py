@@ -124,11 +124,16 @@ def prepare_folder(output: Path, settings: Settings, *, resume: bool, overwrite:
                 f"{output}: was begun with other settings (see {_FILE}); use the same to resume, "
                 "or start anew with --overwrite."
             )
-    output.mkdir(parents=True, exist_ok=True)
     aside = record.with_suffix(".part")
     content = {"settings": settings.as_dict(), "versions": versions()}
-    aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    aside.replace(record)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        aside.replace(record)
+    except OSError as error:
+        raise InputError(
+            f"{output}: cannot be written ({error.strerror}); name a folder elsewhere."
+        ) from error
 
 
 def _recorded(record: Path) -> Any:

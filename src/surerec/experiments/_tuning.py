@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from surerec._progress import progress
-from surerec._threads import run_blocks
 from surerec.evaluation import Shares, choose_users, evaluate_user, judge_by, mean_and_error
 from surerec.recommenders import InductiveConformal, PrecedenceMining
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from surerec.experiments._engine import Spread
     from surerec.experiments._settings import Settings
+    from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import Recommender
 
@@ -24,8 +25,27 @@ TOPS = (1, 2, 3, 5, 10, 20)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 _SWEPT = ("CM3", "CM12")
 
+_Run: TypeAlias = tuple[str, str, "int | None", Shares]
 
-def tuning_table(name: str, statistics: PrecedenceStatistics, settings: Settings) -> pl.DataFrame:
+
+@dataclass(frozen=True)
+class _Measure:
+    """Measures one setting over some users."""
+
+    users: list[int]
+    k: int
+
+    def __call__(self, statistics: PrecedenceStatistics, run: _Run) -> dict[str, object]:
+        """Measure it."""
+        sweep, algorithm, top, shares = run
+        found = _means(statistics, _model(algorithm, top), shares, self.users, self.k)
+        how = {"training": shares.training, "calibration": shares.calibration}
+        return {"sweep": sweep, "algorithm": algorithm, "top": top, **how, **found}
+
+
+def tuning_table(
+    name: str, interactions: Interactions, settings: Settings, spread: Spread
+) -> pl.DataFrame:
     """Sweep I with the paper's shares, and the shares with two of the good measures.
 
     Returns
@@ -35,7 +55,7 @@ def tuning_table(name: str, statistics: PrecedenceStatistics, settings: Settings
         with their standard errors. Shares that leave nothing to test are absent.
     """
     paper = Shares()
-    runs: list[tuple[str, str, int | None, Shares]] = []
+    runs: list[_Run] = []
     for top in TOPS:
         runs += [("top", algorithm, top, paper) for algorithm in ("Precedence Mining", "ICRS1")]
     runs.append(("top", "Precedence Mining", None, paper))
@@ -44,21 +64,8 @@ def tuning_table(name: str, statistics: PrecedenceStatistics, settings: Settings
             if training + calibration < 1:
                 shares = Shares(training, calibration)
                 runs += [("shares", f"ICRS{m.lstrip('CM')}", None, shares) for m in _SWEPT]
-    interactions = statistics.interactions
-    assert interactions is not None  # noqa: S101
     users = choose_users(interactions, settings.tuning_users, seed=settings.seed).tolist()
-
-    def measure(run: tuple[str, str, int | None, Shares]) -> dict[str, object]:
-        sweep, algorithm, top, shares = run
-        found = _means(statistics, _model(algorithm, top), shares, users, settings.k)
-        how = {"training": shares.training, "calibration": shares.calibration}
-        return {"sweep": sweep, "algorithm": algorithm, "top": top, **how, **found}
-
-    rows = []
-    with progress(f"{name}: tuning", total=len(runs)) as advance:
-        for row in run_blocks(measure, runs):
-            rows.append(row)
-            advance(1)
+    rows = spread(_Measure(users, settings.k), runs, f"{name}: tuning")
     return pl.DataFrame(rows, infer_schema_length=None)
 
 

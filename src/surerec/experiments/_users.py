@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from surerec._progress import progress
-from surerec._threads import run_blocks
 from surerec.evaluation import choose_users, evaluate_user, write_table
 from surerec.experiments._algorithms import judge
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from surerec.evaluation import SplitOrder
+    from surerec.experiments._engine import Spread
     from surerec.experiments._settings import Settings
+    from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
 
 __all__ = ["evaluate_users"]
@@ -24,8 +28,41 @@ _USERS_AT_ONCE = 10
 _ORDERS: tuple[SplitOrder, ...] = ("time", "random")
 
 
+@dataclass(frozen=True)
+class _Evaluate:
+    """Evaluates some users, and keeps their rows in a file of their own."""
+
+    users: NDArray[np.int64]
+    settings: Settings
+    folder: Path
+
+    def path(self, task: tuple[SplitOrder, int]) -> Path:
+        """Say where the rows of the users from one on are."""
+        order, start = task
+        return self.folder / f"{order}-{start:05d}.parquet"
+
+    def __call__(self, statistics: PrecedenceStatistics, task: tuple[SplitOrder, int]) -> None:
+        """Do one piece of work, unless it is done already."""
+        path, (order, start) = self.path(task), task
+        if path.exists():
+            return
+        rows = [
+            row
+            for user in self.users[start : start + _USERS_AT_ONCE]
+            for row in evaluate_user(
+                judge,
+                statistics,
+                int(user),
+                order=order,
+                k=self.settings.k,
+                seed=self.settings.seed,
+            )
+        ]
+        write_table(pl.DataFrame(rows, infer_schema_length=None), path)
+
+
 def evaluate_users(
-    name: str, statistics: PrecedenceStatistics, settings: Settings, folder: Path
+    name: str, interactions: Interactions, settings: Settings, folder: Path, spread: Spread
 ) -> pl.DataFrame:
     """Evaluate all algorithms, in time order and under the random split.
 
@@ -35,30 +72,9 @@ def evaluate_users(
         A row for each split, user and algorithm, with the metrics, the expected hits at each k, and
         for each significance level the validity error, efficiency error and set size.
     """
-    assert statistics.interactions is not None  # noqa: S101  # they were read from a data set
-    users = choose_users(statistics.interactions, settings.n_users, seed=settings.seed)
-    folder.mkdir(parents=True, exist_ok=True)
+    users = choose_users(interactions, settings.n_users, seed=settings.seed)
+    evaluate = _Evaluate(users, settings, folder.absolute())
     tasks = [(order, start) for order in _ORDERS for start in range(0, len(users), _USERS_AT_ONCE)]
-
-    def do(task: tuple[SplitOrder, int]) -> pl.DataFrame:
-        order, start = task
-        path = folder / f"{order}-{start:05d}.parquet"
-        if path.exists():
-            return pl.read_parquet(path)
-        rows = [
-            row
-            for user in users[start : start + _USERS_AT_ONCE]
-            for row in evaluate_user(
-                judge, statistics, int(user), order=order, k=settings.k, seed=settings.seed
-            )
-        ]
-        frame = pl.DataFrame(rows, infer_schema_length=None)
-        write_table(frame, path)
-        return frame
-
-    frames = []
-    with progress(f"{name}: every algorithm on {len(users)} users", total=len(tasks)) as advance:
-        for frame in run_blocks(do, tasks):
-            frames.append(frame)
-            advance(1)
+    spread(evaluate, tasks, f"{name}: every algorithm on {len(users)} users")
+    frames = [pl.read_parquet(evaluate.path(task)) for task in tasks]
     return pl.concat(frames, how="vertical_relaxed")

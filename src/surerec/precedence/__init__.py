@@ -1,5 +1,6 @@
 """Precedence mining: who took what before what."""
 
+from surerec.precedence._backend import CountingBackend, MemoryBackend
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
 from surerec.precedence._rows import Block, RowStore
 from surerec.precedence._sources import Source, source
@@ -8,7 +9,9 @@ from surerec.precedence._statistics import PrecedenceStatistics, Strategy, count
 
 __all__ = [
     "Block",
+    "CountingBackend",
     "Direction",
+    "MemoryBackend",
     "PrecedencePair",
     "PrecedenceStatistics",
     "RowStore",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from surerec.precedence._spans import Spans
 
-__all__ = ["HeldRows", "hold_rows"]
+__all__ = ["HeldRows", "RowForm", "divide_budget", "hold_rows", "slots_of"]
 
 _ITEM = 4  # bytes
 _ROWS_AT_ONCE = 32
@@ -45,6 +45,67 @@ class HeldRows:
         return self.dense.nbytes + self.items.nbytes + self.counts.nbytes
 
 
+class RowForm(NamedTuple):
+    """How a row is held: dense in 16 bits, or compressed if that takes less.
+
+    So are the few rows that 16 bits do not hold, so that all others may be narrow.
+    """
+
+    n_items: int
+    counter: np.dtype[Any]
+    """Of the counts of compressed rows."""
+
+    @property
+    def dense_bytes(self) -> int:
+        """Bytes of a dense row."""
+        return narrowest(0).itemsize * self.n_items
+
+    @property
+    def bytes_a_count(self) -> int:
+        """Bytes of one count in a compressed row, with its item."""
+        return _ITEM + self.counter.itemsize
+
+    def compress(
+        self, rows: NDArray[np.unsignedinteger]
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[np.unsignedinteger]
+    ]:
+        """Give where each row's counts end, which rows stay dense, items, counts."""
+        return compress_rows(rows, (self.dense_bytes - 1) // self.bytes_a_count)
+
+    def bytes_of(
+        self, is_dense: NDArray[np.bool_], lengths: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Give the bytes of rows that have so many counts if they are compressed."""
+        return np.where(is_dense, self.dense_bytes, self.bytes_a_count * lengths)
+
+
+def slots_of(is_dense: NDArray[np.bool_], n_items: int) -> NDArray[np.int64]:
+    """Give the slots of the first items' rows, dense ones before the compressed.
+
+    Examples
+    --------
+    >>> slots_of(np.array([True, False, True]), n_items=5)
+    array([ 0,  2,  1, -1, -1])
+    """
+    slots = np.full(n_items, -1, dtype=np.int64)
+    compressed = np.count_nonzero(is_dense) + np.cumsum(~is_dense) - 1
+    slots[: len(is_dense)] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
+    return slots
+
+
+def divide_budget(budget: int) -> tuple[int, int]:
+    """Divide memory: for the held rows of each direction, and for rows counted when asked for.
+
+    Examples
+    --------
+    >>> divide_budget(1_000)
+    (375, 250)
+    """
+    for_others = budget // 4
+    return (budget - for_others) // 2, for_others
+
+
 class _Counted(NamedTuple):
     """Rows of a block of items, as they were counted and compressed."""
 
@@ -60,22 +121,18 @@ class _Held:
 
     def __init__(self, spans: Spans, budget: int) -> None:
         self._spans, self._left = spans, budget
-        self._dense_row = narrowest(0).itemsize * spans.n_items
-        self._each = _ITEM + spans.counter.itemsize
-        n_dense = min(budget // max(self._dense_row, 1), spans.n_items)
+        self._form = RowForm(spans.n_items, spans.counter)
+        n_dense = min(budget // max(self._form.dense_bytes, 1), spans.n_items)
         self._dense = np.empty((n_dense, spans.n_items), dtype=narrowest(0))
-        n_counts = min(budget // self._each, int(spans.work().sum()))
+        n_counts = min(budget // self._form.bytes_a_count, int(spans.work().sum()))
         self._items = np.empty(n_counts, dtype=np.uint32)
         self._counts = np.empty(n_counts, dtype=spans.counter)
         self._offsets, self._is_dense, self._n_dense = [0], list[bool](), 0
 
     def count(self, block: tuple[int, int]) -> _Counted:
-        """Count the rows of a block, and compress those that take less memory so.
-
-        So are the few rows that 16 bits do not hold, so that all others may be narrow.
-        """
+        """Count the rows of a block, and compress those that take less memory so."""
         rows = self._spans.count_rows(block)
-        return _Counted(rows, *compress_rows(rows, (self._dense_row - 1) // self._each))
+        return _Counted(rows, *self._form.compress(rows))
 
     def take(self, counted: _Counted) -> bool:
         """Hold the rows of one more block; tell whether there was room for all."""
@@ -96,7 +153,8 @@ class _Held:
         *,
         is_dense: bool,
     ) -> bool:
-        needed = self._dense_row if is_dense else self._each * len(items)
+        form = self._form
+        needed = form.dense_bytes if is_dense else form.bytes_a_count * len(items)
         if needed > self._left:
             return False
         self._left -= needed
@@ -114,11 +172,9 @@ class _Held:
         """Give what is held."""
         is_dense = np.array(self._is_dense, dtype=bool)
         n_dense, end = self._n_dense, self._offsets[-1]
-        slots = np.full(n_items, -1, dtype=np.int64)
-        compressed = n_dense + np.cumsum(~is_dense) - 1
-        slots[: len(is_dense)] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
-        arrays = (slots, self._dense[:n_dense], np.array(self._offsets, dtype=np.int64),
-                  self._items[:end], self._counts[:end])  # fmt: skip
+        arrays = (slots_of(is_dense, n_items), self._dense[:n_dense],
+                  np.array(self._offsets, dtype=np.int64), self._items[:end],
+                  self._counts[:end])  # fmt: skip
         for array in arrays:
             array.flags.writeable = False
         return HeldRows(*arrays)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["Direction", "Spans", "Ties", "narrowest", "spans"]
+__all__ = ["Direction", "Spans", "Ties", "narrowest", "spans", "too_popular"]
 
 Ties = Literal["order", "strict"]
 Direction = Literal["followers", "predecessors"]
@@ -33,6 +33,20 @@ _WORTH_A_THREAD = 200_000  # pairs
 def narrowest(largest: int) -> np.dtype[Any]:
     """Give the narrowest integers that counts up to the largest fit in."""
     return np.dtype(np.uint16 if largest <= _MOST_IN_16_BITS else np.uint32)
+
+
+def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Give the items whose counts 16 bits may not hold.
+
+    No count is above the support of either item, so one popular item alone has none.
+
+    Examples
+    --------
+    >>> too_popular(np.array([70_000, 66_000, 9])), too_popular(np.array([70_000, 9]))
+    (array([0, 1]), array([], dtype=int64))
+    """
+    found = np.flatnonzero(support > _MOST_IN_16_BITS)
+    return found if len(found) > 1 else found[:0]
 
 
 @dataclass(frozen=True)
@@ -66,14 +80,12 @@ class Spans:
     def counter(self) -> np.dtype[Any]:
         """The narrowest integers that surely hold every count: half the memory, and its traffic.
 
-        No count is above the support of either item, so only rows of items with more takers than
-        16 bits can count need a look. They are counted to see, which for so few takes no time.
+        Only rows of items with more takers than 16 bits can count need a look. They are counted to
+        see, which for so few takes no time.
         """
-        heads = np.flatnonzero(np.diff(self.offsets) > _MOST_IN_16_BITS).tolist()
-        if len(heads) <= 1:  # one alone meets only items with fewer takers
-            return narrowest(0)
-        wide = np.dtype(np.uint32)
-        return narrowest(max(int(self._count((i, i + 1), wide).max()) for i in heads))
+        wide, heads = np.dtype(np.uint32), too_popular(np.diff(self.offsets)).tolist()
+        largest = max((int(self._count((i, i + 1), wide).max()) for i in heads), default=0)
+        return narrowest(largest)
 
     def count_row(self, item: int) -> NDArray[np.unsignedinteger]:
         """Count one item's row."""

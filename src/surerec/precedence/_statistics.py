@@ -12,7 +12,7 @@ from surerec._memory import available_memory, in_words
 from surerec._progress import progress
 from surerec.errors import InputError
 from surerec.precedence._bounded import BoundedRows
-from surerec.precedence._held import hold_rows
+from surerec.precedence._held import divide_budget, hold_rows
 from surerec.precedence._kernels import items_outside
 from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
 from surerec.precedence._spans import Ties, narrowest, spans
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
-__all__ = ["PrecedenceStatistics", "Strategy", "count_precedence"]
+__all__ = ["PrecedenceStatistics", "Strategy", "check_budget", "count_precedence"]
 
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 
@@ -223,7 +223,8 @@ def count_precedence(
             f"A catalogue of {interactions.n_items:,} items is beyond the {_MOST_ITEMS:,} that can "
             f"be counted; a single row of counts would need {in_words(row)}: use fewer items."
         )
-    budget = _budget(memory, interactions.n_items)
+    free = available_memory() // 2
+    budget = free if memory is None else check_budget(memory, interactions.n_items)
     if strategy == "dense":
         _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
     _check_index(interactions.n_rows, directions=1 if strategy == "dense" else 2)
@@ -253,9 +254,8 @@ def _rows(interactions: Interactions, ties: Ties, strategy: Strategy, budget: in
     return OnDemandRows(following, preceding)
 
 
-def _budget(memory: int | None, n_items: int) -> int:
-    if memory is None:
-        return available_memory() // 2
+def check_budget(memory: int, n_items: int) -> int:
+    """Refuse memory that does not hold one row, but for none at all."""
     budget, row = check_whole("memory", memory, lowest=0), narrowest(0).itemsize * n_items
     if 0 < budget < row:
         raise InputError(
@@ -287,8 +287,7 @@ def _check_index(n_rows: int, directions: int) -> None:
 
 
 def _bounded(following: Spans, preceding: Spans, budget: int) -> BoundedRows:
-    cache_bytes = budget // 4
-    for_each = (budget - cache_bytes) // 2
+    for_each, cache_bytes = divide_budget(budget)
     with progress("Counting the rows of popular items", total=None) as advance:
         held: dict[Direction, HeldRows] = {
             "followers": hold_rows(following, for_each, advance),

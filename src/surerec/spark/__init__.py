@@ -1,0 +1,24 @@
+"""Beyond one machine: fit, recommend and evaluate on Apache Spark.
+
+Needs the extra ``surerec[spark]`` and Java 17. The executors need surerec as well, and a path that
+they share with the driver, for the model folder.
+"""
+
+from surerec.spark._backend import SparkBackend
+from surerec.spark._evaluating import SparkEngine
+from surerec.spark._fit import Counting, count_precedence_spark, fit_spark
+from surerec.spark._reading import read_frame
+from surerec.spark._recommend import recommend_spark
+from surerec.spark._session import require_spark, spark_session
+
+__all__ = [
+    "Counting",
+    "SparkBackend",
+    "SparkEngine",
+    "count_precedence_spark",
+    "fit_spark",
+    "read_frame",
+    "recommend_spark",
+    "require_spark",
+    "spark_session",
+]

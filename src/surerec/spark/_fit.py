@@ -1,0 +1,276 @@
+"""Counting and fitting on Spark: the driver plans and commits, executors do the rest."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import polars as pl
+
+from surerec._columns import Columns
+from surerec._memory import in_words
+from surerec.errors import InputError
+from surerec.precedence import PrecedenceStatistics, Strategy, Ties
+from surerec.precedence._held import divide_budget
+from surerec.precedence._rows import DenseRows
+from surerec.precedence._statistics import check_budget
+from surerec.spark import _building as building
+from surerec.spark._errors import plain_errors
+from surerec.spark._jobs import stage
+from surerec.spark._rows import RowCounting
+from surerec.spark._shared import check_shared, cores
+from surerec.spark._source import read_source
+from surerec.spark._staging import SealedArray, Staging
+from surerec.storage import load_model
+from surerec.storage._adopting import adopt_model, check_free, seal_model, write_array, write_table
+from surerec.storage._disk import writing_errors
+from surerec.storage._manifest import Counts, DataCard, FileRecord, Settings
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame, SparkSession
+
+    from surerec.precedence import Direction
+    from surerec.recommenders import Recommender
+    from surerec.spark._building import StagedProfiles
+
+__all__ = ["Counting", "count_precedence_spark", "fit_spark"]
+
+_TASKS_A_CORE = 3  # so that a slow one does not keep all others waiting
+_DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How counts are made on Spark; none of it changes them."""
+
+    ties: Ties = "order"
+    """Items of one instant precede each other in the order of the sequence column, or not."""
+    strategy: Strategy = "auto"
+    """As in :func:`surerec.count_precedence`."""
+    memory: int = 16_000_000_000
+    """Bytes for rows in the model: dense if they fit, else the most popular items' rows."""
+    task_memory: int = 256_000_000
+    """Bytes that one task may take for its rows of counts."""
+    blocks: tuple[int, int] | None = None
+    """Numbers of user blocks and item blocks, instead of the choice that moves fewest bytes."""
+
+    def check(self, *, has_sequence: bool) -> None:
+        """Refuse what cannot be."""
+        choices = {"ties": get_args(Ties), "strategy": get_args(Strategy)}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"{name} is {getattr(self, name)!r}; choose one of {', '.join(allowed)}."
+                )
+        if self.ties == "order" and not has_sequence:
+            raise InputError(
+                "ties='order' needs a sequence column, for the rows of a Spark DataFrame have no "
+                "order: name one with sequence= in Python or --sequence on the command line, or "
+                "use ties='strict'."
+            )
+        if self.blocks is not None and min(self.blocks) < 1:
+            raise InputError(f"blocks is {self.blocks}; both numbers must be at least 1.")
+
+    def strategy_for(self, n_items: int, counter: np.dtype[Any]) -> Strategy:
+        """Choose how rows are held."""
+        check_budget(self.memory, n_items)
+        if self.strategy != "auto":
+            return self.strategy
+        return "dense" if DenseRows.bytes_needed(n_items, counter) <= self.memory else "bounded"
+
+
+def fit_spark(
+    frame: DataFrame,
+    folder: str | os.PathLike[str],
+    recommenders: Mapping[str, Recommender],
+    *,
+    counting: Counting | None = None,
+    overwrite: bool = False,
+    min_profile_length: int = 1,
+    name: str | None = None,
+    origin: str | None = None,
+    **reading: Any,
+) -> PrecedenceStatistics:
+    """Fit recommenders to a Spark DataFrame, into an ordinary model folder.
+
+    Profiles are built and counted by the executors, which write the folder's files; the driver
+    holds the ids of users and items and no more. :func:`surerec.load` opens the folder anywhere.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        With columns of users, items and times, and perhaps ratings and a sequence.
+    folder : path-like
+        The model folder to write, on a path that driver and executors share.
+    recommenders : mapping of str to Recommender
+        What to put in the folder, by name; not yet fitted.
+    counting : Counting, optional
+        How to count: the tie rule, the strategy, memory.
+    overwrite : bool, default=False
+        Replace the model of other statistics that the folder holds.
+    min_profile_length : int, default=1
+        Users with fewer items are left out.
+    name, origin : str, optional
+        What the data are, and where they came from, in words.
+    **reading
+        ``user``, ``item``, ``time``, ``rating`` (columns), ``threshold``, ``time_format`` and
+        ``skip_bad`` as in :func:`surerec.read_interactions`, and ``sequence``: the column of
+        integers that says in which order rows come. If it numbers the rows of a file, the folder
+        equals, byte for byte, that of the same fit in memory.
+
+    Returns
+    -------
+    PrecedenceStatistics
+        On the folder's memory-mapped files.
+
+    Raises
+    ------
+    InputError
+        One sentence that says what is wrong and what to do.
+    """
+    counting = counting or Counting()
+    counting.check(has_sequence=reading.get("sequence") is not None)
+    if min_profile_length < 1:
+        raise InputError(f"min_profile_length is {min_profile_length}; it must be at least 1.")
+    place = Path(folder).absolute()
+    check_free(place)
+    spark = frame.sparkSession
+    with plain_errors(), _staging(place) as staging:
+        n_tasks = _TASKS_A_CORE * cores(spark)
+        check_shared(spark, staging)
+        with stage(spark, "Looking at the rows"):
+            source = read_source(frame, **reading)
+        profiles = building.stage_profiles(
+            spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
+        )
+        files = _Files(staging)
+        files.add_profiles(profiles)
+        rows = RowCounting(
+            spark,
+            staging,
+            profiles,
+            strict=counting.ties == "strict",
+            n_tasks=n_tasks,
+            task_memory=counting.task_memory,
+            blocks=counting.blocks,
+        )
+        strategy = _count(files, rows, counting)
+        files.seal(spark)
+        seal_model(
+            staging.model,
+            DataCard(name, origin, profiles.rows_read),
+            Counts(profiles.n_users, len(profiles.items), profiles.n_rows),
+            Settings(counting.ties, strategy),
+            files.records,
+        )
+        statistics = load_model(staging.model, verify=False).statistics
+        specs = {key: each.fit(statistics)._spec() for key, each in recommenders.items()}  # noqa: SLF001
+        adopt_model(staging.model, place, specs, overwrite=overwrite)
+    return load_model(place, verify=False).statistics
+
+
+def count_precedence_spark(
+    frame: DataFrame, folder: str | os.PathLike[str], **options: Any
+) -> PrecedenceStatistics:
+    """Count who took what before what on Spark, into a model folder with no recommender yet.
+
+    Parameters
+    ----------
+    frame, folder, **options
+        As in :func:`fit_spark`.
+    """
+    return fit_spark(frame, folder, {}, **options)
+
+
+@contextmanager
+def _staging(place: Path) -> Iterator[Staging]:
+    """Give a folder beside the model's, so that files move by a rename; it vanishes in any case."""
+    folder = place.parent / f".{place.name}.{secrets.token_hex(4)}.spark"
+    with writing_errors(place):
+        folder.mkdir(parents=True)
+        (folder / "model").mkdir()
+        # Executors may run as another user of the same group.
+        folder.chmod(0o770)
+        (folder / "model").chmod(0o770)
+    try:
+        yield Staging(str(folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class _Files:
+    """The files of the model to be: in parts until they are sealed, or written by the driver."""
+
+    staging: Staging
+    records: dict[str, FileRecord] = field(default_factory=dict)
+    in_parts: list[SealedArray] = field(default_factory=list)
+
+    def add(self, role: str, array: NDArray[Any]) -> None:
+        """Write a small array."""
+        name, record = write_array(self.staging.model, role, array)
+        self.records[name] = record
+
+    def add_profiles(self, profiles: StagedProfiles) -> None:
+        """Write the maps; the profiles themselves are in parts."""
+        lengths = [self.staging.array(part.name("lengths"), "int64") for part in profiles.parts]
+        self.add("offsets", np.concatenate(([0], np.cumsum(np.concatenate(lengths)))))
+        self.add("support", profiles.support)
+        users = pl.concat([self.staging.ids(part.name("users")) for part in profiles.parts])
+        for role, column, ids in (
+            ("users", Columns.User, users),
+            ("items", Columns.Item, profiles.items),
+        ):
+            file, record = write_table(self.staging.model, role, {column: ids})
+            self.records[file] = record
+        self.in_parts += profiles.arrays()
+
+    def seal(self, spark: SparkSession) -> None:
+        """Let executors put together what is in parts."""
+        for name, size, checksum in building.seal_arrays(spark, self.staging, self.in_parts):
+            self.records[name] = FileRecord(size, checksum)
+
+
+def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:
+    """Count what the model is to hold; give the strategy."""
+    counter = rows.counter()
+    strategy = counting.strategy_for(rows.n_items, counter)
+    if strategy == "dense":
+        _require_room(files.staging, DenseRows.bytes_needed(rows.n_items, counter))
+        files.in_parts += rows.dense(counter)
+        return strategy
+    arrays, work = building.index_items(
+        rows.spark, files.staging, rows.profiles, strict=rows.strict, n_tasks=rows.n_tasks
+    )
+    files.in_parts += arrays
+    offsets = np.concatenate(([0], np.cumsum(rows.profiles.support, dtype=np.int64)))
+    files.add("following_offsets", offsets)
+    files.add("preceding_offsets", offsets)
+    if strategy == "on-demand":
+        return strategy
+    for_each, _ = divide_budget(counting.memory)
+    for direction in _DIRECTIONS:
+        sealed, small = rows.held(direction, counter, work[direction], for_each)
+        files.in_parts += sealed
+        for role, array in small.items():
+            files.add(role, array)
+    return strategy
+
+
+def _require_room(staging: Staging, needed: int) -> None:
+    """Refuse what the disk cannot take: rows lie there twice, in parts and put together."""
+    free = shutil.disk_usage(staging.folder).free
+    if 2 * needed > free:
+        raise InputError(
+            f"Dense counts need {in_words(2 * needed)} beside the model folder while they are "
+            f"made, and {in_words(free)} is free: use strategy='bounded', or another disk."
+        )

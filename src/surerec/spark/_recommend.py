@@ -1,0 +1,177 @@
+"""Recommending on Spark: the model mapped once in each worker, rows written as Parquet."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+
+from surerec._checks import check_whole
+from surerec.errors import InputError
+from surerec.recommenders import load
+from surerec.spark._jobs import map_arrow, stage
+from surerec.spark._shared import check_seen, cores
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from surerec.recommenders import Recommender
+
+__all__ = ["recommend_spark"]
+
+_USERS_AT_ONCE = 256
+_TASKS_A_CORE = 8
+_DDL = {pl.String: "string", pl.Float64: "double"}
+
+
+@lru_cache(maxsize=2)
+def _model(folder: str, recommender: str | None, updated: float) -> Recommender:  # noqa: ARG001
+    """Map a model once in a worker, which lives through many tasks; anew when it was replaced."""
+    return load(folder, recommender, verify=False)
+
+
+@dataclass(frozen=True)
+class _Recommend:
+    """Recommend to blocks of users."""
+
+    folder: str
+    recommender: str | None
+    updated: float
+    users: str | None
+    """A file of codes; None for all users."""
+    n_users: int
+    at_once: int
+    epsilon: float | None
+    limit: int | None
+
+    def rows(self, block: int) -> pl.DataFrame:
+        """Give the rows of one block of users."""
+        model = _model(self.folder, self.recommender, self.updated)
+        interactions = model.statistics_.interactions
+        assert interactions is not None  # noqa: S101  # looked at by the driver
+        here = slice(block * self.at_once, min((block + 1) * self.at_once, self.n_users))
+        codes = (
+            np.arange(here.start, here.stop)
+            if self.users is None
+            else np.load(self.users, mmap_mode="r")[here]
+        )
+        # By code: to sort millions of ids in each worker would take longer than most answers.
+        return model._rows(interactions, codes, self.epsilon, self.limit)  # noqa: SLF001
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the task."""
+        for batch in batches:
+            for block in batch.column(0).to_pylist():
+                yield from (
+                    _plain(self.rows(block))
+                    .to_arrow(compat_level=pl.CompatLevel.oldest())
+                    .to_batches()
+                )
+
+
+def _plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give columns of the types that Spark has: no unsigned integers."""
+    return frame.with_columns(pl.selectors.integer().cast(pl.Int64))
+
+
+def recommend_spark(
+    spark: SparkSession,
+    model: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    users: Sequence[Any] | None = None,
+    *,
+    recommender: str | None = None,
+    confidence: float | None = None,
+    significance: float | None = None,
+    k: int | None = None,
+) -> int:
+    """Recommend to many users on Spark, into a folder of Parquet files.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    model : path-like
+        A model folder on a path that driver and executors share; each worker maps it once.
+    output : path-like
+        The folder to write, on such a path too; it appears when it is complete.
+    users : sequence of ids, optional
+        By default all users of the model.
+    recommender : str, optional
+        Its name in the model folder; by default the first one.
+    confidence, significance, k
+        As in :meth:`surerec.InductiveConformal.recommend_many`, whose rows are written.
+
+    Returns
+    -------
+    int
+        Number of rows.
+    """
+    place, folder = Path(output).absolute(), Path(model).absolute()
+    if place.exists():
+        raise InputError(f"{place} is there already; name a new folder, or remove it.")
+    fitted = load(folder, recommender, verify=False)
+    epsilon = fitted._significance(confidence, significance)  # noqa: SLF001
+    interactions = fitted.statistics_.interactions
+    if interactions is None:
+        raise InputError("These statistics have no users to recommend to.")
+    codes = None if users is None else interactions.users.require(users)
+    n_users = interactions.n_users if codes is None else len(codes)
+    if not n_users:
+        raise InputError("There is nobody to recommend to: the list of users is empty.")
+    aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.spark"
+    try:
+        aside.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(
+            f"{place}: cannot be written ({error.strerror}); name a folder on a path that the "
+            "driver and all executors share and may write to."
+        ) from error
+    try:
+        if codes is not None:
+            np.save(aside / "codes.npy", codes)
+        ask = _Recommend(
+            str(folder),
+            recommender,
+            (folder / "manifest.json").stat().st_mtime,
+            None if codes is None else str(aside / "codes.npy"),
+            n_users,
+            _users_at_once(spark, n_users),
+            epsilon,
+            None if k is None else check_whole("k", k),
+        )
+        n_rows = _write(spark, ask, aside / "rows")
+        (aside / "rows").replace(place)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return n_rows
+
+
+def _users_at_once(spark: SparkSession, n_users: int) -> int:
+    """Give every core some blocks, none larger than is answered at once on one machine."""
+    return max(1, min(_USERS_AT_ONCE, n_users // (_TASKS_A_CORE * cores(spark))))
+
+
+def _write(spark: SparkSession, ask: _Recommend, folder: Path) -> int:
+    n_blocks = -(-ask.n_users // ask.at_once)
+    n_tasks = min(n_blocks, _TASKS_A_CORE * cores(spark))
+    check_seen(spark, Path(ask.folder))
+    first = _plain(ask.rows(0))
+    schema = ", ".join(
+        f"{name} {_DDL.get(type(kind), 'bigint')}" for name, kind in first.schema.items()
+    )
+    rows = map_arrow(spark.range(0, n_blocks, 1, n_tasks), ask, schema)
+    with stage(spark, "Recommending"):
+        rows.write.option("compression", "zstd").parquet(f"file://{folder}")
+    return sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))

@@ -1,0 +1,68 @@
+"""What becomes of a block's rows when they are counted: parts in the staging folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from surerec.precedence._held import RowForm
+from surerec.precedence._spans import narrowest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from surerec.spark._staging import Staging
+
+__all__ = ["RowWriter", "WriteHeld", "turned_name", "write_both", "write_largest"]
+
+_COLUMNS_AT_ONCE = 1024
+
+
+class RowWriter(Protocol):
+    """Writes the rows of one block as parts, the same each time."""
+
+    def __call__(self, staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
+        """Write."""
+
+
+def turned_name(name: str) -> str:
+    """Name the part that has a block's rows as columns."""
+    return f"{name}-turned"
+
+
+def write_both(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
+    """Write dense rows, and the same as columns, which are the other direction's."""
+    staging.write_array(name, rows)
+    staging.write(turned_name(name), _turned(rows))
+
+
+def _turned(rows: NDArray[np.unsignedinteger]) -> Iterator[memoryview]:
+    for first in range(0, rows.shape[1], _COLUMNS_AT_ONCE):
+        columns = np.ascontiguousarray(rows[:, first : first + _COLUMNS_AT_ONCE].T)
+        yield columns.reshape(-1).view(np.uint8).data
+
+
+def write_largest(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
+    """Write the largest count alone."""
+    staging.write_facts(f"{name}-largest", {"largest": int(rows.max(initial=0))})
+
+
+@dataclass(frozen=True)
+class WriteHeld:
+    """Write each row dense or compressed, as a model within a memory budget holds it."""
+
+    counter: str
+
+    def __call__(self, staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
+        """Write."""
+        form = RowForm(rows.shape[1], np.dtype(self.counter))
+        ends, is_dense, items, counts = form.compress(rows)
+        staging.write_array(f"{name}-dense", rows[is_dense].astype(narrowest(0)))
+        staging.write_array(f"{name}-items", items)
+        staging.write_array(f"{name}-counts", counts)
+        lengths = np.diff(ends, prepend=0)
+        staging.write_array(f"{name}-lengths", np.where(is_dense, -1, lengths))

@@ -1,0 +1,73 @@
+"""The commands on Spark."""
+
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+import surerec as sr
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def data(tmp_path):
+    frame = sr.datasets.synthetic(80, 30, 1_200, ties=0.3, seed=4).to_frame()
+    path = tmp_path / "taken.parquet"
+    rows = pl.int_range(len(frame)).alias("row")
+    frame.with_columns(rows).sample(fraction=1, shuffle=True, seed=1).sort("row").write_parquet(
+        path
+    )
+    return path
+
+
+@pytest.mark.usefixtures("spark")
+def test_fit_and_recommend_to_all(cli, data, tmp_path):
+    model, picks = tmp_path / "the model", tmp_path / "my picks"
+    fitted = cli(
+        "fit", data, model, "--engine", "spark", "--sequence", "row", "--recommender", "icrs3"
+    )
+    assert fitted.code == 0, fitted.err
+    assert "of 80 users and 30 items on Spark" in fitted.err
+    users = tmp_path / "users.txt"
+    users.write_text("7\n3\n")
+    wanted = ("--users", users, "--engine", "spark", "--confidence", "0.7")
+    assert cli("recommend-all", model, "--output", picks, *wanted).code == 0
+    found = pl.concat(pl.read_parquet(path) for path in sorted(picks.glob("*.parquet")))
+    expected = sr.load(model).recommend_many([7, 3], confidence=0.7)
+    assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
+    assert sr.load(model).statistics_.interactions.n_rows == pl.read_parquet(data).height
+    again = cli("recommend-all", model, "--output", picks, *wanted)
+    assert again.code == 2
+    assert "is there already" in again.err
+
+
+@pytest.mark.usefixtures("spark")
+def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
+    result = cli("fit", data, tmp_path / "model", "--engine", "spark")
+    assert result.code == 2
+    assert "needs a sequence column" in result.err
+
+
+@pytest.mark.parametrize("option", ["--master", "--sequence", "--task-memory", "--executor-memory"])
+def test_options_of_spark_need_spark(cli, data, tmp_path, option):
+    result = cli("fit", data, tmp_path / "model", option, "1")
+    assert result.code == 2
+    assert f"{option} is for Spark: add --engine spark." in result.err
+
+
+def test_nothing_outside_the_extra_imports_pyspark():
+    code = """
+import pkgutil, importlib, sys, surerec
+for module in pkgutil.walk_packages(surerec.__path__, "surerec."):
+    if not module.name.startswith("surerec.spark") and not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            assert not error.name.startswith(("surerec", "pyspark")), error
+found = [name for name in sys.modules if name.split(".")[0] in ("pyspark", "py4j")]
+assert not found, found
+assert "surerec.cli._spark" in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)  # noqa: S603

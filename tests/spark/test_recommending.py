@@ -1,0 +1,43 @@
+"""Every kind of recommender gives on Spark the rows that it gives in memory."""
+
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.recommenders import make_recommender, save_all
+from surerec.spark import recommend_spark
+
+pytestmark = pytest.mark.spark
+
+NAMES = ("precedence-mining", "crs-max", "population-cm12")
+LEARNED = ("population-learned", "icrs-learned")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One folder with all of them, whose rows are partly held and partly counted when asked for."""
+    films = sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, ties=0.2, seed=12)
+    counts = sr.count_precedence(films, strategy="bounded", memory=20_000)
+    place = tmp_path_factory.mktemp("films") / "model"
+    save_all(place, {name: make_recommender(name).fit(counts) for name in (*NAMES, *LEARNED)})
+    return place
+
+
+def test_an_output_that_cannot_be_made_is_refused(spark, folder, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(sr.InputError, match=r"cannot be written \(Not a directory\)"):
+        recommend_spark(spark, folder, tmp_path / "file" / "picks")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *LEARNED])
+def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
+    model = sr.load(folder, name)
+    wanted = {"significance": 0.2} if model.gives_confidence else {}
+    users = model.statistics_.interactions.users.ids.gather(range(0, 300, 7)).to_list()[::-1]
+    expected = model.recommend_many(users, k=9, **wanted)
+    place = tmp_path / "picks"
+    n_rows = recommend_spark(spark, folder, place, users, recommender=name, k=9, **wanted)
+    found = pl.concat(pl.read_parquet(path) for path in sorted(place.glob("*.parquet")))
+    assert n_rows == len(expected) > 50
+    assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
+    assert [path.name for path in tmp_path.iterdir()] == ["picks"]

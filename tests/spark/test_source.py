@@ -1,0 +1,95 @@
+"""What is read from a DataFrame is what the reader in memory reads."""
+
+import datetime as dt
+
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.spark import read_frame
+from surerec.spark._source import read_source
+
+pytestmark = pytest.mark.spark
+
+
+def read(source):
+    frame = source.rows.orderBy("sequence").select("user", "item", "time")
+    return [tuple(row) for row in frame.collect()]
+
+
+def in_memory(interactions):
+    frame = interactions.to_frame().with_columns(pl.col("datetime").to_physical())
+    return sorted(frame.rows())
+
+
+CASES = {
+    "seconds": ([(1, 5, 881250949), (1, 6, 881250950)], ["user", "item", "time"]),
+    "milliseconds": (
+        [(1, 5, 1_700_000_000_000), (2, 6, 1_700_000_000_001)],
+        ["user", "item", "ts"],
+    ),
+    "text": ([("7", "012", "881250949"), ("12", "x ", "881250950.5")], ["userId", "asin", "time"]),
+    "whole numbers in text": ([("7", str(2**63 - 1), 5), ("-3", "0", 6)], ["user", "item", "time"]),
+    "numbers too long": ([("7", str(2**63), 5), ("+3", "-0", 6)], ["user", "item", "time"]),
+    "dates": (
+        [(1, "a", dt.date(2001, 2, 3)), (2, "b", dt.date(1969, 2, 3))],
+        ["user", "item", "date"],
+    ),
+    "instants": (
+        [(1, "a", dt.datetime(2001, 2, 3, 4, 5, 6, tzinfo=dt.UTC))],
+        ["user", "item", "date"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cells_are_read_as_in_memory(spark, case):
+    rows, names = CASES[case]
+    source = read_source(spark.createDataFrame(rows, names))
+    expected = sr.read_interactions(pl.DataFrame(rows, schema=names, orient="row"))
+    assert sorted(read(source)) == in_memory(expected)
+
+
+def test_bad_rows_and_low_ratings_are_counted_and_left_out(spark):
+    rows = [(1, 5, 10, 4.0), (1, 6, -1, 4.0), (None, 7, 5, 4.0), (2, 5, 9, 1.0), (2, 6, 9, None)]
+    names = "user int, item int, time int, rating double"
+    frame = spark.createDataFrame(rows, names)
+    with pytest.raises(InputError, match=r"of 5 rows, 1 without a usable user; 1 .* time; 1 .*rat"):
+        read_source(frame)
+    source = read_source(frame, skip_bad=True, threshold=3.0)
+    assert read(source) == [(1, 5, 10_000_000)]
+    assert (source.rows_read.rows, source.rows_read.bad, source.rows_read.below_threshold) == (
+        5, 3, 1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "options", "sentence"),
+    [
+        ([(1, 2, 3)], "u int, item int, time int", {}, "no user column among 'u'"),
+        ([(1.5, 2, 3)], "user double, item int, time int", {}, "not fractions"),
+        ([(1, 2, True)], "user int, item int, time boolean", {}, "must hold timestamps, dates"),
+        ([(1, 2, 3)], "user int, item int, time int", {"sequence": "row"}, "'row' must be there"),
+        ([(1, 2, 3)], "user int, item int, time int", {"time_format": "%Y"}, "is a unit"),
+        ([(1, 2, 3, 0)], "user int, item int, time int, rating int", {}, "no row is left"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_sentence(spark, rows, names, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        read_source(spark.createDataFrame(rows, names), **options)
+
+
+def test_text_files_with_and_without_a_header(spark, write):
+    headed = write("my ratings.csv", "userId,movieId,rating,timestamp\n1,5,4,10\n2,5,4,11\n")
+    bare = write("ratings.dat", "1::5::4::10\n2::5::4::11\n")
+    names = ["user", "item", "rating", "time"]
+    expected = [(1, 5, 10_000_000), (2, 5, 11_000_000)]
+    assert read(read_source(read_frame(spark, str(headed)))) == expected
+    assert read(read_source(read_frame(spark, str(bare), names))) == expected
+    with pytest.raises(InputError, match="2 columns are named, and there are 4"):
+        read_frame(spark, str(bare), names[:2])
+    with pytest.raises(InputError, match="no such file"):
+        read_frame(spark, str(headed) + "x")
+    with pytest.raises(InputError, match="not a name"):
+        read_frame(spark, "ml-1m")
