@@ -9,7 +9,7 @@ from numba import njit
 
 from surerec.measures._folding import MIDDLE, NARROW, SORTED_TILE, TILE, TOTAL, fold, in_matrix
 from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
-from surerec.measures._tiles import mark_own, own_columns
+from surerec.measures._tiles import mark_own, own_columns, subtract_own
 from surerec.precedence._sources import load
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _SPILL_NARROW = 1 << 16  # rows whose counts of 16 bits, and so many ones, still
 _SPILL = 1 << 8  # rows whose counts, of 16 million users each, do
 _MOST_ROWS = (1 << 16) - 1  # that lanes of 16 bits can count
 _SUM_TILE = 2048  # columns that are only added up: one accumulator each, and longer reads
+_FEW_OWN = 8  # from so many columns to each of the user's own on, these are subtracted one by one
 _KEPT_COUNTS = 1 << 18  # of a tile: they stay in the second-level cache
 _WIDE = np.empty(0, np.uint32)
 
@@ -100,7 +101,9 @@ def _fold_counts(
     for k in range(len(source.places)):
         row = kept[k % len(kept), :width]
         load(source, k, left, row)
-        if n_own:
+        if n_own * _FEW_OWN <= width:
+            subtract_own(out.of_rows[k], own[:n_own], instants[:n_own], following, row)
+        else:
             at = out.of_rows[k]
             done = mark_own(at, before, done, own[:n_own], instants[:n_own], following, minus)
             before = at

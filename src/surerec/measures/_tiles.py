@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["LeftOut", "leave_out", "mark_own", "own_columns"]
+__all__ = ["LeftOut", "leave_out", "mark_own", "own_columns", "subtract_own"]
 
 
 class LeftOut(NamedTuple):
@@ -94,3 +94,26 @@ def mark_own(
         minus[columns[done]] = not following
         done += 1
     return done
+
+
+@njit(nogil=True, cache=True)
+def subtract_own(
+    at: int,
+    columns: NDArray[np.int64],
+    instants: NDArray[np.int64],
+    following: bool,  # noqa: FBT001
+    row: NDArray[Any],
+) -> None:
+    """Subtract the user from a row whose item they took at `at`: 1 where `mark_own` would set it.
+
+    Column by column: faster where few of a tile's columns are the user's own.
+    """
+    first, last = 0, len(columns)
+    if at < 0:
+        return
+    if following:
+        first = np.searchsorted(instants, at, side="right")
+    else:
+        last = np.searchsorted(instants, at)
+    for place in range(first, last):
+        row[columns[place]] -= 1

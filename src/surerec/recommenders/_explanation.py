@@ -128,7 +128,7 @@ def explain(
     return Explanation(
         item=items[code],
         title=title(code),
-        score=float(assessment.shown[0]),
+        score=float(assessment.shown(np.zeros(1, dtype=np.intp))[0]),
         p_value=float(assessment.p_values[0]),
         entry_confidence=float(assessment.entry_confidences[0]),
         n_calibration=assessment.n_calibration,

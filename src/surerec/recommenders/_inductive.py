@@ -226,11 +226,15 @@ class InductiveConformal(Recommender):
                 chances = uniforms(np.uint64(self.seed), self._key(query), candidates)
                 smoothed = smoothed_p_values(scores[calibration], new, chances)
         n_users = max(self.statistics_.n_users - (query.user is not None), 1)
-        values = scorer.value(new, len(training), n_users)
+
+        def shown(order: NDArray[np.intp]) -> NDArray[np.float64]:
+            values = scorer.value(new[order], n_training, n_users)
+            return -values if _is_nonconformity(scorer) else values
+
         return Assessment(
             candidates,
             score=new,
-            shown=-values if _is_nonconformity(scorer) else values,
+            shown=shown,
             counts=counts,
             levels=len(calibration) + 1,
             smoothed=smoothed,

@@ -299,7 +299,7 @@ class PopulationConformal(Recommender):
         return PopulationAssessment(
             candidates,
             score=scores[candidates],
-            shown=values[candidates],
+            shown=values[candidates].__getitem__,
             n_calibration=threshold.n_users,
             levels_below=threshold.levels(entries[candidates]),
             lowest_level=float(threshold.levels(np.array([np.inf]))[0]),

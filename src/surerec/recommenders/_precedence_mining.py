@@ -55,7 +55,7 @@ class PrecedenceMining(Recommender):
     def _assess(self, query: Query, candidates: NDArray[np.int64]) -> Assessment:
         rows = ProfileRows(self.statistics_, query.history, query.user)
         scores = log_score(rows, self.top)[candidates]
-        return Assessment(candidates, score=scores, shown=scores)
+        return Assessment(candidates, score=scores, shown=scores.__getitem__)
 
     def _promise(self, significance: float, assessment: Assessment) -> str:
         raise NotImplementedError  # it has no confidence to promise anything at

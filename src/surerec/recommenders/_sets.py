@@ -13,7 +13,7 @@ from surerec._columns import Columns
 from surerec.conformal import entry_confidence, highest_confidence, in_set
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -35,8 +35,8 @@ class Assessment:
     """Codes of the items outside the known profile."""
     score: NDArray[np.float64]
     """How well each candidate conforms; it orders those of equal p-value."""
-    shown: NDArray[np.float64]
-    """The same in the paper's unit, higher for what conforms more."""
+    shown: Callable[[NDArray[np.intp]], NDArray[np.float64]]
+    """Gives it for some places in the paper's unit, higher for what conforms more."""
     counts: NDArray[np.int64] | None = None
     """p-values as counts of `levels`; None without a calibration."""
     levels: int = 1
@@ -164,7 +164,7 @@ def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str,
     return {
         Columns.Item: assessment.candidates[order],
         Columns.Rank: np.arange(1, len(order) + 1),
-        Columns.Score: assessment.shown[order],
+        Columns.Score: assessment.shown(order),
         Columns.PValue: assessment.p_values[order],
         Columns.EntryConfidence: assessment.entry_confidences[order],
     }

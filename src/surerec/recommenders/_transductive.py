@@ -89,7 +89,7 @@ class TransductiveConformal(Recommender):
         return Assessment(
             candidates,
             score=mean,
-            shown=mean,
+            shown=mean.__getitem__,
             counts=p_counts_in_halves(ranks, len(training), self.aggregate),
             levels=2 * n_levels,
             n_calibration=len(training) if len(ranks) else 0,
