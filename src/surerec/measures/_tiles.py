@@ -112,8 +112,8 @@ def subtract_own(
     if at < 0:
         return
     if following:
-        first = np.searchsorted(instants, at, side="right")
+        first = int(np.searchsorted(instants, at, side="right"))
     else:
-        last = np.searchsorted(instants, at)
+        last = int(np.searchsorted(instants, at))
     for place in range(first, last):
         row[columns[place]] -= 1
