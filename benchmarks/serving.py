@@ -26,6 +26,7 @@ import surerec as sr
 _CONNECTIONS = (1, 8, 64)
 _BAR_MS = 3.0
 _N_USERS = 200
+_PATIENCE = 120.0
 
 
 def main() -> int:
@@ -111,10 +112,13 @@ async def _while(
 ) -> list[Answer]:
     end = asyncio.Event()
     asking = asyncio.create_task(load(server.url, users, end, n_connections=8))
-    await asyncio.sleep(1.0)
-    await happens(server)
-    await asyncio.sleep(1.0)
-    end.set()
+    try:
+        await asyncio.sleep(1.0)
+        async with asyncio.timeout(_PATIENCE):  # a takeover that never ends is a result as well
+            await happens(server)
+        await asyncio.sleep(1.0)
+    finally:
+        end.set()
     return await asking
 
 

@@ -32,6 +32,7 @@ class WorkerProcess:
         self.heard = self.started
         """When it last said anything."""
         self._waiting: dict[str, asyncio.Future[bool]] = {}
+        self._is_gone = False
 
     @classmethod
     async def start(cls, settings: Settings, listener: int, rates: int) -> WorkerProcess:
@@ -65,6 +66,8 @@ class WorkerProcess:
 
     async def ask(self, what: str, **fields: Any) -> bool:
         """Tell it to do something; give whether it did. One that dies did not."""
+        if self._is_gone:
+            return False
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[what] = future
         self.channel.say(what, **fields)
@@ -77,7 +80,8 @@ class WorkerProcess:
             future.set_result(done)
 
     def gone(self) -> None:
-        """Give up on everything that it was asked."""
+        """Give up on everything that it was asked, and whatever it will be."""
+        self._is_gone = True
         for what in list(self._waiting):
             self.answer(what, done=False)
         self.channel.close()

@@ -201,12 +201,13 @@ class Supervisor:
                 log(logging.ERROR, "model not taken over", why=f"{len(failed)} workers could not")
                 SWAPS.labels("failed").inc()
                 return {"problem": _NOT_TAKEN_OVER}
-            await asyncio.gather(*(worker.ask("swap") for worker in others))
+            ready = [worker for worker, done in zip(others, prepared, strict=True) if done]
+            await asyncio.gather(*(worker.ask("swap") for worker in ready))
             changed = wanted != self._model
             self._model = wanted
             if changed:
                 SWAPS.labels("done").inc()
-                log(logging.INFO, "model taken over", model=wanted, workers=len(others))
+                log(logging.INFO, "model taken over", model=wanted, workers=len(ready))
             return {"model": wanted, "changed": changed, "workers": len(self._workers)}
 
     def _verify(self) -> str:
