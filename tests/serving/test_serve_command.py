@@ -1,6 +1,7 @@
 """``surerec serve`` and ``surerec keys``, as a person types them."""
 
 import inspect
+import os
 import socket
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def test_a_port_in_use_is_a_sentence(cli, model_folder, taken_port):
     done = cli("serve", model_folder, "--port", taken_port)
     assert done.code == 2
     assert f"Port {taken_port} of 127.0.0.1 is in use by another program" in done.err
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ  # its folder is gone
 
 
 def test_a_missing_or_damaged_model_is_a_sentence(cli, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,23 @@ from surerec.serving._keys import ApiKey, KeyFile
 from surerec.serving._settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ["ApiKey", "KeyFile", "Settings", "read_settings", "serve"]
+
+
+@contextmanager
+def _folder_in_environment(name: str) -> Iterator[None]:
+    """Name a folder in the environment as long as it is there, and no longer."""
+    before = os.environ.get(name)
+    with TemporaryDirectory(prefix="surerec-metrics-") as folder:
+        os.environ[name] = folder
+        try:
+            yield
+        finally:
+            del os.environ[name]
+            if before is not None:
+                os.environ[name] = before
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) -> None:
@@ -34,9 +49,8 @@ def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) 
     """
     if os.name != "posix":
         raise InputError("surerec serve needs Linux or macOS; on Windows use WSL or a container.")
-    with TemporaryDirectory(prefix="surerec-metrics-") as numbers:
-        # prometheus-client looks at this when it is imported, and so below, not above.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = numbers
+    # prometheus-client looks at this when it is imported, and so below, not above.
+    with _folder_in_environment("PROMETHEUS_MULTIPROC_DIR"):
         from surerec.serving._listener import listen, url_of  # noqa: PLC0415
         from surerec.serving._logs import configure  # noqa: PLC0415
         from surerec.serving._page import plotly_file  # noqa: PLC0415
