@@ -197,7 +197,7 @@ def test_conformal_knows_nothing_of_recommenders():
     st.lists(few_values | any_values | st.floats(0, 1), min_size=1, max_size=40),
 )
 def test_many_calibration_scores_are_searched_as_numpy_searches(calibration, candidates):
-    # Beyond 128 scores a table of buckets comes first, whatever the scores' spread.
+    # A table of buckets comes first, whatever the scores' spread.
     ordered, new = np.sort(array(calibration)), array(candidates)
     below = np.searchsorted(ordered, new, side="left")
     at_most = np.searchsorted(ordered, new, side="right")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surerec.measures._folding import Aggregates
 from surerec.measures._kernels import COUNT, HIGH, LOW, MIDDLE, TOTAL, aggregate_columns
 from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.measures._tiles import LeftOut
@@ -71,7 +72,9 @@ def test_more_rows_than_narrow_counts_can_count():
         nobody.astype(np.uint32), nobody, np.full(len(places), -1), np.full(len(places), 9)
     )
     found = [np.empty(3) for _ in range(4)]
-    aggregate_columns(0, 3, COUNT, LOW | MIDDLE | TOTAL | HIGH, True, rows, rows, out, *found)
+    aggregate_columns(
+        0, 3, COUNT, LOW | MIDDLE | TOTAL | HIGH, True, rows, rows, out, Aggregates(*found)
+    )
     taken = matrix[places]
     for result, expected in zip(
         found, (taken.min(0), by_sorting(taken), taken.sum(0), taken.max(0)), strict=True

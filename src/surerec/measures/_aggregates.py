@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec._threads import available_threads, run_together
 from surerec.measures import _kernels as kernels
+from surerec.measures._folding import Aggregates, room_for
 from surerec.measures._products import HUGE, gather_columns, top_products
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Block, source
@@ -53,21 +54,6 @@ _WORTH_THREADS: Final = 250_000.0
 """Nanoseconds of work; a thread that sleeps takes a hundred thousand to wake up."""
 _BLOCKS_PER_THREAD: Final = 2
 _COLUMNS_TOGETHER: Final = 256
-
-
-class Aggregates(NamedTuple):
-    """Aggregates over a profile, for every item."""
-
-    low: NDArray[np.float64]
-    middle: NDArray[np.float64]
-    """The sum of the two middle values: twice the median, exactly."""
-    total: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    @classmethod
-    def empty(cls, n_items: int) -> Aggregates:
-        """Give room for the aggregates of so many items."""
-        return cls(*(np.empty(n_items) for _ in range(4)))
 
 
 class ProfileRows:
@@ -155,7 +141,7 @@ def aggregate(
     following = statistic != "share" or not literal
     forward = rows.source("followers" if following else "predecessors")
     reverse = rows.source("predecessors") if statistic == "ratio" else forward
-    result = Aggregates.empty(forward.matrix.shape[1])
+    result = room_for(forward.matrix.shape[1])
     aggregate_profile(
         STATISTIC_CODES[statistic],
         _ALL if only is None else WANTED[only],
@@ -201,7 +187,7 @@ def aggregate_profile(
 
     def some_columns(block: tuple[int, int]) -> None:
         kernels.aggregate_columns(
-            *block, statistic, wanted, following, forward, reverse, left_out, *result
+            *block, statistic, wanted, following, forward, reverse, left_out, result
         )
 
     run_together(some_columns, equal_columns(n_items, cost))

@@ -15,6 +15,7 @@ from surerec.precedence._sources import load
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.measures._folding import Aggregates
     from surerec.measures._tiles import LeftOut
     from surerec.precedence import Source
 
@@ -125,10 +126,7 @@ def _aggregate_tiles(
     source: Source,
     out: LeftOut,
     kept: NDArray[Any],
-    lows: NDArray[np.float64],
-    middles: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    highs: NDArray[np.float64],
+    result: Aggregates,
 ) -> None:
     size = kept.shape[1] - STRIP_BYTES // kept.itemsize
     work = np.empty((3, size), kept.dtype)
@@ -138,13 +136,13 @@ def _aggregate_tiles(
         right = min(left + size, last)
         _fold_counts(
             wanted, following, source, out, left, kept, work, total, own, instants,
-            totals[left:right],
+            result.total[left:right],
         )  # fmt: skip
         for j in range(right - left):
-            lows[left + j] = work[1, j]
-            highs[left + j] = work[2, j]
+            result.low[left + j] = work[1, j]
+            result.high[left + j] = work[2, j]
         if wanted & MIDDLE:
-            middles_of_counts(kept, work, middles[left:right])
+            middles_of_counts(kept, work, result.middle[left:right])
 
 
 @njit(nogil=True, cache=True)
@@ -167,32 +165,23 @@ def aggregate_counts(
     following: bool,  # noqa: FBT001
     source: Source,
     out: LeftOut,
-    lows: NDArray[np.float64],
-    middles: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    highs: NDArray[np.float64],
+    result: Aggregates,
 ) -> None:
     """Aggregate counts in lanes as wide as they are."""
     n_rows = len(source.places)
     if wanted == TOTAL and following and n_rows <= _SPILL_NARROW and in_matrix(source):
         total = np.empty(_SUM_TILE, np.uint32)
         for left in range(first, last, _SUM_TILE):
-            _total_counts(source, left, total, totals[left : min(left + _SUM_TILE, last)])
-        _leave_out_of_totals(out, first, last, totals)
+            _total_counts(source, left, total, result.total[left : min(left + _SUM_TILE, last)])
+        _leave_out_of_totals(out, first, last, result.total)
     elif not wanted & MIDDLE:
         kept = np.empty((1, TILE + STRIP_BYTES // source.counts.itemsize), source.counts.dtype)
-        _aggregate_tiles(
-            first, last, wanted, following, source, out, kept, lows, middles, totals, highs
-        )
+        _aggregate_tiles(first, last, wanted, following, source, out, kept, result)
     elif n_rows <= _MOST_ROWS:
         n_kept = _kept_columns(n_rows, last - first, source.counts.itemsize)
-        _aggregate_tiles(
-            first, last, wanted, following, source, out,
-            aligned_zeros(n_rows, n_kept, source.counts), lows, middles, totals, highs,
-        )  # fmt: skip
+        kept = aligned_zeros(n_rows, n_kept, source.counts)
+        _aggregate_tiles(first, last, wanted, following, source, out, kept, result)
     else:
         n_kept = _kept_columns(n_rows, last - first, _WIDE.itemsize)
-        _aggregate_tiles(
-            first, last, wanted, following, source, out,
-            aligned_zeros(n_rows, n_kept, _WIDE), lows, middles, totals, highs,
-        )  # fmt: skip
+        wide = aligned_zeros(n_rows, n_kept, _WIDE)
+        _aggregate_tiles(first, last, wanted, following, source, out, wide, result)

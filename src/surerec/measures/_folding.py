@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -24,8 +24,10 @@ __all__ = [
     "SORTED_TILE",
     "TILE",
     "TOTAL",
+    "Aggregates",
     "fold",
     "in_matrix",
+    "room_for",
 ]
 
 COUNT, SHARE, RATIO, ABSENT = 0, 1, 2, 3
@@ -34,6 +36,22 @@ LOW, MIDDLE, TOTAL, HIGH = 1, 2, 4, 8
 NARROW = 2  # bytes
 TILE = 1024  # columns: their accumulators stay in the first-level cache
 SORTED_TILE = 256  # columns whose middles are found, all of whose rows stay in the second-level one
+
+
+class Aggregates(NamedTuple):
+    """Aggregates over a profile, for every item."""
+
+    low: NDArray[np.float64]
+    middle: NDArray[np.float64]
+    """The sum of the two middle values: twice the median, exactly."""
+    total: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+@njit(nogil=True, cache=True)
+def room_for(n_items: int) -> Aggregates:
+    """Give room for the aggregates of so many items: one array each, as malloc keeps those."""
+    return Aggregates(np.empty(n_items), np.empty(n_items), np.empty(n_items), np.empty(n_items))
 
 
 @njit(nogil=True, cache=True)

@@ -11,9 +11,7 @@ from surerec.measures._folding import ABSENT, COUNT, HIGH, LOW, MIDDLE, RATIO, S
 from surerec.measures._values import aggregate_values
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from surerec.measures._folding import Aggregates
     from surerec.measures._tiles import LeftOut
     from surerec.precedence import Source
 
@@ -40,10 +38,7 @@ def aggregate_columns(
     source: Source,
     reverse: Source,
     out: LeftOut,
-    lows: NDArray[np.float64],
-    middles: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    highs: NDArray[np.float64],
+    result: Aggregates,
 ) -> None:
     """Aggregate a statistic of items `first` … `last` − 1 (columns) over a profile (rows).
 
@@ -52,9 +47,6 @@ def aggregate_columns(
     the other direction, and is read for RATIO alone. A user's own part is left `out`.
     """
     if statistic == COUNT:
-        aggregate_counts(first, last, wanted, following, source, out, lows, middles, totals, highs)
+        aggregate_counts(first, last, wanted, following, source, out, result)
     else:
-        aggregate_values(
-            first, last, statistic, wanted, following, source, reverse, out,
-            lows, middles, totals, highs,
-        )  # fmt: skip
+        aggregate_values(first, last, statistic, wanted, following, source, reverse, out, result)

@@ -25,6 +25,7 @@ from surerec.precedence._sources import load
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.measures._folding import Aggregates
     from surerec.measures._tiles import LeftOut
     from surerec.precedence import Source
 
@@ -192,15 +193,12 @@ def aggregate_values(
     source: Source,
     reverse: Source,
     out: LeftOut,
-    lows: NDArray[np.float64],
-    middles: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    highs: NDArray[np.float64],
+    result: Aggregates,
 ) -> None:
     """Aggregate SHARE, RATIO or ABSENT; totals are summed in the order of the rows."""
     n_rows = len(source.places)
     if statistic == RATIO and wanted == TOTAL and in_matrix(source) and in_matrix(reverse):
-        _total_ratios(first, last, source, reverse, out, totals)
+        _total_ratios(first, last, source, reverse, out, result.total)
         return
     size = SORTED_TILE if wanted & MIDDLE else TILE
     kept = np.empty((n_rows if wanted & MIDDLE else 1, size))
@@ -211,7 +209,8 @@ def aggregate_values(
         right = min(left + size, last)
         width = right - left
         n_own, done, done_back, before = own_columns(out, left, right, own, instants), 0, 0, -1
-        low, total, high = lows[left:right], totals[left:right], highs[left:right]
+        low, high = result.low[left:right], result.high[left:right]
+        total = result.total[left:right]
         low[:] = np.inf
         total[:] = 0.0
         high[:] = -np.inf
@@ -236,4 +235,4 @@ def aggregate_values(
             minus[own[place]] = 0
             minus_back[own[place]] = 0
         if wanted & MIDDLE:
-            _middles_of_values(kept, statistic != ABSENT, middles[left:right])
+            _middles_of_values(kept, statistic != ABSENT, result.middle[left:right])

@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 
 from surerec.conformal._kernels import count_at_most, levels_of
-from surerec.recommenders._fused import room_for, score_profile
+from surerec.measures._folding import room_for
+from surerec.recommenders._fused import score_profile
 from surerec.recommenders._likely import is_worth_a_rough_look, keep_best, score_likely
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def best_of_users(
         own, n = items_taken[starts[row] : stops[row]], n_training[row]
         when, cut = times[starts[row] : stops[row]], cuts[row]
         if is_worth_a_rough_look(wish, n, items.shape[1]):
-            found = room[0]
+            found = room.low
             ordered = score_likely(wish, own, when, n, cut, rough, items[row], scores[row], found)
         else:
             profile = own.astype(np.int64)

@@ -10,6 +10,7 @@ from numba import njit
 from surerec.conformal._kernels import judge
 from surerec.measures import _kernels as kernels
 from surerec.measures._aggregates import STATISTIC_CODES, WANTED, is_worth_threads
+from surerec.measures._folding import room_for
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Source, source
 from surerec.precedence._rows import DenseRows
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures import MeasureScorer
+    from surerec.measures._folding import Aggregates
 
-__all__ = ["Plan", "judge_profile", "pays", "plan", "room_for", "score_profile", "with_places"]
+__all__ = ["Plan", "judge_profile", "pays", "plan", "rows_of", "score_profile"]
 
 aggregate_columns = kernels.aggregate_columns
 _PLACES = np.zeros(1 + kernels.HIGH, dtype=np.int64)  # of the aggregates, by which is wanted
@@ -65,9 +67,18 @@ def pays(wish: Plan, n_training: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def with_places(rows: Source, places: NDArray[np.int64]) -> Source:
-    """Give the rows at some places."""
+def _with_places(rows: Source, places: NDArray[np.int64]) -> Source:
     return Source(rows.matrix, rows.counted, rows.offsets, rows.items, rows.counts, places)
+
+
+@njit(nogil=True, cache=True)
+def rows_of(
+    wish: Plan, training: NDArray[np.int64], own: NDArray[np.uint32], times: NDArray[np.int64]
+) -> tuple[Source, Source, LeftOut]:
+    """Give the rows of a history in both directions, and what the user who took `own` did."""
+    instants, of_rows, support = leave_out(training, wish.support, own, times, wish.strict)
+    out = LeftOut(own, instants, of_rows, support)
+    return _with_places(wish.forward, training), _with_places(wish.reverse, training), out
 
 
 @njit(nogil=True, cache=True)
@@ -76,35 +87,26 @@ def score_profile(
     training: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
-    room: tuple[NDArray[np.float64], ...],
+    room: Aggregates,
 ) -> NDArray[np.float64]:
     """Score every item, without the user who took `own`; the result is a part of `room`."""
-    instants, of_rows, support = leave_out(training, wish.support, own, times, wish.strict)
+    source, reverse, out = rows_of(wish, training, own, times)
     aggregate_columns(
         0,
         len(wish.support),
         wish.statistic,
         wish.wanted,
         wish.following,
-        with_places(wish.forward, training),
-        with_places(wish.reverse, training),
-        LeftOut(own, instants, of_rows, support),
-        room[0],
-        room[1],
-        room[2],
-        room[3],
+        source,
+        reverse,
+        out,
+        room,
     )
     found: NDArray[np.float64] = room[_PLACES[wish.wanted]]
     if wish.sign < 0.0:
         for item in range(len(found)):
             found[item] = -found[item]
     return found
-
-
-@njit(nogil=True, cache=True)
-def room_for(n_items: int) -> tuple[NDArray[np.float64], ...]:
-    """Give room for the four aggregates: one array each, as malloc keeps those at hand."""
-    return np.empty(n_items), np.empty(n_items), np.empty(n_items), np.empty(n_items)
 
 
 @njit(nogil=True, cache=True)

@@ -8,9 +8,8 @@ import numpy as np
 from numba import njit
 
 from surerec.measures._folding import NARROW, RATIO, TOTAL
-from surerec.measures._tiles import LeftOut, leave_out
 from surerec.measures._values import rough_ratios, total_ratios_of
-from surerec.recommenders._fused import with_places
+from surerec.recommenders._fused import rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,12 +83,10 @@ def score_likely(
     """
     profile = own.astype(np.int64)
     training = profile[:n_training]
-    instants, of_rows, support = leave_out(training, wish.support, own, times, wish.strict)
-    out = LeftOut(own, instants, of_rows, support)
-    source, reverse = with_places(wish.forward, training), with_places(wish.reverse, training)
-    rough_ratios(source, reverse, support, rough)  # first, as it brings the rows into the cache
+    source, reverse, out = rows_of(wish, training, own, times)
+    rough_ratios(source, reverse, out.support, rough)  # first, as it brings the rows into the cache
     calibration = np.empty(len(own) - n_training)
-    rest = profile[n_training:], instants[n_training:]
+    rest = profile[n_training:], out.instants[n_training:]
     total_ratios_of(source, reverse, out, rest[0], rest[1], calibration)
     calibration.sort()
     rough[profile] = -np.inf
