@@ -1,12 +1,28 @@
-"""Checks of settings that several rooms make alike."""
+"""Checks that several rooms make alike."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surerec.errors import InputError
 
-__all__ = ["check_whole"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["check_offsets", "check_whole"]
+
+
+def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
+    """Raise ValueError unless offsets lead from 0 to `end` and never back.
+
+    Examples
+    --------
+    >>> check_offsets(np.array([0, 2, 2, 5]), 5)
+    """
+    if offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) < 0).any():
+        raise ValueError("offsets lead outside")
 
 
 def check_whole(name: str, value: object, lowest: int = 1) -> int:

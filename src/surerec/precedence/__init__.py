@@ -2,10 +2,11 @@
 
 from surerec.precedence._backend import CountingBackend, MemoryBackend
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
-from surerec.precedence._rows import Block, RowStore
-from surerec.precedence._sources import Source, source
-from surerec.precedence._spans import Direction, Ties
+from surerec.precedence._rows import Block, RowStore, source
+from surerec.precedence._sources import Source
+from surerec.precedence._spans import Direction, Spans, Ties, spans
 from surerec.precedence._statistics import PrecedenceStatistics, Strategy, count_precedence
+from surerec.precedence._stored import rows_from
 
 __all__ = [
     "Block",
@@ -16,9 +17,12 @@ __all__ = [
     "PrecedenceStatistics",
     "RowStore",
     "Source",
+    "Spans",
     "Strategy",
     "Ties",
     "count_precedence",
+    "rows_from",
     "source",
+    "spans",
     "strongest_pairs",
 ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surerec.precedence._cache import RowCache
-from surerec.precedence._rows import Block, check_fits
+from surerec.precedence._rows import Block, RowStore, check_fits
 from surerec.precedence._sources import Source, read_row
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundedRows"]
 
 
-class BoundedRows:
+class BoundedRows(RowStore):
     """Rows of both directions within a memory budget, which changes speed and never results.
 
     Parameters
@@ -31,6 +31,8 @@ class BoundedRows:
     cache_bytes : int
         Memory for rows that were counted when asked for; the least recently used leave first.
     """
+
+    kind = "bounded"
 
     def __init__(
         self,
@@ -75,6 +77,22 @@ class BoundedRows:
         places[places >= n_dense] += len(counted)  # compressed rows come behind those counted
         places[missing] = n_dense + slots
         return Source(held.dense, counted, held.offsets, held.items, held.counts, places)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the spans of each direction, and the rows that are held."""
+        following = self.spans["followers"].arrays("following")
+        preceding = self.spans["predecessors"].arrays("preceding")
+        arrays = following | preceding
+        for direction, rows in self.held.items():
+            arrays |= rows.arrays(direction)
+        return arrays
+
+    def check(self) -> None:
+        """Raise ValueError if a span, a held row or its items lead outside."""
+        for spans in self.spans.values():
+            spans.check()
+        for rows in self.held.values():
+            rows.check()
 
     def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
         spans = self.spans[direction]

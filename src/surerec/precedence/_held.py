@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from surerec._checks import check_offsets
 from surerec._threads import run_blocks
 from surerec.precedence._kernels import compress_rows
 from surerec.precedence._spans import narrowest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from surerec.precedence._spans import Spans
+    from surerec.precedence._spans import Direction, Spans
 
 __all__ = ["HeldRows", "RowForm", "divide_budget", "hold_rows", "slots_of"]
 
@@ -43,6 +44,28 @@ class HeldRows:
     def nbytes(self) -> int:
         """Memory taken by the rows."""
         return self.dense.nbytes + self.items.nbytes + self.counts.nbytes
+
+    @classmethod
+    def from_arrays(cls, direction: Direction, arrays: Mapping[str, NDArray[Any]]) -> HeldRows:
+        """Put held rows together from their arrays by role."""
+        return cls(*(arrays[role] for role in cls._roles(direction)))
+
+    def arrays(self, direction: Direction) -> dict[str, NDArray[Any]]:
+        """Give the arrays by role, as those of one direction."""
+        return {role: getattr(self, part) for role, part in self._roles(direction).items()}
+
+    def check(self) -> None:
+        """Raise ValueError if a row or an item is not there."""
+        check_offsets(self.offsets, len(self.items))
+        n_held = len(self.dense) + len(self.offsets) - 1
+        if len(self.counts) != len(self.items) or int(self.slots.max(initial=-1)) >= n_held:
+            raise ValueError("a held row is not there")
+        if int(self.items.max(initial=0)) >= max(len(self.slots), 1):
+            raise ValueError("a held row has an item that is not there")
+
+    @classmethod
+    def _roles(cls, direction: Direction) -> dict[str, str]:
+        return {f"{direction}_held_{each.name}": each.name for each in fields(cls)}
 
 
 class RowForm(NamedTuple):
@@ -183,8 +206,10 @@ class _Held:
 def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> HeldRows:
     """Count and keep the rows of the most popular items, as many as the budget takes.
 
-    Popular items' rows are dear to count and asked for most; what is left out is cheap to count
-    when asked for. `advance` hears of the pairs that were counted.
+    Popular items' rows are expensive to count and asked for most; what is left out is cheap to
+    count when asked for. Codes are taken for ranks of popularity here: under other codes other rows
+    would be held, which changes speed and never results. `advance` hears of the pairs that were
+    counted.
     """
     held, n_items = _Held(spans, budget), spans.n_items
     starts = range(0, n_items, _ROWS_AT_ONCE) if budget else ()

@@ -24,7 +24,7 @@ __all__ = [
     "count_rows",
     "find_spans",
     "items_outside",
-    "turn_over",
+    "transpose_rows",
 ]
 
 _TILE = 256  # rows and columns: what is read and what is written both stay in cache
@@ -135,8 +135,8 @@ def find_spans(
 
 
 @njit(nogil=True, cache=True)
-def turn_over(rows: NDArray[Any], first: int, columns: NDArray[Any]) -> None:
-    """Write rows `first` … of a matrix as columns of another, tile by tile."""
+def transpose_rows(rows: NDArray[Any], first: int, columns: NDArray[Any]) -> None:
+    """Write rows `first` … of a matrix as columns of its transpose, tile by tile."""
     n_rows, n_columns = rows.shape
     for top in range(0, n_rows, _TILE):
         bottom = min(top + _TILE, n_rows)
@@ -150,7 +150,7 @@ def turn_over(rows: NDArray[Any], first: int, columns: NDArray[Any]) -> None:
 
 @njit(nogil=True, cache=True)
 def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    """Give the codes of all items but the known ones, in order."""
+    """Give the codes of all items but the known ones, by code."""
     is_known = np.zeros(n_items, np.bool_)
     n_known = 0
     for item in known:

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from surerec._memory import available_memory, in_words
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.precedence._kernels import turn_over
+from surerec.precedence._kernels import transpose_rows
+from surerec.precedence._sources import Source, of_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.precedence._spans import Direction, Spans
 
-__all__ = ["Block", "DenseRows", "LeftOutRows", "OnDemandRows", "RowStore"]
+__all__ = [
+    "Block",
+    "DenseRows",
+    "LeftOutRows",
+    "OnDemandRows",
+    "RowStore",
+    "check_fits",
+    "source",
+]
 
 _AFTER_ALL = np.iinfo(np.int64).max
-_TURNED_AT_ONCE = 256
+_ROWS_AT_ONCE = 256
 _SURELY_FITS = 1 << 26  # looking at the free memory costs more than so small a block
 
 
@@ -32,6 +41,11 @@ class RowStore(Protocol):
     whatever it holds and whatever it counts when asked.
     """
 
+    kind: ClassVar[str | None] = None
+    """The strategy by which a model folder calls it; None if it cannot be stored."""
+    holds_all: ClassVar[bool] = False
+    """Whether every row of both directions lies in one matrix, which `block` gives."""
+
     def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)``: how many users took each item after this one."""
 
@@ -40,6 +54,30 @@ class RowStore(Protocol):
 
     def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
         """Give the rows of several items at once, with no copy where the store holds them."""
+
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> Source:
+        """Give the rows of several items for a kernel; a store that would copy says where they are.
+
+        By default they are those of `block`.
+        """
+        return of_matrix(*self.block(direction, items))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the arrays that make up the store, by their role in a model folder.
+
+        The profiles are not among them; :func:`rows_from` puts the store together again.
+        """
+
+    def check(self) -> None:
+        """Raise ValueError if an index leads out of its array.
+
+        Kernels do not look where they read and write, so arrays of a stranger are checked first.
+        """
+
+
+def source(rows: RowStore, direction: Direction, items: NDArray[np.int64]) -> Source:
+    """Give the rows of several items, with no copy where the store can do without."""
+    return rows.source(direction, items)
 
 
 class Block(NamedTuple):
@@ -74,16 +112,19 @@ def stacked(rows: RowStore, direction: Direction, items: NDArray[np.integer]) ->
     return Block(matrix, np.arange(len(items)))
 
 
-def turned_over(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Transpose a square matrix, on all cores."""
-    turned = np.empty_like(matrix, order="C")
-    starts = range(0, len(matrix), _TURNED_AT_ONCE)
-    list(run_blocks(lambda i: turn_over(matrix[i : i + _TURNED_AT_ONCE], i, turned), starts))
-    return turned
+def _transposed(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Give the transpose of a square matrix, made on all cores."""
+    transposed = np.empty_like(matrix, order="C")
+    starts = range(0, len(matrix), _ROWS_AT_ONCE)
+    list(run_blocks(lambda i: transpose_rows(matrix[i : i + _ROWS_AT_ONCE], i, transposed), starts))
+    return transposed
 
 
-class DenseRows:
+class DenseRows(RowStore):
     """All rows of both directions in memory."""
+
+    kind = "dense"
+    holds_all = True
 
     def __init__(
         self,
@@ -91,7 +132,7 @@ class DenseRows:
         predecessors: NDArray[np.unsignedinteger] | None = None,
     ) -> None:
         self._followers = followers.view()
-        self._predecessors = turned_over(followers) if predecessors is None else predecessors.view()
+        self._predecessors = _transposed(followers) if predecessors is None else predecessors.view()
         self._followers.flags.writeable = False
         self._predecessors.flags.writeable = False
 
@@ -115,10 +156,19 @@ class DenseRows:
         matrix = self._followers if direction == "followers" else self._predecessors
         return Block(matrix, np.asarray(items, dtype=np.int64))
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the matrix of each direction."""
+        return {"followers": self._followers, "predecessors": self._predecessors}
+
+    def check(self) -> None:
+        """Do nothing: there are no indices among counts."""
+
 
 @dataclass(frozen=True)
-class OnDemandRows:
+class OnDemandRows(RowStore):
     """No row in memory: each is counted from the profiles when it is asked for."""
+
+    kind = "on-demand"
 
     following: Spans
     preceding: Spans
@@ -135,9 +185,18 @@ class OnDemandRows:
         """Count the rows of several items."""
         return stacked(self, direction, items)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the spans of each direction."""
+        return self.following.arrays("following") | self.preceding.arrays("preceding")
+
+    def check(self) -> None:
+        """Raise ValueError if a span leads outside."""
+        self.following.check()
+        self.preceding.check()
+
 
 @dataclass(frozen=True)
-class LeftOutRows:
+class LeftOutRows(RowStore):
     """Another store's rows without one user's contribution, subtracted when a row is asked for."""
 
     rows: RowStore
@@ -159,6 +218,14 @@ class LeftOutRows:
     def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
         """Give the rows of several items over the other users."""
         return stacked(self, direction, items)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give none: only whole stores are stored."""
+        return {}
+
+    def check(self) -> None:
+        """Raise ValueError if an index of the other store leads outside."""
+        self.rows.check()
 
     def _instant(self, item: int, never: int) -> int:
         own = self.instants[self.items == item]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -10,10 +10,7 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.precedence._rows import RowStore
-    from surerec.precedence._spans import Direction
-
-__all__ = ["Source", "load", "read_row", "source"]
+__all__ = ["Source", "load", "of_matrix", "read_row"]
 
 
 class Source(NamedTuple):
@@ -37,12 +34,8 @@ for _array in (_NO_OFFSETS, _NO_ITEMS):
     _array.flags.writeable = False  # as the arrays of a store: kernels are compiled for one kind
 
 
-def source(rows: RowStore, direction: Direction, items: NDArray[np.int64]) -> Source:
-    """Give the rows of several items, with no copy where the store can do without."""
-    where = getattr(rows, "source", None)  # a store that would have to copy may tell where they are
-    if where is not None:
-        return cast("Source", where(direction, items))
-    matrix, places = rows.block(direction, items)
+def of_matrix(matrix: NDArray[np.unsignedinteger], places: NDArray[np.int64]) -> Source:
+    """Give rows of a matrix, with nothing counted or compressed beside them."""
     if matrix.flags.writeable:
         matrix = matrix.view()
         matrix.flags.writeable = False

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from surerec._checks import check_offsets
 from surerec._grouping import group_rows
 from surerec._threads import available_threads, equal_blocks, run_blocks, run_together
-from surerec.precedence._kernels import count_listed, count_rows, find_spans, turn_over
+from surerec.precedence._kernels import count_listed, count_rows, find_spans, transpose_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -26,6 +27,7 @@ Direction = Literal["followers", "predecessors"]
 
 _MOST_IN_16_BITS = 2**16 - 1
 
+_STORED = ("offsets", "starts", "stops")  # beside the profiles, which are stored already
 _ROWS_AT_ONCE = 256
 _WORTH_A_THREAD = 200_000  # pairs
 
@@ -66,6 +68,23 @@ class Spans:
     def n_items(self) -> int:
         """Number of items."""
         return len(self.offsets) - 1
+
+    @classmethod
+    def from_arrays(
+        cls, side: str, arrays: Mapping[str, NDArray[Any]], items: NDArray[np.uint32]
+    ) -> Spans:
+        """Put spans together from their arrays by role, and the flat profiles."""
+        return cls(**{part: arrays[f"{side}_{part}"] for part in _STORED}, items=items)
+
+    def arrays(self, side: str) -> dict[str, NDArray[Any]]:
+        """Give the arrays by role, as those of ``"following"`` or ``"preceding"`` items."""
+        return {f"{side}_{part}": getattr(self, part) for part in _STORED}
+
+    def check(self) -> None:
+        """Raise ValueError if a span leads outside."""
+        check_offsets(self.offsets, len(self.starts))
+        if int(self.stops.max(initial=0)) > len(self.items):
+            raise ValueError("a span leads outside")
 
     @cached_property
     def _work(self) -> NDArray[np.int64]:
@@ -127,14 +146,14 @@ class Spans:
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]:
         """Count every item's row, and give the other direction too, which is the transpose."""
         matrix = np.zeros((self.n_items, self.n_items), dtype=self.counter)
-        turned = np.empty_like(matrix)
-        self._count_into(matrix, turned, advance)
-        return matrix, turned
+        transposed = np.empty_like(matrix)
+        self._count_into(matrix, transposed, advance)
+        return matrix, transposed
 
     def _count_into(
         self,
         matrix: NDArray[Any],
-        turned: NDArray[Any] | None,
+        transposed: NDArray[Any] | None,
         advance: Callable[[float], None],
     ) -> None:
         work = self.work()
@@ -144,8 +163,8 @@ class Spans:
                 last = min(first + _ROWS_AT_ONCE, block[1])
                 rows = matrix[first:last]
                 count_rows(first, last, self.offsets, self.starts, self.stops, self.items, rows)
-                if turned is not None:
-                    turn_over(rows, first, turned)  # while they are in the cache
+                if transposed is not None:
+                    transpose_rows(rows, first, transposed)  # while they are in the cache
             return int(work[slice(*block)].sum())
 
         for pairs in run_blocks(count_block, equal_blocks(work)):

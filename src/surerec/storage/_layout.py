@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from surerec.storage._manifest import Counts
 
 __all__ = [
-    "HELD_ROLES",
     "MOST_TEXT",
     "PART_ROLES",
     "ROLES",
+    "ROW_ROLES",
     "TABLES",
     "check_array",
-    "check_offsets",
     "check_part_array",
     "check_part_text",
     "check_table",
@@ -59,12 +58,20 @@ _HELD: Final = {
     "counts": _COUNTS,
 }
 """The arrays of held rows, for each direction."""
-HELD_ROLES: Final = {
+_HELD_ROLES: Final = {
     f"{direction}_held_{part}": (direction, part)
     for direction in ("followers", "predecessors")
     for part in _HELD
 }
-_TYPES.update({role: _HELD[part] for role, (_, part) in HELD_ROLES.items()})
+_TYPES.update({role: _HELD[part] for role, (_, part) in _HELD_ROLES.items()})
+
+_SPANS: Final = tuple(role for role in _TYPES if role.startswith(("following_", "preceding_")))
+ROW_ROLES: Final[dict[str, tuple[str, ...]]] = {
+    "dense": ("followers", "predecessors"),
+    "on-demand": _SPANS,
+    "bounded": (*_SPANS, *_HELD_ROLES),
+}
+"""The arrays of rows, by the kind of their store; only dense ones do without profiles."""
 
 PART_ROLES: Final = {"arrays": "array", "texts": "text"}
 """What recommenders keep beside the statistics, by field: any number of files of each role."""
@@ -102,15 +109,9 @@ def role_of(name: str) -> str:
 def roles_for(rows: str, *, with_profiles: bool) -> set[str]:
     """Give the roles of the files that a model has; ValueError if there is no such model."""
     profiles = {*TABLES, "offsets", "items_taken", "times"} if with_profiles else set()
-    match rows:
-        case "dense":
-            return {"support", "followers", "predecessors"} | profiles
-        case "on-demand" | "bounded" if with_profiles:
-            spans = {role for role in _TYPES if role.startswith(("following_", "preceding_"))}
-            held = set(HELD_ROLES) if rows == "bounded" else set()
-            return {"support"} | spans | held | profiles
-        case _:
-            raise ValueError(rows)
+    if rows not in ROW_ROLES or not (with_profiles or rows == "dense"):
+        raise ValueError(rows)
+    return {"support", *ROW_ROLES[rows]} | profiles
 
 
 def check_array(role: str, array: NDArray[Any], counts: Counts) -> None:
@@ -160,12 +161,6 @@ def check_table(role: str, table: pl.DataFrame, counts: Counts) -> None:
         raise ValueError(f"{role} has {len(table)} rows of {table.schema}, not {length} ids")
 
 
-def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
-    """Raise ValueError unless offsets lead from 0 to `end` and never back."""
-    if offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) < 0).any():
-        raise ValueError("offsets lead outside")
-
-
 def _shape(role: str, counts: Counts) -> tuple[int | None, ...]:
     match role:
         case "support":
@@ -174,9 +169,9 @@ def _shape(role: str, counts: Counts) -> tuple[int | None, ...]:
             return (counts.items, counts.items)
         case "offsets":
             return (counts.users + 1,)
-        case _ if role in HELD_ROLES:
+        case _ if role in _HELD_ROLES:
             shapes = {"slots": (counts.items,), "dense": (None, counts.items)}
-            return shapes.get(HELD_ROLES[role][1], (None,))
+            return shapes.get(_HELD_ROLES[role][1], (None,))
         case "following_offsets" | "preceding_offsets":
             return (counts.items + 1,)
         case _:

@@ -1,0 +1,67 @@
+"""Row stores from the arrays that a model folder has of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from surerec._memory import available_memory
+from surerec.precedence._bounded import BoundedRows
+from surerec.precedence._held import HeldRows
+from surerec.precedence._rows import DenseRows, OnDemandRows
+from surerec.precedence._spans import Spans
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from surerec.interactions import Interactions
+    from surerec.precedence._rows import RowStore
+    from surerec.precedence._spans import Direction
+
+__all__ = ["rows_from"]
+
+_DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
+_MOST_CACHE = 1 << 30  # bytes of rows counted when asked for
+
+
+def rows_from(
+    kind: str, arrays: Mapping[str, NDArray[Any]], interactions: Interactions | None
+) -> RowStore:
+    """Put a row store together again from its kind and its arrays.
+
+    Parameters
+    ----------
+    kind : {"dense", "bounded", "on-demand"}
+        The store's `kind`.
+    arrays : mapping of str to array
+        What its `arrays` gave.
+    interactions : Interactions or None
+        The profiles behind it; only dense rows do without.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, or the profiles are missing.
+
+    Examples
+    --------
+    >>> from surerec import Interactions, count_precedence
+    >>> films = Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0])
+    >>> rows = count_precedence(films, strategy="on-demand").rows
+    >>> again = rows_from(rows.kind, rows.arrays(), films)
+    >>> again.followers(0)
+    array([0, 2], dtype=uint16)
+    """
+    if kind == DenseRows.kind:
+        return DenseRows(arrays["followers"], arrays["predecessors"])
+    if kind not in (OnDemandRows.kind, BoundedRows.kind) or interactions is None:
+        raise ValueError(f"there are no {kind} rows without profiles")
+    taken = interactions.items_taken
+    following, preceding = (
+        Spans.from_arrays(side, arrays, taken) for side in ("following", "preceding")
+    )
+    if kind == OnDemandRows.kind:
+        return OnDemandRows(following, preceding)
+    held = {direction: HeldRows.from_arrays(direction, arrays) for direction in _DIRECTIONS}
+    return BoundedRows(following, preceding, held, min(available_memory() // 4, _MOST_CACHE))
