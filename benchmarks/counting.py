@@ -18,7 +18,7 @@ from rich.table import Table
 import surerec as sr
 from benchmarks.measuring import best
 from surerec._threads import available_threads
-from surerec.precedence._spans import spans
+from surerec.precedence import spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,8 +13,8 @@ from benchmarks.contestant import since_start
 from benchmarks.data import profiles
 from benchmarks.measuring import best, checksums, peak_memory, threads
 from surerec._threads import equal_blocks, run_blocks
-from surerec.precedence._kernels import count_rows
-from surerec.precedence._spans import spans
+from surerec.precedence import spans
+from surerec.precedence.kernels import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.measuring import Figures, Triples
-    from surerec.precedence._spans import Spans
+    from surerec.precedence import Spans
 
 _MOST_IDS = 100_000_000
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from surerec._grouping import group_rows
-from surerec.precedence._kernels import count_rows, find_spans
+from surerec.precedence.kernels import count_rows, find_spans
 from surerec.spark._packing import add_packed, pack
 from surerec.spark._profiles import read_part
 

@@ -16,9 +16,7 @@ from surerec._columns import Columns
 from surerec._memory import in_words
 from surerec.errors import InputError
 from surerec.precedence import PrecedenceStatistics, Strategy, Ties
-from surerec.precedence._held import divide_budget
-from surerec.precedence._rows import DenseRows
-from surerec.precedence._statistics import check_budget
+from surerec.precedence.counting import DenseRows, check_budget, divide_budget
 from surerec.spark import _building as building
 from surerec.spark._errors import plain_errors
 from surerec.spark._jobs import stage
@@ -27,9 +25,18 @@ from surerec.spark._shared import check_shared, cores
 from surerec.spark._source import read_source
 from surerec.spark._staging import SealedArray, Staging
 from surerec.storage import load_model
-from surerec.storage._adopting import adopt_model, check_free, seal_model, write_array, write_table
-from surerec.storage._disk import writing_errors
-from surerec.storage._manifest import Counts, DataCard, FileRecord, Settings
+from surerec.storage.adopting import (
+    Counts,
+    DataCard,
+    FileRecord,
+    Settings,
+    adopt_model,
+    check_free,
+    seal_model,
+    write_array,
+    write_table,
+    writing_errors,
+)
 
 if TYPE_CHECKING:
     import os

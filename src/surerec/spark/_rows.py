@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec.precedence._held import RowForm, slots_of
-from surerec.precedence._spans import narrowest, too_popular
+from surerec.precedence.counting import RowForm, narrowest, slots_of, too_popular
 from surerec.spark._building import tasks_for
 from surerec.spark._counting import CombineCells, CountCells
 from surerec.spark._jobs import collect, map_arrow, settings
 from surerec.spark._plan import plan_counting
 from surerec.spark._staging import SealedArray
-from surerec.spark._writing import WriteHeld, turned_name, write_both, write_largest
+from surerec.spark._writing import WriteHeld, transposed_name, write_both, write_largest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +56,8 @@ class RowCounting:
         Only rows of items with more takers than 16 bits can count need a look. Where there are
         many of them, the first few settle it most often.
         """
-        n_heads = len(too_popular(self.profiles.support))  # the first ones, by popularity
+        # Codes were given by popularity when the profiles were staged: these are the first ones.
+        n_heads = len(too_popular(self.profiles.support))
         first = min(n_heads, _FIRST_LOOK)
         for rows in ((0, first), (first, n_heads)):
             if rows[0] == rows[1]:
@@ -70,13 +70,13 @@ class RowCounting:
         return narrowest(0)
 
     def dense(self, counter: np.dtype[Any]) -> list[SealedArray]:
-        """Count all rows; give the arrays of both directions, the second being the first turned."""
+        """Count all rows; give the arrays of both directions, each the transpose of the other."""
         plan = self._count((0, self.n_items), "followers", counter.name, write_both)
         shape, names = (self.n_items, self.n_items), plan.names("followers")
-        turned = tuple(turned_name(name) for name in names)
+        transposed = tuple(transposed_name(name) for name in names)
         return [
             SealedArray("followers", counter.name, shape, names),
-            SealedArray("predecessors", counter.name, shape, turned, across=True),
+            SealedArray("predecessors", counter.name, shape, transposed, across=True),
         ]
 
     def held(

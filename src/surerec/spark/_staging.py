@@ -21,8 +21,7 @@ import numpy as np
 import polars as pl
 
 from surerec.errors import InputError
-from surerec.storage._layout import file_name
-from surerec.storage._manifest import FileRecord
+from surerec.storage.adopting import FileRecord, file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from surerec.precedence._held import RowForm
-from surerec.precedence._spans import narrowest
+from surerec.precedence.counting import RowForm, narrowest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from surerec.spark._staging import Staging
 
-__all__ = ["RowWriter", "WriteHeld", "turned_name", "write_both", "write_largest"]
+__all__ = ["RowWriter", "WriteHeld", "transposed_name", "write_both", "write_largest"]
 
 _COLUMNS_AT_ONCE = 1024
 
@@ -29,18 +28,18 @@ class RowWriter(Protocol):
         """Write."""
 
 
-def turned_name(name: str) -> str:
-    """Name the part that has a block's rows as columns."""
-    return f"{name}-turned"
+def transposed_name(name: str) -> str:
+    """Give the name of the part that has a block's rows as columns."""
+    return f"{name}-transposed"
 
 
 def write_both(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
     """Write dense rows, and the same as columns, which are the other direction's."""
     staging.write_array(name, rows)
-    staging.write(turned_name(name), _turned(rows))
+    staging.write(transposed_name(name), _transposed(rows))
 
 
-def _turned(rows: NDArray[np.unsignedinteger]) -> Iterator[memoryview]:
+def _transposed(rows: NDArray[np.unsignedinteger]) -> Iterator[memoryview]:
     for first in range(0, rows.shape[1], _COLUMNS_AT_ONCE):
         columns = np.ascontiguousarray(rows[:, first : first + _COLUMNS_AT_ONCE].T)
         yield columns.reshape(-1).view(np.uint8).data

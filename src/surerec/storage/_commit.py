@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 from surerec.errors import InputError
 from surerec.storage._disk import is_there, remove_others, require_room, sync_folder, write
 from surerec.storage._folder import MANIFEST, is_unfinished, names_in, read_manifest
-from surerec.storage._manifest import FileRecord, Manifest, encode
+from surerec.storage._manifest import Manifest, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
+
+    from surerec.storage._cards import FileRecord
 
 __all__ = ["NewFile", "commit", "held", "merged"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
-    from surerec.storage._manifest import FileRecord
+    from surerec.storage._cards import FileRecord
 
 __all__ = [
     "is_there",

@@ -13,7 +13,7 @@ from surerec._memory import in_words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.storage._manifest import Counts
+    from surerec.storage._cards import Counts
 
 __all__ = [
     "MOST_TEXT",

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec.interactions import RowsRead
+from surerec.storage._cards import Counts, DataCard, FileRecord, Settings
 from surerec.storage._expect import expect
 from surerec.storage._layout import MOST_TEXT, PART_ROLES, ROLES, file_name, role_of, roles_for
 from surerec.storage._parts import RecommenderCard
@@ -19,11 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT",
     "FORMAT_VERSION",
-    "Counts",
-    "DataCard",
-    "FileRecord",
     "Manifest",
-    "Settings",
     "encode",
     "is_intact",
 ]
@@ -36,42 +33,6 @@ _WITHOUT_PARTS: Final = 1
 
 _CHECKSUM: Final = "sha256"
 _SHA256 = re.compile("[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How much the statistics hold."""
-
-    users: int
-    items: int
-    rows: int | None
-    """Interactions; None if the counts were given without profiles."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the statistics were made."""
-
-    ties: str
-    rows: str
-    """"dense" or "on-demand"."""
-
-
-@dataclass(frozen=True)
-class DataCard:
-    """What the data are, where they came from, and what became of their rows."""
-
-    name: str | None
-    origin: str | None
-    rows_read: RowsRead
-
-
-@dataclass(frozen=True)
-class FileRecord:
-    """What a file must be."""
-
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True)

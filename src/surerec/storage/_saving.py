@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec._version import __version__
+from surerec.storage._cards import FileRecord
 from surerec.storage._commit import commit, held, merged
 from surerec.storage._disk import sole_writer, write, writing_errors
 from surerec.storage._layout import file_name
-from surerec.storage._manifest import FileRecord, Manifest
+from surerec.storage._manifest import Manifest
 from surerec.storage._parts import RecommenderCard, part_contents
 from surerec.storage._spec import check_recommenders
 from surerec.storage._statistics import contents, describe

@@ -11,12 +11,14 @@ from surerec._columns import Columns
 from surerec.errors import InputError
 from surerec.interactions import IdMap, Interactions
 from surerec.precedence import PrecedenceStatistics, Ties, rows_from
+from surerec.storage._cards import Counts, DataCard, Settings
 from surerec.storage._content import Content, array_content, table_content
 from surerec.storage._layout import ROW_ROLES, check_array
-from surerec.storage._manifest import Counts, DataCard, Manifest, Settings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from surerec.storage._manifest import Manifest
 
 __all__ = ["Files", "check_indices", "contents", "describe", "statistics_from"]
 

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from surerec._version import __version__
+from surerec.storage._cards import Counts, DataCard, FileRecord, Settings
 from surerec.storage._commit import commit, held, merged
 from surerec.storage._content import array_content, table_content
 from surerec.storage._disk import sole_writer, write, writing_errors
 from surerec.storage._folder import MANIFEST, read_manifest
 from surerec.storage._layout import file_name
-from surerec.storage._manifest import FileRecord, Manifest, encode
+from surerec.storage._manifest import Manifest, encode
 from surerec.storage._parts import RecommenderCard, part_contents
 from surerec.storage._saving import WrittenFile, named
 from surerec.storage._spec import check_recommenders
@@ -25,10 +26,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.storage._content import Content
-    from surerec.storage._manifest import Counts, DataCard, Settings
     from surerec.storage._spec import RecommenderSpec
 
-__all__ = ["adopt_model", "check_free", "seal_model", "write_array", "write_table"]
+__all__ = [
+    "Counts",
+    "DataCard",
+    "FileRecord",
+    "Settings",
+    "adopt_model",
+    "check_free",
+    "file_name",
+    "seal_model",
+    "write_array",
+    "write_table",
+    "writing_errors",
+]
 
 
 def _ignore(_: float) -> None:
