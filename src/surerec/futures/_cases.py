@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from surerec._calendar import day_of
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,17 +37,6 @@ def check_horizon(horizon: object) -> Horizon:
         f"horizon is {horizon!r}; it must be a share of the profile between 0 and 1, such as 0.4, "
         "or a whole number of next items, such as 5."
     )
-
-
-def day_of(time: int) -> str:
-    """Give the day of an instant in microseconds since 1970.
-
-    Examples
-    --------
-    >>> day_of(1_000_000_000_000_000)
-    '2001-09-09'
-    """
-    return str(np.datetime64(time, "us").astype("datetime64[D]"))
 
 
 @dataclass(frozen=True)

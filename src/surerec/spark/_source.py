@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from surerec._calendar import DAY
 from surerec.errors import InputError
 from surerec.interactions import RowsRead
 from surerec.interactions._names import find_columns
@@ -112,7 +113,7 @@ def _cell(role: str, name: str, kind: str, where: str) -> str:
         ("id", "string"): f"nullif(trim({column}), '')",
         ("time", "timestamp"): f"unix_micros({column})",
         ("time", "timestamp_ntz"): f"timestampdiff(microsecond, {_EPOCH}, {column})",
-        ("time", "date"): f"unix_date({column}) * 86400000000L",
+        ("time", "date"): f"unix_date({column}) * {DAY}L",
         ("time", "whole"): f"case when {column} >= 0 then cast({column} as bigint) end",
         ("time", "fraction"): text_time,
         ("time", "string"): text_time,
