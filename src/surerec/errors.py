@@ -1,6 +1,28 @@
 """The errors surerec raises on purpose; each is one sentence for the person who can mend it."""
 
-__all__ = ["FetchError", "InputError", "NotFittedError", "StaleModelWarning", "SurerecError"]
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = [
+    "FetchError",
+    "InProfile",
+    "InputError",
+    "NoConfidence",
+    "NoUsers",
+    "NotFittedError",
+    "StaleModelWarning",
+    "SurerecError",
+    "UnknownHistory",
+    "UnknownId",
+    "UnknownRecommender",
+]
+
+_NAMED = 5  # of the items of an unknown history
 
 
 class SurerecError(Exception):
@@ -24,3 +46,112 @@ class FetchError(SurerecError, OSError):
 
 class StaleModelWarning(UserWarning):
     """A model serves beyond the window that it was calibrated for."""
+
+
+# The errors below name what is the matter, not that something is: `except UnknownId` reads well.
+
+
+class _Near:
+    """Near ids, looked for when the first asks: that takes a while, and they are other people's."""
+
+    _find_near: Callable[[], Iterable[Any]]
+
+    @cached_property
+    def near(self) -> tuple[Any, ...]:
+        """Known ids that look like the one that was given."""
+        return tuple(self._find_near())
+
+    def _hint(self, words: str) -> str:
+        near = ", ".join(repr(value) for value in self.near)
+        return f"; {words} {near}" if near else ""
+
+
+class UnknownId(_Near, InputError):  # noqa: N818
+    """An id that is not in the data; the sentence names near ones.
+
+    Parameters
+    ----------
+    noun : str
+        What the id names: "user" or "item".
+    value : object
+        The id.
+    near : callable, optional
+        Gives known ids that look like it; called when the sentence or `near` is asked for.
+
+    Examples
+    --------
+    >>> error = UnknownId("user", "ann", lambda: ["anna", "hanna"])
+    >>> str(error)
+    "There is no user 'ann'; near ones are 'anna', 'hanna'."
+    >>> error.noun, error.value, error.near
+    ('user', 'ann', ('anna', 'hanna'))
+    """
+
+    def __init__(self, noun: str, value: Any, near: Callable[[], Iterable[Any]] = tuple) -> None:
+        super().__init__(noun, value)
+        self.noun = noun
+        self.value = value
+        self._find_near = near
+
+    def __str__(self) -> str:
+        return f"There is no {self.noun} {self.value!r}{self._hint('near ones are')}."
+
+
+class UnknownHistory(_Near, InputError):  # noqa: N818
+    """A history none of whose items is in the data; the sentence names ids near the first.
+
+    Parameters
+    ----------
+    items : iterable
+        The ids of the history.
+    near : callable, optional
+        Gives known ids that look like the first; called when the sentence or `near` is asked for.
+
+    Examples
+    --------
+    >>> str(UnknownHistory(["jaws"], lambda: ["Jaws"]))
+    "Nobody in the data took any item of the history ('jaws'); near the first are 'Jaws'."
+    """
+
+    def __init__(self, items: Iterable[Any], near: Callable[[], Iterable[Any]] = tuple) -> None:
+        self.items = tuple(items)
+        super().__init__(self.items)
+        self._find_near = near
+
+    def __str__(self) -> str:
+        named = ", ".join(repr(item) for item in self.items[:_NAMED])
+        hint = self._hint("near the first are")
+        return f"Nobody in the data took any item of the history ({named}){hint}."
+
+
+class InProfile(InputError):  # noqa: N818
+    """An item that the person has taken already: it is no candidate.
+
+    Parameters
+    ----------
+    item : object
+        Its id.
+    consequence : str
+        What therefore cannot be had.
+
+    Examples
+    --------
+    >>> str(InProfile(302, "it has no p-value"))
+    'Item 302 is in the known profile: it has no p-value.'
+    """
+
+    def __init__(self, item: Any, consequence: str) -> None:
+        super().__init__(f"Item {item!r} is in the known profile: {consequence}.")
+        self.item = item
+
+
+class NoUsers(InputError):  # noqa: N818
+    """A user was asked for, and the statistics are given counts, without users."""
+
+
+class NoConfidence(InputError):  # noqa: N818
+    """A confidence was asked of a recommender that only ranks."""
+
+
+class UnknownRecommender(InputError):  # noqa: N818
+    """A recommender by a name that a model folder, or surerec, does not know."""

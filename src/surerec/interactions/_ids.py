@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect_left
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from surerec.errors import InputError
+from surerec.errors import UnknownId
 from surerec.interactions._kernels import number_in_order
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class IdMap:
 
         Raises
         ------
-        InputError
+        UnknownId
             If the id is unknown; the sentence names near ones.
         """
         return int(self.require([value])[0])
@@ -106,9 +107,7 @@ class IdMap:
         codes = self.codes(wanted)
         if (codes < 0).any():
             value = wanted[int(np.argmax(codes < 0))]
-            near = ", ".join(repr(i) for i in self.near(value))
-            hint = f"; near ones are {near}" if near else ""
-            raise InputError(f"There is no {self.noun} {value!r}{hint}.")
+            raise UnknownId(self.noun, value, partial(self.near, value))
         return codes
 
     def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
