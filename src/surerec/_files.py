@@ -23,6 +23,6 @@ def digest(path: Path, algorithm: str) -> str:
 
 
 def cache_folder() -> Path:
-    """Give the cache: ``SUREREC_CACHE``, else where the platform keeps caches."""
-    wish = os.environ.get("SUREREC_CACHE")
-    return Path(wish).expanduser() if wish else platformdirs.user_cache_path("surerec")
+    """Give the path of the cache: ``SUREREC_CACHE``, else where the platform keeps caches."""
+    setting = os.environ.get("SUREREC_CACHE")
+    return Path(setting).expanduser() if setting else platformdirs.user_cache_path("surerec")

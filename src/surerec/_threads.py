@@ -36,14 +36,14 @@ Result = TypeVar("Result")
 
 def available_threads() -> int:
     """Give the number of threads to use: ``SUREREC_THREADS``, else the cores given to us."""
-    wish = os.environ.get("SUREREC_THREADS", "")
-    if not wish:
+    setting = os.environ.get("SUREREC_THREADS", "")
+    if not setting:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    if not wish.isdecimal() or int(wish) < 1:
-        raise InputError(f"SUREREC_THREADS is {wish!r}; set it to a whole number of at least 1.")
-    return int(wish)
+    if not setting.isdecimal() or int(setting) < 1:
+        raise InputError(f"SUREREC_THREADS is {setting!r}; set it to a whole number of at least 1.")
+    return int(setting)
 
 
 def equal_blocks(work: NDArray[np.integer], n_blocks: int | None = None) -> list[tuple[int, int]]:

@@ -205,7 +205,7 @@ def _concatenate(tables: list[RawTable], n_rows: int | None) -> RawTable:
 def _usable(
     table: RawTable, time_format: str | None, *, skip_bad: bool
 ) -> tuple[pl.DataFrame, int]:
-    """Convert the cells; drop blank rows, and bad ones if that is wished, else complain."""
+    """Convert the cells; drop blank rows, and bad ones if asked to, else complain."""
     raw, name = table.frame, table.name
 
     def convert(role: str) -> pl.Series:
