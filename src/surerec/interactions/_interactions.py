@@ -40,9 +40,9 @@ class Interactions:
     """Who took what, in the order of time.
 
     Made by :func:`surerec.read_interactions`, :func:`surerec.load_dataset` or
-    :func:`surerec.datasets.synthetic`. Inside, users and items are codes ``0 … n − 1``; items are
-    numbered by popularity, the most consumed first. The user with code ``u`` took
-    ``items_taken[offsets[u]:offsets[u + 1]]``, in that order.
+    :func:`surerec.datasets.synthetic`. Inside, users and items are codes ``0 … n − 1``; all of
+    these number items by popularity, the most consumed first, which is fast. The user with code
+    ``u`` took ``items_taken[offsets[u]:offsets[u + 1]]``, in that order: see :meth:`taken`.
 
     Attributes
     ----------
@@ -60,6 +60,9 @@ class Interactions:
         What the data are, and where they came from.
     rows_read : RowsRead
         What became of the rows of the source.
+    popularity : array of int64, n_items
+        The place of each item, by code, in the order of popularity: 0 for the most taken. By
+        default the order of the codes; a model folder keeps no other.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Interactions:
         name: str | None = None,
         origin: str | None = None,
         rows_read: RowsRead | None = None,
+        popularity: NDArray[np.int64] | None = None,
     ) -> None:
         self.users = users
         self.items = items
@@ -95,6 +99,7 @@ class Interactions:
         self.name = name
         self.origin = origin
         self.rows_read = rows_read or RowsRead(rows=len(items_taken))
+        self.popularity = _checked_popularity(popularity, len(items))
 
     @classmethod
     def from_profiles(
@@ -173,15 +178,34 @@ class Interactions:
             f"{self.n_rows:,} rows)"
         )
 
+    def taken(self, user: int) -> NDArray[np.uint32]:
+        """Give the codes of the items that a user, by code, took, in time order.
+
+        Examples
+        --------
+        >>> Interactions.from_profiles([0, 2, 3], [1, 0, 1]).taken(0)
+        array([0, 1], dtype=uint32)
+        """
+        return self.items_taken[self.offsets[user] : self.offsets[user + 1]]
+
+    def times_of(self, user: int) -> NDArray[np.int64]:
+        """Give when a user, by code, took each item: microseconds since 1970, ascending.
+
+        Examples
+        --------
+        >>> Interactions.from_profiles([0, 2, 3], [1, 0, 1], times=[10, 30, 20]).times_of(0)
+        array([10, 30])
+        """
+        return self.times[self.offsets[user] : self.offsets[user + 1]]
+
     def profile(self, user: Any) -> pl.DataFrame:
         """Give what a user took, in order: ``item_id``, ``datetime`` and, if known, ``title``."""
         code = self.users.code(user)
-        where = slice(self.offsets[code], self.offsets[code + 1])
-        codes = self.items_taken[where]
+        codes = self.taken(code)
         frame = pl.DataFrame(
             {
                 Columns.Item: self.items.ids.gather(codes),
-                Columns.Datetime: pl.Series(self.times[where]).cast(pl.Datetime("us")),
+                Columns.Datetime: pl.Series(self.times_of(code)).cast(pl.Datetime("us")),
             }
         )
         if self.titles is None:
@@ -206,7 +230,7 @@ class Interactions:
         """
         earlier = self.times < time
         kept = np.concatenate(([0], np.cumsum(earlier)))
-        past = copy(self)  # with its id maps and titles
+        past = copy(self)  # with its id maps, titles and order of popularity, that of all time
         past.offsets = kept[self.offsets]
         past.items_taken = self.items_taken[earlier]
         past.times = self.times[earlier]
@@ -227,6 +251,19 @@ class Interactions:
                 Columns.Datetime: pl.Series(self.times).cast(pl.Datetime("us")),
             }
         )
+
+
+def _checked_popularity(popularity: NDArray[np.int64] | None, n_items: int) -> NDArray[np.int64]:
+    in_order = np.arange(n_items)
+    if popularity is None:
+        return in_order
+    places = np.asarray(popularity)
+    if places.dtype.kind not in "iu" or not np.array_equal(np.sort(places), in_order):
+        raise InputError(
+            f"popularity must give each of {n_items:,} items its own place, from 0 for the most "
+            "taken on."
+        )
+    return places.astype(np.int64)
 
 
 def _titles_by_code(titles: pl.DataFrame | None, items: IdMap) -> pl.Series | None:

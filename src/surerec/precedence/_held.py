@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 32
 
 @dataclass(frozen=True)
 class HeldRows:
-    """The rows of the most popular items: of ``slots[i]``, or none where that is negative.
+    """Rows of some items, the most popular: that of ``slots[i]``, or none where it is negative.
 
     Rows ``0 … len(dense) − 1`` are dense; row ``s`` after them is compressed and has
     ``counts[offsets[c]:offsets[c + 1]]`` at ``items[offsets[c]:offsets[c + 1]]`` for
@@ -104,7 +104,7 @@ class RowForm(NamedTuple):
 
 
 def slots_of(is_dense: NDArray[np.bool_], n_items: int) -> NDArray[np.int64]:
-    """Give the slots of the first items' rows, dense ones before the compressed.
+    """Give the slots of the rows of the first items by code, dense ones before the compressed.
 
     Examples
     --------

@@ -32,7 +32,8 @@ def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list
 
     Of the users who took both, ``PC(i, h)`` took i first and ``PC(h, i)`` took h first. Pairs are
     ranked by the sign test's ``z = (PC(i, h) − PC(h, i)) / √(PC(i, h) + PC(h, i))``: a description
-    of the data, not a test, for the strongest of millions of pairs were picked.
+    of the data, not a test, for the strongest of millions of pairs were picked. Pairs that are
+    equally strong come by code.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def narrowest(largest: int) -> np.dtype[Any]:
 
 
 def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Give the items whose counts 16 bits may not hold.
+    """Give the codes of the items whose counts 16 bits may not hold, whatever their order.
 
     No count is above the support of either item, so one popular item alone has none.
 

@@ -51,6 +51,9 @@ class PrecedenceStatistics:
         Whether items of one instant precede each other in the order of the source, or not at all.
     interactions : Interactions or None
         The profiles behind the counts; None if the counts were given.
+    popularity : array of int64
+        The place of each item in the order of popularity, 0 for the most taken: that of the
+        profiles, the order of the codes for given counts.
 
     Examples
     --------
@@ -72,12 +75,18 @@ class PrecedenceStatistics:
         *,
         ties: Ties = "order",
         interactions: Interactions | None = None,
+        popularity: NDArray[np.int64] | None = None,
     ) -> None:
+        if popularity is None:
+            popularity = (
+                np.arange(len(support)) if interactions is None else interactions.popularity
+            )
         self.n_users = n_users
         self.support = support
         self.rows = rows
         self.ties = ties
         self.interactions = interactions
+        self.popularity = popularity
 
     @classmethod
     def from_counts(
@@ -133,7 +142,10 @@ class PrecedenceStatistics:
         return _as_given(self.rows.predecessors(item))
 
     def items_outside(self, known: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Give the codes of all items but the known ones: the candidates."""
+        """Give the codes of all items but the known ones, by code: the candidates.
+
+        Whoever wants the most popular first sorts by ``popularity``.
+        """
         return items_outside(np.asarray(known, dtype=np.int64), self.n_items)
 
     def without_user(self, user: int) -> PrecedenceStatistics:
@@ -145,7 +157,9 @@ class PrecedenceStatistics:
         support = self.support.copy()
         support[items] -= np.uint32(1)
         rows = LeftOutRows(self.rows, items, instants)
-        return PrecedenceStatistics(self.n_users - 1, support, rows, ties=self.ties)
+        return PrecedenceStatistics(
+            self.n_users - 1, support, rows, ties=self.ties, popularity=self.popularity
+        )
 
     def taken_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Give what a user took in time order, and when; nobody (None) took nothing."""
@@ -153,8 +167,7 @@ class PrecedenceStatistics:
             return _NO_ITEMS, _NO_TIMES
         if self.interactions is None:
             raise InputError("These counts were given without profiles: no user can be left out.")
-        where = slice(self.interactions.offsets[user], self.interactions.offsets[user + 1])
-        return self.interactions.items_taken[where], self.interactions.times[where]
+        return self.interactions.taken(user), self.interactions.times_of(user)
 
     def profile_of(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Give what a user contributed: items by code, and when each was taken.
@@ -184,7 +197,7 @@ def count_precedence(
     strategy: Strategy = "auto",
     memory: int | None = None,
 ) -> PrecedenceStatistics:
-    """Count who took what before what.
+    """Count precedence: who took what before what.
 
     Parameters
     ----------
@@ -193,9 +206,9 @@ def count_precedence(
     ties : {"order", "strict"}, default="order"
         Items of one instant precede each other in the order of the source, or not at all.
     strategy : {"auto", "dense", "bounded", "on-demand"}, default="auto"
-        Hold all rows in memory ("dense"), those that are dear to count as far as `memory` goes and
-        count the others when asked for ("bounded"), or hold none ("on-demand"). "auto" is dense if
-        that fits, else bounded. The counts are the same.
+        Hold all rows in memory ("dense"), those that are expensive to count as far as `memory` goes
+        and count the others when asked for ("bounded"), or hold none ("on-demand"). "auto" is dense
+        if that fits, else bounded. The counts are the same.
     memory : int, optional
         Bytes for rows; by default half of the free memory. It changes speed, never results.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
+import numpy as np
 import polars as pl
 
 from surerec._checks import check_offsets
@@ -54,6 +55,7 @@ def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
     tables: dict[str, dict[str, pl.Series]] = {}
     source = statistics.interactions
     if source is not None:
+        _check_order(source)
         arrays |= {
             "offsets": source.offsets,
             "items_taken": source.items_taken,
@@ -99,6 +101,15 @@ def check_indices(statistics: PrecedenceStatistics) -> None:
         if source.n_rows and int(source.items_taken.max()) >= source.n_items:
             raise ValueError("items_taken has an item that is not there")
     statistics.rows.check()
+
+
+def _check_order(interactions: Interactions) -> None:
+    """Refuse items that are not numbered by popularity: a folder has no place for another order."""
+    if (interactions.popularity != np.arange(interactions.n_items)).any():
+        raise InputError(
+            "These statistics cannot be stored: their items are not numbered by popularity, and a "
+            "model folder keeps no other order; number them so, as read_interactions does."
+        )
 
 
 def _plain_ids(ids: IdMap) -> pl.Series:
