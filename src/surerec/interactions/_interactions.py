@@ -22,7 +22,7 @@ __all__ = ["Interactions", "RowsRead"]
 
 @dataclass(frozen=True)
 class RowsRead:
-    """What became of the rows of a source."""
+    """How many rows a source has, and why some of them are left out."""
 
     rows: int = 0
     """Rows in the source, blank lines apart."""
@@ -37,7 +37,7 @@ class RowsRead:
 
 
 class Interactions:
-    """Who took what, in the order of time.
+    """Users' profiles: who took what, in the order of time.
 
     Made by :func:`surerec.read_interactions`, :func:`surerec.load_dataset` or
     :func:`surerec.datasets.synthetic`. Inside, users and items are codes ``0 … n − 1``; all of
@@ -114,7 +114,7 @@ class Interactions:
         name: str | None = None,
         origin: str | None = None,
     ) -> Interactions:
-        """Take profiles that are already in time order.
+        """Make interactions of profiles that are already in time order.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Interactions:
         return frame.with_columns(self.titles.gather(codes).alias(Columns.Title))
 
     def until(self, time: int) -> Interactions:
-        """Give what had happened before an instant, under the same codes.
+        """Give the interactions before an instant, under the same codes.
 
         Users and items that had not appeared yet stay in the maps, with nothing to their name.
 

@@ -49,7 +49,7 @@ def order_profiles(
 ) -> None:
     """Sort the profiles of users `first` … `last` − 1 by time and keep first occurrences.
 
-    Stable: rows of one instant stay in the order of the input (notes 6 and 7). `seen` has a place
+    Stable: rows of one instant stay in the order of the input. `seen` has a place
     for each item, all 0. A profile is written from the start of its user's slice; `lengths` says
     how far it reaches.
     """

@@ -45,7 +45,7 @@ def read_interactions(
     name: str | None = None,
     origin: str | None = None,
 ) -> Interactions:
-    """Read who took what when.
+    """Read interactions (who took what when) from a file or a frame.
 
     Parameters
     ----------

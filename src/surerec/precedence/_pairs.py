@@ -28,7 +28,7 @@ class PrecedencePair:
 
 
 def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list[PrecedencePair]:
-    """Find the pairs whose order is furthest from a coin's toss.
+    """Give the pairs of items of strongest order: the furthest from a coin's toss.
 
     Of the users who took both, ``PC(i, h)`` took i first and ``PC(h, i)`` took h first. Pairs are
     ranked by the sign test's ``z = (PC(i, h) − PC(h, i)) / √(PC(i, h) + PC(h, i))``: a description

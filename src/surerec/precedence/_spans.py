@@ -172,7 +172,24 @@ class Spans:
 
 
 def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans:
-    """Index the profiles by item, in one direction."""
+    """Give, for each item, the parts of the profiles that follow it, or that precede it.
+
+    Parameters
+    ----------
+    interactions : Interactions
+        The profiles.
+    direction : {"followers", "predecessors"}
+        Which parts.
+    ties : {"order", "strict"}
+        Whether items of one instant follow each other in the order of the source, or not at all.
+
+    Examples
+    --------
+    >>> from surerec import Interactions
+    >>> index = spans(Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0]), "followers", "order")
+    >>> index.count_row(0)
+    array([0, 1], dtype=uint16)
+    """
     n_rows = interactions.n_rows
     index = np.uint32 if n_rows < 2**32 else np.uint64  # half the memory traffic where it fits
     starts = np.empty(n_rows, dtype=index)

@@ -34,7 +34,7 @@ _NO_ITEMS, _NO_TIMES = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
 
 
 class PrecedenceStatistics:
-    """Support, number of users, and rows of precedence counts, by item code.
+    """Precedence statistics: support, number of users, and precedence counts, by item code.
 
     ``Sup(i)`` is the number of users who took item i, and ``PC(i, h)`` the number of users who took
     i before h (paper, section 3.2). Made by :func:`count_precedence`, or from given counts.
@@ -92,7 +92,7 @@ class PrecedenceStatistics:
     def from_counts(
         cls, counts: ArrayLike, support: ArrayLike, n_users: int
     ) -> PrecedenceStatistics:
-        """Take counts that are already known, such as the paper's examples.
+        """Make statistics of counts that are already known, such as the paper's examples.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class PrecedenceStatistics:
         return items_outside(np.asarray(known, dtype=np.int64), self.n_items)
 
     def without_user(self, user: int) -> PrecedenceStatistics:
-        """Leave one user's own contribution out, exactly as if counted without them.
+        """Give the statistics without one user (leave-one-out), exactly as if counted without them.
 
         Nothing is counted again: the user's part is subtracted from each row that is asked for.
         """

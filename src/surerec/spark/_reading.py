@@ -20,7 +20,7 @@ _SEPARATORS = ("::", "\t", ";", "|", ",")
 
 
 def read_frame(spark: SparkSession, data: str, columns: Sequence[str] | None = None) -> DataFrame:
-    """Open a file or folder that all executors can read.
+    """Give the Spark DataFrame of a file or folder that all executors can read.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ _LOOKS = 20  # at the same manifest, before a file that it lists counts as missi
 
 @dataclass(frozen=True)
 class StoredModel:
-    """What a model folder holds."""
+    """A loaded model: statistics, recommenders, and what the folder says of itself."""
 
     statistics: PrecedenceStatistics
     """The statistics, on memory-mapped files."""
@@ -45,7 +45,7 @@ class StoredModel:
 
 
 def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> StoredModel:
-    """Open a model folder; its arrays are mapped, read-only, and read from disk when used.
+    """Load a model folder; its arrays are memory-mapped, read-only, and read when used.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> Stored
 
 
 def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Say what a model folder holds, without opening its arrays.
+    """Give what a model folder says of itself, without opening its arrays.
 
     Parameters
     ----------

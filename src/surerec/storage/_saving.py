@@ -37,7 +37,7 @@ def save_model(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Store statistics once, and recommenders on them by name.
+    """Save a model into a folder: statistics once, and recommenders on them by name.
 
     A folder that holds the same statistics gains these recommenders and keeps its others; no
     array is written again. Whatever interrupts a save, the folder holds the old model or the new

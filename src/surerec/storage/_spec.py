@@ -30,7 +30,7 @@ _PARTS: Final = {"arrays": check_part_array, "texts": check_part_text}
 
 @dataclass(frozen=True, eq=False)
 class RecommenderSpec:
-    """What a recommender is made from; storage does not ask what it means.
+    """A recommender as it is stored: kind, parameters, arrays and texts, whatever they mean.
 
     Examples
     --------
