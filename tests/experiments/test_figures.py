@@ -5,7 +5,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from made_up import metrics_table, results, times_table
 from matplotlib.figure import Figure
 
 from surerec.evaluation import cd_groups
@@ -15,6 +14,7 @@ from surerec.experiments._comparison import paper_average_ranks, paper_friedman,
 from surerec.experiments._figures import _bars, _lines, _plans, _ranks, _sweeps
 from surerec.experiments._figures._style import plain, render, styled
 from surerec.experiments._timing import PLAIN
+from tests.experiments.made_up import metrics_table, results, times_table
 
 
 def plan_names(made):

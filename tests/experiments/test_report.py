@@ -5,7 +5,6 @@ from html.parser import HTMLParser
 
 import polars as pl
 import pytest
-from made_up import metrics_table, results, settings, times_table, validity_table
 
 from surerec.errors import InputError
 from surerec.evaluation import dataset_ranks
@@ -22,6 +21,7 @@ from surerec.experiments._comparison import (
 from surerec.experiments._report import _claims, _html, _markdown, _validity_claims, write_report
 from surerec.experiments._report._blocks import Heading, Paragraph, Picture, Strong, Table
 from surerec.experiments._report._results import results_section, statistics_section
+from tests.experiments.made_up import metrics_table, results, settings, times_table, validity_table
 
 VOID = {"meta", "img", "br"}
 
