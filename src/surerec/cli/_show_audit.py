@@ -8,7 +8,7 @@ import polars as pl
 from rich.markup import escape
 from rich.table import Table
 
-from surerec.audit._verdicts import HEADLINE, percent, with_interval
+from surerec.audit import HEADLINE, percent, with_interval
 
 if TYPE_CHECKING:
     from rich.console import Console
