@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from surerec.audit._verdicts import HEADLINE
+from surerec.audit._verdicts import HEADLINE, at_headline
 from surerec.evaluation import AGES
 from surerec.reports.figures import LINES, Line, panels, plain, render, styled
 
@@ -74,7 +74,7 @@ def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
 
 
 def _by_window(axes: Axes, calendar: pl.DataFrame) -> None:
-    rows = calendar.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    rows = at_headline(calendar)
     windows = rows["window"].unique(maintain_order=True).sort().to_list()
     axes.axhline(1 - HEADLINE, label="promised", linestyle=(0, (1, 1)), **_PROMISE)
     for age, line in zip(AGES, _FRESH_TO_OLD, strict=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from surerec._files import folder_aside
-from surerec.audit._verdicts import HEADLINE, percent, with_interval
+from surerec.audit._verdicts import HEADLINE, at_headline, percent, with_interval
 from surerec.errors import InputError
 from surerec.reports import (
     Bullets,
@@ -193,7 +193,7 @@ def _drift_section(drift: pl.DataFrame) -> list[Block]:
 
 
 def _group_section(audit: Findings) -> list[Block]:
-    shown = audit.groups.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    shown = at_headline(audit.groups)
     names = {row["kind"]: row["name"] for row in audit.coverage.to_dicts()}
     blocks: list[Block] = [
         Heading("Weak spots"),
@@ -208,7 +208,7 @@ def _group_section(audit: Findings) -> list[Block]:
         header = ("by", "group", "delivered", "set size", "users", "later items")
         blocks.append(Table(names[kind], header, rows, words=frozenset({0, 1})))
     if len(audit.mondrian):
-        rows = tuple(map(_mondrian_row, _at_headline(audit.mondrian)))
+        rows = tuple(map(_mondrian_row, at_headline(audit.mondrian).to_dicts()))
         blocks += [
             Paragraph(
                 "Mondrian calibration sets a threshold for each group by known items, so that the "
@@ -222,10 +222,6 @@ def _group_section(audit: Findings) -> list[Block]:
             ),
         ]
     return blocks
-
-
-def _at_headline(table: pl.DataFrame) -> list[dict[str, Any]]:
-    return table.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9).to_dicts()  # noqa: PLR2004
 
 
 def _group_row(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -261,7 +257,7 @@ def _calendar_section(audit: Findings) -> list[Block]:
             f"{row['n_test']:,}",
             percent(row["unknown"], 1),
         )
-        for row in _at_headline(audit.calendar)
+        for row in at_headline(audit.calendar).to_dicts()
     )
     header = ("window", "model", "delivered", "set size", "calibrated on", "tested on",
               "unknown items")  # fmt: skip
