@@ -10,7 +10,7 @@ from math import ceil, prod
 from statistics import median
 from typing import NamedTuple
 
-import oracle
+from tests import oracle
 
 COUNTED = ["CM1", "CM2", "CM3", "CM4", "CM5", "NCM14", "NCM15", "NCM16", "NCM17"]
 RATIOS = ["CM6", "CM7", "CM8", "CM9", "CM10", "CM11", "CM12", "CM13"]

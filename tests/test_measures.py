@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracle_method as paper
 import surerec as sr
 from surerec.measures import MEASURES, MeasureScorer, _aggregates, find_measure
 from surerec.precedence._rows import DenseRows
+from tests import oracle_method as paper
 
 a_row = st.tuples(st.integers(0, 7), st.integers(0, 9), st.integers(0, 5))
 some_rows = st.one_of(  # few, so that most counts are 0; and many, so that most are not

@@ -1,4 +1,3 @@
-import audited_data
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +8,7 @@ from surerec.audit._subject import of_recommender
 from surerec.errors import InputError
 from surerec.evaluation import AGES, evaluate
 from surerec.measures import MeasureScorer
+from tests.audit import audited_data
 
 
 @pytest.fixture(name="exchangeable", scope="module")

@@ -1,13 +1,13 @@
 import re
 from html.parser import HTMLParser
 
-import audited_data
 import polars as pl
 import pytest
 
 import surerec as sr
 from surerec.audit import audit
 from surerec.errors import InputError
+from tests.audit import audited_data
 
 HOSTILE = "<img src=x onerror=alert(1)>[red]"
 

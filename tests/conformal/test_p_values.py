@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-import oracle_method as paper
 from surerec import conformal
 from surerec.conformal import (
     entry_confidence,
@@ -20,6 +19,7 @@ from surerec.conformal import (
     p_value_counts,
     smoothed_p_values,
 )
+from tests import oracle_method as paper
 
 few_values = st.integers(-4, 4).map(float)  # ties are the rule
 any_values = st.floats(allow_nan=False, allow_infinity=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from http_server import Server
+
+from tests.datasets.http_server import Server
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 import surerec.datasets
 from surerec.datasets import CATALOGUE, Counts
-from surerec.datasets._catalogue import find
+from surerec.datasets._catalogue import find_dataset
 from surerec.datasets._entries import Archive, Files, Wheel
 from surerec.errors import InputError
 
@@ -72,12 +72,12 @@ def test_descriptions_tell_the_sources_of_a_set_apart():
 )
 def test_an_unknown_name_is_answered_with_near_ones(typed, meant):
     with pytest.raises(InputError, match=f"{typed}.*did you mean.*{meant}"):
-        find(typed)
+        find_dataset(typed)
 
 
 def test_a_name_like_no_other_is_answered_with_all():
     with pytest.raises(InputError, match="there are ml-100k, ml-1m"):
-        find("zzz")
+        find_dataset("zzz")
 
 
 def test_public_names_are_sorted():

@@ -9,10 +9,10 @@ import socket
 import subprocess
 
 import pytest
-from http_server import answer, cut_after, serve, status
 
 from surerec.datasets._download import download
 from surerec.errors import FetchError
+from tests.datasets.http_server import answer, cut_after, serve, status
 
 
 def sha256(content):

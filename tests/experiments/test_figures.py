@@ -5,7 +5,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from made_up import metrics_table, results, times_table
 from matplotlib.figure import Figure
 
 from surerec.evaluation import cd_groups
@@ -13,8 +12,9 @@ from surerec.experiments import ALGORITHMS
 from surerec.experiments._algorithms import EXTRA
 from surerec.experiments._comparison import paper_average_ranks, paper_friedman, ranks_table
 from surerec.experiments._figures import _bars, _lines, _plans, _ranks, _sweeps
-from surerec.experiments._figures._style import plain, render, styled
 from surerec.experiments._timing import PLAIN
+from surerec.reports.figures import plain, render, styled
+from tests.experiments.made_up import metrics_table, results, times_table
 
 
 def plan_names(made):

@@ -1,11 +1,9 @@
 import re
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import polars as pl
 import pytest
-from made_up import metrics_table, results, settings, times_table, validity_table
 
 from surerec.errors import InputError
 from surerec.evaluation import dataset_ranks
@@ -19,51 +17,17 @@ from surerec.experiments._comparison import (
     paper_means,
     ranks_table,
 )
-from surerec.experiments._report import _claims, _html, _markdown, _validity_claims, write_report
-from surerec.experiments._report._blocks import Heading, Paragraph, Picture, Strong, Table
+from surerec.experiments._report import _claims, _validity_claims, write_report
 from surerec.experiments._report._results import results_section, statistics_section
-
-VOID = {"meta", "img", "br"}
-
-
-class Page(HTMLParser):
-    """What a page holds; fails on tags that do not match."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.links, self.ids, self.tables, self.bold = [], [], set(), [], False
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.links += [attributes[key] for key in ("src", "href") if key in attributes]
-        self.ids.add(attributes.get("id"))
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "table":
-            self.tables.append([])
-        if tag == "tr":
-            self.tables[-1].append([])
-        if tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "td" in self.open or "th" in self.open:
-            self.tables[-1][-1][-1] += f"**{data}**" if "b" in self.open else data
-
-    def table(self, *header):
-        return next(table for table in self.tables if tuple(table[0]) == header)
+from surerec.reports import Strong
+from tests.experiments.made_up import metrics_table, results, settings, times_table, validity_table
+from tests.reports.page import Page
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The report on two data sets, one of them of the paper; drawn as SVG only, to be quick."""
-    style = pytest.importorskip("surerec.experiments._figures._style", exc_type=ImportError)
+    style = pytest.importorskip("surerec.reports.figures", exc_type=ImportError)
     output = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(style, "FORMATS", ("svg",))
@@ -356,24 +320,6 @@ def test_the_noise_floor():
     )
     assert _claims.noise_floor(apart).verdict == "does not hold"
     assert "differ by up to" in _claims.noise_floor(apart).text
-
-
-# The two forms of the report.
-
-
-def test_what_people_name_things_is_not_markup():
-    table = Table("A | <b>", ("name", "n"), (("x_<y>|z", Strong("1")),))
-    page = _html.to_html("<t>", [Heading("A & B"), Paragraph("<script>"), table], {})
-    assert "<script>" not in page
-    assert "<b>1</b>" in page
-    Page(page)
-    text = _markdown.to_markdown("t", [table])
-    assert r"| x\_\<y\>\|z | **1** |" in text
-
-
-def test_a_picture_says_what_it_shows():
-    page = _html.to_html("t", [Picture("p", "What it shows.")], {"p": b"<svg/>"})
-    assert 'alt="What it shows."' in page
 
 
 def test_without_matplotlib_one_sentence_says_what_to_install(monkeypatch, tmp_path):

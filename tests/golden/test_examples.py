@@ -5,9 +5,9 @@ from math import exp
 
 import pytest
 
-import oracle_method as paper
 import surerec as sr
 from surerec.measures import MeasureScorer
+from tests import oracle_method as paper
 
 # Example 3: thirty users, ten items o1 … o10, which are the codes 0 … 9.
 COUNTS = [

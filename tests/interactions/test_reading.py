@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracle
 import surerec as sr
+from tests import oracle
 
 SECOND = 1_000_000
 # ann took 10 then 20; bob took 20 then 10

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_features import SlowFeatures
 
 import surerec as sr
 from surerec.errors import InputError
 from surerec.measures.learned._features import FEATURES, Features
 from surerec.measures.learned._ridge import Ridge
+from tests.learned.slow_features import SlowFeatures
 
 N_ITEMS = 12
 SECOND = 1_000_000

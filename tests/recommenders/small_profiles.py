@@ -3,8 +3,8 @@
 import polars as pl
 from hypothesis import strategies as st
 
-import oracle_method as paper
 import surerec as sr
+from tests import oracle_method as paper
 
 NOBODY_SAW = [100, 101]
 

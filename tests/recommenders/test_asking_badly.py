@@ -1,10 +1,10 @@
 """What people get wrong, and the sentence that tells them."""
 
 import pytest
-from small_profiles import read
 
 import surerec as sr
 from surerec.errors import NotFittedError
+from tests.recommenders.small_profiles import read
 
 NAMES = ["abba", "baba", "caba"]
 ROWS = [(user, item, t) for user in ("ann", "bob", "cid") for t, item in enumerate(NAMES)]

@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_profiles import read
 
 import surerec as sr
+from tests.recommenders.small_profiles import read
 
 some_rows = st.lists(
     st.tuples(st.integers(0, 7), st.integers(0, 11), st.integers(0, 5)), min_size=8, max_size=80

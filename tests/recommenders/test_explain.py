@@ -5,10 +5,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from small_profiles import Person, as_dict, read
 
-import oracle_method as paper
 import surerec as sr
+from tests import oracle_method as paper
+from tests.recommenders.small_profiles import Person, as_dict, read
 
 EVERY = [
     sr.PrecedenceMining(),

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from small_profiles import read
 
 import surerec as sr
 from surerec.recommenders import load_all, save_all
 from surerec.recommenders._names import KINDS
 from surerec.storage import RecommenderSpec, load_model, read_card, save_model
+from tests.recommenders.small_profiles import read
 
 ROWS = [(user, item, (user * item) % 5) for user in range(1, 7) for item in range(1, 8)]
 

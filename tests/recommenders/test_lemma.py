@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, kstest
 
-import oracle_method as paper
 import surerec as sr
+from tests import oracle_method as paper
 
 N_PEOPLE = 250
 LEVELS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 0.9]

@@ -2,9 +2,9 @@
 
 import pytest
 from sklearn.base import clone
-from small_profiles import read
 
 import surerec as sr
+from tests.recommenders.small_profiles import read
 
 ROWS = [(user, item, (user * item) % 5) for user in range(1, 7) for item in range(1, 8)]
 MODELS = [

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from small_profiles import read, some_rows
 
-import oracle_method as paper
 import surerec as sr
+from tests import oracle_method as paper
+from tests.recommenders.small_profiles import read, some_rows
 
 EVERY = [
     *(sr.InductiveConformal(measure=name) for name in paper.NAMES),

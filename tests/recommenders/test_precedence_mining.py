@@ -4,10 +4,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_profiles import Person, read
 
-import oracle_method as paper
 import surerec as sr
+from tests import oracle_method as paper
+from tests.recommenders.small_profiles import Person, read
 
 
 @given(st.none() | st.integers(1, 4), st.data())

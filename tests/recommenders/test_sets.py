@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_profiles import NOBODY_SAW, Person, as_dict, read
 
 import surerec as sr
+from tests.recommenders.small_profiles import NOBODY_SAW, Person, as_dict, read
 
 CONFORMAL = [
     sr.InductiveConformal(measure="CM2"),

@@ -3,10 +3,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from small_profiles import Person, as_dict, read
 
-import oracle_method as paper
 import surerec as sr
+from tests import oracle_method as paper
+from tests.recommenders.small_profiles import Person, as_dict, read
 
 aggregates = st.sampled_from(["max", "median"])
 zeros_rules = st.sampled_from(["exact", "product"])

@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="serving needs the extra: pip install 'surerec[serve]'")
 
-from serving_server import Server, save
+from tests.serving.serving_server import Server, save
 
 
 @pytest.fixture(scope="session")

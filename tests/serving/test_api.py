@@ -4,10 +4,10 @@ import re
 
 import polars as pl
 import pytest
-from serving_server import ACCENT, NASTY, someone
 
 import surerec as sr
 from surerec.storage import read_card
+from tests.serving.serving_server import ACCENT, NASTY, someone
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@ import socket
 from urllib.parse import urlsplit
 
 import pytest
-from serving_server import problem, someone
+
+from tests.serving.serving_server import problem, someone
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving_server import problem, save
 
 from surerec.errors import InputError
 from surerec.serving._keys import KeyFile, Keyring
 from surerec.serving._rates import RateLimits, shared_memory
+from tests.serving.serving_server import problem, save
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_cors_is_for_the_named_origins(start, model_folder):
 @pytest.fixture(scope="module")
 def narrow(model_folder, tmp_path_factory):
     """A server with room for one request, and no patience; settings from the environment."""
-    from serving_server import Server  # noqa: PLC0415
+    from tests.serving.serving_server import Server  # noqa: PLC0415
 
     environment = {
         "SUREREC_SERVE_WORKERS": "1",

@@ -5,9 +5,9 @@ import re
 import shutil
 
 import pytest
-from serving_server import ACCENT, NASTY, Server, save, someone
 
 import surerec as sr
+from tests.serving.serving_server import ACCENT, NASTY, Server, save, someone
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page needs playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -8,9 +8,9 @@ import time
 
 import httpx
 import pytest
-from serving_server import problem, save
 
 import surerec as sr
+from tests.serving.serving_server import problem, save
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-import oracle
 import surerec as sr
 from surerec.errors import InputError
 from surerec.precedence import MemoryBackend
 from surerec.spark import Counting, SparkBackend, read_frame
 from surerec.storage import read_card, save_model
+from tests import oracle
 
 pytestmark = pytest.mark.spark
 

@@ -33,7 +33,7 @@ def test_the_command_gives_the_numbers_of_the_local_run(
     cli, ratings, expected, tmp_path, monkeypatch
 ):
     # Figures are drawn from the tables, wherever those were made, and take long.
-    monkeypatch.setattr("surerec.experiments._report.write_report", lambda *_: None)
+    monkeypatch.setattr("surerec.experiments._run.write_report", lambda *_: None)
     monkeypatch.chdir(tmp_path)  # executors work elsewhere, and must write where this means
     given = ("--datasets", ratings, "--users", 25, "--timed-users", 0, "--tuning-users", 2)
     done = cli("reproduce", *given, "--output", "out", "--engine", "spark")

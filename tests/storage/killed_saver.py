@@ -8,9 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
-from stored_models import LEARNED, MAIN, new_statistics
-
 from surerec.storage import save_model
+from tests.storage.stored_models import LEARNED, MAIN, new_statistics
 
 
 class Steps:

@@ -4,7 +4,12 @@ import shutil
 
 import numpy as np
 import pytest
-from stored_models import (
+
+from surerec.errors import InputError
+from surerec.storage import load_model, read_card, save_model
+from surerec.storage._content import array_content
+from surerec.storage._layout import file_name
+from tests.storage.stored_models import (
     LEARNED,
     MAIN,
     flip,
@@ -14,11 +19,6 @@ from stored_models import (
     reseal,
     statistics_of,
 )
-
-from surerec.errors import InputError
-from surerec.storage import load_model, read_card, save_model
-from surerec.storage._content import array_content
-from surerec.storage._layout import file_name
 
 STRATEGIES = ["dense", "bounded", "on-demand"]
 

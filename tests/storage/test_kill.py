@@ -4,7 +4,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from stored_models import (
+
+from surerec.errors import InputError
+from surerec.storage import load_model, save_model
+from tests.storage.stored_models import (
     LEARNED,
     LEARNED_EARLIER,
     MAIN,
@@ -15,20 +18,18 @@ from stored_models import (
     old_statistics,
 )
 
-from surerec.errors import InputError
-from surerec.storage import load_model, save_model
-
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 
 
+ROOT = Path(__file__).parents[2]
 SAVED = {"main": MAIN, "learned": LEARNED}  # as killed_saver.py does
 
 
 def kill_at_every_step(work, *old, n_files=11):
-    saver = Path(__file__).with_name("killed_saver.py")
     work.mkdir()
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-W", "ignore", saver, work, *old],
+        [sys.executable, "-W", "ignore", "-m", "tests.storage.killed_saver", work, *old],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,

@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_models import (
+
+from surerec.errors import InputError
+from surerec.storage import RecommenderSpec, load_model, read_card, save_model
+from surerec.storage._content import Content, array_content
+from surerec.storage._layout import file_name
+from tests.storage.stored_models import (
     LEARNED,
     LEARNED_EARLIER,
     MAIN,
@@ -22,11 +27,6 @@ from stored_models import (
     old_statistics,
     reseal,
 )
-
-from surerec.errors import InputError
-from surerec.storage import RecommenderSpec, load_model, read_card, save_model
-from surerec.storage._content import Content, array_content
-from surerec.storage._layout import file_name
 
 TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
 names = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True)

@@ -7,7 +7,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_models import (
+
+import surerec as sr
+from surerec.precedence._rows import DenseRows, OnDemandRows
+from surerec.storage import RecommenderSpec, load_model, read_card, save_model
+from tests.storage.stored_models import (
     MAIN,
     OTHER,
     assert_same,
@@ -16,10 +20,6 @@ from stored_models import (
     old_statistics,
     statistics_of,
 )
-
-import surerec as sr
-from surerec.precedence._rows import DenseRows, OnDemandRows
-from surerec.storage import RecommenderSpec, load_model, read_card, save_model
 
 numbers = st.integers(-(2**63), 2**63 - 1)
 large_numbers = st.integers(2**63, 2**64 - 1)  # stored as UInt64

@@ -9,7 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from stored_models import (
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.storage import RecommenderSpec, load_model, read_card, save_model
+from tests.storage.stored_models import (
     MAIN,
     OTHER,
     assert_same,
@@ -19,10 +23,6 @@ from stored_models import (
     old_statistics,
     statistics_of,
 )
-
-import surerec as sr
-from surerec.errors import InputError
-from surerec.storage import RecommenderSpec, load_model, read_card, save_model
 
 
 def contents(folder):
@@ -256,7 +256,7 @@ def test_a_first_save_that_fails_leaves_nothing(tmp_path, monkeypatch):
 
 def python(code, *arguments):
     """Run code beside us, with the test helpers at hand."""
-    helpers = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    helpers = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, helpers))},
@@ -269,7 +269,7 @@ def python(code, *arguments):
 def test_two_processes_saving_at_once_lose_nothing(tmp_path):
     code = """
         import sys
-        from stored_models import MAIN, old_statistics
+        from tests.storage.stored_models import MAIN, old_statistics
         from surerec.storage import save_model
 
         old_statistics()
@@ -294,7 +294,7 @@ def test_readers_always_see_a_whole_model_while_others_replace_it(tmp_path):
     save_model(tmp_path / "model", old_statistics(), {})
     code = """
         import sys
-        from stored_models import new_statistics, old_statistics
+        from tests.storage.stored_models import new_statistics, old_statistics
         from surerec.storage import save_model
 
         for _ in range(12):

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from surerec.audit._verdicts import HEADLINE
+from surerec.audit._verdicts import HEADLINE, at_headline
 from surerec.evaluation import AGES
-from surerec.experiments._figures._style import LINES, Line, panels, plain, render, styled
+from surerec.reports.figures import LINES, Line, panels, plain, render, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from surerec.audit._result import Audit
+    from surerec.audit._findings import Findings
 
 __all__ = ["draw"]
 
@@ -29,13 +29,13 @@ _KINDS = {
 _FRESH_TO_OLD = (LINES[6], LINES[0], LINES[3], LINES[1], Line("#D55E00", "-", "P"))
 
 
-def draw(audit: Audit) -> dict[str, bytes]:
+def draw(audit: Findings) -> dict[str, bytes]:
     """Give the figure in every format."""
     with styled():
         return render(_figure(audit))
 
 
-def _figure(audit: Audit) -> Figure:
+def _figure(audit: Findings) -> Figure:
     two = audit.calendar is not None
     figure, all_axes = panels(1, 1 + two, (10.4 if two else 5.6, 5.6))
     figure.suptitle(plain(f"{audit.data}: does {audit.subject} keep its promises?"), fontsize=12)
@@ -74,7 +74,7 @@ def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
 
 
 def _by_window(axes: Axes, calendar: pl.DataFrame) -> None:
-    rows = calendar.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    rows = at_headline(calendar)
     windows = rows["window"].unique(maintain_order=True).sort().to_list()
     axes.axhline(1 - HEADLINE, label="promised", linestyle=(0, (1, 1)), **_PROMISE)
     for age, line in zip(AGES, _FRESH_TO_OLD, strict=True):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from surerec.audit._verdicts import HEADLINE, percent, with_interval
+from surerec._files import folder_aside
+from surerec.audit._verdicts import HEADLINE, at_headline, percent, with_interval
 from surerec.errors import InputError
-from surerec.experiments._report._blocks import (
+from surerec.reports import (
     Bullets,
     Heading,
     Paragraph,
@@ -19,16 +18,16 @@ from surerec.experiments._report._blocks import (
     Strong,
     Table,
     Verdicts,
+    require_plots,
 )
-from surerec.experiments._report._html import to_html as page
-from surerec.experiments._report._write import require_plots
+from surerec.reports import to_html as page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from surerec.audit._result import Audit
-    from surerec.experiments._report._blocks import Block
+    from surerec.audit._findings import Findings
     from surerec.futures import Horizon
+    from surerec.reports import Block
 
 __all__ = ["check_target", "to_html", "write"]
 
@@ -39,7 +38,7 @@ _ALT = (
 )
 
 
-def to_html(audit: Audit) -> str:
+def to_html(audit: Findings) -> str:
     """Give the report as one page."""
     require_plots()
     from surerec.audit._figure import draw  # noqa: PLC0415  # an extra
@@ -47,12 +46,12 @@ def to_html(audit: Audit) -> str:
     return _page(audit, draw(audit)["svg"])
 
 
-def _page(audit: Audit, svg: bytes) -> str:
+def _page(audit: Findings, svg: bytes) -> str:
     title = f"Does the guarantee hold? {audit.subject} on {audit.data}"
     return page(title, _blocks(audit), {"audit": svg})
 
 
-def write(audit: Audit, folder: str | Path, *, overwrite: bool = False) -> None:
+def write(audit: Findings, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write report.html, the figure and the tables; the folder appears when it is complete."""
     require_plots()
     from surerec.audit._figure import draw  # noqa: PLC0415  # an extra
@@ -61,21 +60,15 @@ def write(audit: Audit, folder: str | Path, *, overwrite: bool = False) -> None:
     check_target(target, overwrite=overwrite)
     figure = draw(audit)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        aside.mkdir()
-        (aside / _MARK).write_text(_page(audit, figure["svg"]), encoding="utf-8")
-        for ending, content in figure.items():
-            (aside / f"audit.{ending}").write_bytes(content)
-        for name, table in audit.tables().items():
-            table.write_csv(aside / f"{name}.csv")
-        if target.exists():
-            shutil.rmtree(target)
-        aside.rename(target)
+        with folder_aside(target) as aside:
+            (aside / _MARK).write_text(_page(audit, figure["svg"]), encoding="utf-8")
+            for ending, content in figure.items():
+                (aside / f"audit.{ending}").write_bytes(content)
+            for name, table in audit.tables().items():
+                table.write_csv(aside / f"{name}.csv")
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror}).") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
@@ -91,7 +84,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target}: holds an audit; name another folder, or say overwrite.")
 
 
-def _blocks(audit: Audit) -> list[Block]:
+def _blocks(audit: Findings) -> list[Block]:
     blocks: list[Block] = [
         Paragraph(audit.overall),
         Paragraph(_about(audit)),
@@ -125,7 +118,7 @@ def _after_name(sentence: str, name: str) -> str:
     return said[:1].upper() + said[1:]
 
 
-def _about(audit: Audit) -> str:
+def _about(audit: Findings) -> str:
     settings = audit.settings
     window = "" if settings["window"] is None else f", windows of {settings['window']:g} days"
     return (
@@ -142,7 +135,7 @@ def _future(horizon: Horizon) -> str:
     return f"the last {horizon} items"
 
 
-def _caption(audit: Audit) -> str:
+def _caption(audit: Findings) -> str:
     left = (
         "Points below the dotted line deliver less than promised; intervals that reach it may be "
         "chance."
@@ -199,8 +192,8 @@ def _drift_section(drift: pl.DataFrame) -> list[Block]:
     ]  # fmt: skip
 
 
-def _group_section(audit: Audit) -> list[Block]:
-    shown = audit.groups.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+def _group_section(audit: Findings) -> list[Block]:
+    shown = at_headline(audit.groups)
     names = {row["kind"]: row["name"] for row in audit.coverage.to_dicts()}
     blocks: list[Block] = [
         Heading("Weak spots"),
@@ -215,7 +208,7 @@ def _group_section(audit: Audit) -> list[Block]:
         header = ("by", "group", "delivered", "set size", "users", "later items")
         blocks.append(Table(names[kind], header, rows, words=frozenset({0, 1})))
     if len(audit.mondrian):
-        rows = tuple(map(_mondrian_row, _at_headline(audit.mondrian)))
+        rows = tuple(map(_mondrian_row, at_headline(audit.mondrian).to_dicts()))
         blocks += [
             Paragraph(
                 "Mondrian calibration sets a threshold for each group by known items, so that the "
@@ -229,10 +222,6 @@ def _group_section(audit: Audit) -> list[Block]:
             ),
         ]
     return blocks
-
-
-def _at_headline(table: pl.DataFrame) -> list[dict[str, Any]]:
-    return table.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9).to_dicts()  # noqa: PLR2004
 
 
 def _group_row(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -256,7 +245,7 @@ def _mondrian_row(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(cells)
 
 
-def _calendar_section(audit: Audit) -> list[Block]:
+def _calendar_section(audit: Findings) -> list[Block]:
     assert audit.calendar is not None  # noqa: S101  # it is only called if there is one
     rows = tuple(
         (
@@ -268,7 +257,7 @@ def _calendar_section(audit: Audit) -> list[Block]:
             f"{row['n_test']:,}",
             percent(row["unknown"], 1),
         )
-        for row in _at_headline(audit.calendar)
+        for row in at_headline(audit.calendar).to_dicts()
     )
     header = ("window", "model", "delivered", "set size", "calibrated on", "tested on",
               "unknown items")  # fmt: skip

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
+from surerec.audit._findings import Findings
+from surerec.audit._report import to_html, write
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from surerec.audit._verdicts import Verdict
 
 __all__ = ["Audit"]
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Findings):
     """What an audit found.
 
     Attributes
@@ -43,33 +42,8 @@ class Audit:
         Of this audit.
     """
 
-    data: str
-    subject: str
-    overall: str
-    verdicts: list[Verdict]
-    coverage: pl.DataFrame
-    drift: pl.DataFrame
-    groups: pl.DataFrame
-    mondrian: pl.DataFrame
-    calendar: pl.DataFrame | None
-    skipped: list[str]
-    settings: dict[str, Any]
-
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """Give all tables by name."""
-        verdicts = pl.DataFrame(
-            [(v.kind, v.name, v.verdict, v.sentence) for v in self.verdicts],
-            schema=["kind", "name", "verdict", "sentence"],
-            orient="row",
-        )
-        names = ("coverage", "drift", "groups", "mondrian", "calendar")
-        found = {"verdicts": verdicts} | {name: getattr(self, name) for name in names}
-        return {name: table for name, table in found.items() if table is not None and len(table)}
-
     def to_html(self) -> str:
         """Give the report as one page that needs no other file; this needs surerec[plots]."""
-        from surerec.audit._report import to_html  # noqa: PLC0415  # an extra
-
         return to_html(self)
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
@@ -82,6 +56,4 @@ class Audit:
         overwrite : bool, default=False
             Replace an earlier audit.
         """
-        from surerec.audit._report import write  # noqa: PLC0415  # an extra
-
         write(self, folder, overwrite=overwrite)

@@ -5,16 +5,28 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import polars as pl
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["HEADLINE", "Verdict", "of_kind", "of_row", "overall", "percent", "with_interval"]
+__all__ = [
+    "HEADLINE",
+    "Verdict",
+    "at_headline",
+    "of_kind",
+    "of_row",
+    "overall",
+    "percent",
+    "with_interval",
+]
 
 HEADLINE: Final = 0.1
 """The significance level that a sentence is about, unless another one fails."""
 
 _TOO_WIDE: Final = 0.2
 _KEPT: Final = ("holds", "conservative", "holds in part")
+_SAME: Final = 1e-9  # levels that differ by less are one
 
 
 class Verdict(NamedTuple):
@@ -32,6 +44,11 @@ class Verdict(NamedTuple):
     def kept(self) -> bool:
         """Whether the promise is kept, as far as this audit can tell."""
         return self.verdict in _KEPT
+
+
+def at_headline(table: pl.DataFrame) -> pl.DataFrame:
+    """Give the rows of a table that are about the headline's level."""
+    return table.filter((pl.col("epsilon") - HEADLINE).abs() < _SAME)
 
 
 def of_row(promised: float, low: float, high: float) -> str:

@@ -16,6 +16,7 @@ from surerec.errors import InputError
 from surerec.measures import find_measure
 from surerec.precedence import count_precedence
 from surerec.recommenders import Recommender, load_all
+from surerec.reports import require_plots
 
 if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
@@ -87,16 +88,13 @@ def _chosen(folder: str, recommender: str | None) -> dict[str, Recommender]:
 def _run(
     audited: dict[str, Any], output: Path | None, settings: dict[str, Any], *, overwrite: bool
 ) -> None:
-    from surerec.audit import audit  # noqa: PLC0415  # only this command needs scipy's tests
+    from surerec.audit import audit, check_target  # noqa: PLC0415  # only this command needs scipy's tests
     from surerec.cli._show_audit import show_audit  # noqa: PLC0415
 
     targets = {
         name: output if output is None or len(audited) == 1 else output / name for name in audited
     }
     if output is not None:
-        from surerec.audit._report import check_target  # noqa: PLC0415
-        from surerec.experiments._report._write import require_plots  # noqa: PLC0415
-
         require_plots()  # before minutes of work
         for target in targets.values():
             check_target(target or output, overwrite=overwrite)

@@ -111,7 +111,7 @@ def guarantees(
 def _draw(found: pl.DataFrame, name: str, output: Path) -> None:
     """Draw the slates' reliability, where matplotlib is installed."""
     try:
-        from surerec.experiments.guarantees._figures import (  # noqa: PLC0415  # an extra
+        from surerec.experiments.guarantees.figures import (  # noqa: PLC0415  # an extra
             reliability_diagram,
         )
     except ImportError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 from rich.console import Console
 
+from surerec._files import file_aside
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,15 +37,11 @@ def messages() -> Console:
 @contextmanager
 def write_aside(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name when it is complete, or not at all."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with aside.open("wb") as file:
+        with file_aside(path) as aside, aside.open("wb") as file:
             yield file
-        aside.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def write_frame(frame: pl.DataFrame, kind: str, output: Path | None) -> None:

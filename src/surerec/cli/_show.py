@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from surerec.datasets import Counts, Dataset
-    from surerec.datasets._cache import Fetched
+    from surerec.datasets import Counts, Dataset, Fetched
     from surerec.interactions import Interactions
     from surerec.measures import Measure
     from surerec.precedence import PrecedencePair

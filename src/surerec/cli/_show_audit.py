@@ -8,7 +8,7 @@ import polars as pl
 from rich.markup import escape
 from rich.table import Table
 
-from surerec.audit._verdicts import HEADLINE, percent, with_interval
+from surerec.audit import HEADLINE, at_headline, percent, with_interval
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,14 +56,14 @@ def _coverage(audit: Audit) -> Table:
     for column in (*table.columns[1:-2], table.columns[-1]):
         column.justify = "right"
     for verdict in audit.verdicts:
-        rows = audit.coverage.filter(pl.col("kind") == verdict.kind).to_dicts()
+        found = audit.coverage.filter(pl.col("kind") == verdict.kind)
         cells = [
             f"[{_STYLES[row['verdict']]}]{percent(row['delivered'], 1)}[/]"
             if row["verdict"] == "does not hold"
             else percent(row["delivered"], 1)
-            for row in rows
+            for row in found.to_dicts()
         ]
-        size = next(row["size"] for row in rows if abs(row["epsilon"] - HEADLINE) < 1e-9)  # noqa: PLR2004
+        size = at_headline(found)["size"][0]
         word = f"[{_STYLES[verdict.verdict]}]{verdict.verdict}[/]"
         table.add_row(verdict.name, *cells, word, f"{size:,.0f}")
     return table
@@ -73,7 +73,7 @@ def _groups(audit: Audit) -> Table:
     kinds = [kind for kind in ("item-time", "miss-score", "miss-rank") if kind in
              set(audit.groups["kind"])][:2]  # fmt: skip
     words = {"item-time": "Item-level", "miss-score": "User-level", "miss-rank": "User-level"}
-    at = audit.groups.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    at = at_headline(audit.groups)
     title = f"Delivered of {percent(1 - HEADLINE)}, by"
     table = Table(title, "", *(words[kind] for kind in kinds), **_PLAIN)
     parts = [at.filter(pl.col("kind") == kind) for kind in kinds]
@@ -94,7 +94,7 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _mondrian(audit: Audit) -> Table:
-    at = audit.mondrian.filter((pl.col("epsilon") - HEADLINE).abs() < 1e-9)  # noqa: PLR2004
+    at = at_headline(audit.mondrian)
     kind = "miss-score" if "miss-score" in set(at["kind"]) else "miss-rank"
     title = f"User-level at {percent(1 - HEADLINE)}, by known items"
     table = Table(title, "Users", "One threshold", "Set size", "One a group", "Set size", **_PLAIN)

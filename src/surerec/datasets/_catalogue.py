@@ -12,7 +12,7 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CATALOGUE", "find"]
+__all__ = ["CATALOGUE", "find_dataset"]
 
 
 _GROUPLENS = "https://files.grouplens.org/datasets"
@@ -261,7 +261,7 @@ CATALOGUE: Mapping[str, Dataset] = MappingProxyType({each.name: each for each in
 """Every named data set, by its name."""
 
 
-def find(name: str) -> Dataset:
+def find_dataset(name: str) -> Dataset:
     """Look a data set up.
 
     Parameters
@@ -280,9 +280,9 @@ def find(name: str) -> Dataset:
 
     Examples
     --------
-    >>> find("ml-100k").title
+    >>> find_dataset("ml-100k").title
     'MovieLens 100K'
-    >>> find("ml100k")
+    >>> find_dataset("ml100k")
     Traceback (most recent call last):
     surerec.errors.InputError: There is no data set 'ml100k'; did you mean ml-100k...?
     """

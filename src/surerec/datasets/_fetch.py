@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from surerec._files import cache_folder
 from surerec._lock import exclusive
 from surerec.datasets._cache import Fetched, place, recall
-from surerec.datasets._catalogue import find
+from surerec.datasets._catalogue import find_dataset
 from surerec.datasets._download import download
 from surerec.datasets._entries import Archive, Files
 from surerec.datasets._extract import extract
@@ -58,7 +58,7 @@ def fetch(name: str, *, force: bool = False) -> Fetched:
     Traceback (most recent call last):
     surerec.errors.FetchError: Flixster cannot be downloaded (Mohsen Jamali published it ...
     """
-    dataset = find(name)
+    dataset = find_dataset(name)
     folder = cache_folder() / "datasets" / dataset.name
     if not force and (there := recall(dataset, folder)):
         return there

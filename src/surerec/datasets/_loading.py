@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from surerec.datasets._catalogue import find
+from surerec.datasets._catalogue import find_dataset
 from surerec.datasets._entries import Layout
 from surerec.datasets._extract import extract, is_archive
 from surerec.datasets._fetch import fetch
@@ -65,7 +65,7 @@ def load_dataset(
     >>> ratings.profile(196)["title"].to_list()
     ['Kolya (1996)']
     """
-    dataset = find(name)
+    dataset = find_dataset(name)
     if path is None:
         fetched = fetch(name)
         files = _match(fetched.layout.ratings, fetched.files)

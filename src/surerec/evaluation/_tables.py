@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from surerec._files import file_aside
 from surerec.evaluation._validity import EPSILONS
 
 if TYPE_CHECKING:
@@ -23,19 +23,12 @@ _GROUP = ("split", "algorithm")
 
 
 def write_table(table: pl.DataFrame, path: Path) -> None:
-    """Write CSV or Parquet by the name's ending, aside and renamed: complete or not at all.
-
-    Aside under a name of its own, as a cluster may try one piece of work twice at once.
-    """
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
+    """Write CSV or Parquet by the name's ending, complete or not at all."""
+    with file_aside(path) as aside:
         if path.suffix == ".csv":
             table.write_csv(aside)
         else:
             table.write_parquet(aside)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _standard_error(column: str) -> pl.Expr:

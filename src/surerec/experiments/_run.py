@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -16,11 +15,14 @@ from surerec.evaluation import (
     write_table,
 )
 from surerec.experiments._engine import Threads
+from surerec.experiments._report import write_report
 from surerec.experiments._settings import prepare_folder
+from surerec.experiments._tables import Results
 from surerec.experiments._timing import growth_table, times_table
 from surerec.experiments._tuning import tuning_table
 from surerec.experiments._users import evaluate_users
 from surerec.precedence import count_precedence
+from surerec.reports import require_plots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,27 +32,7 @@ if TYPE_CHECKING:
     from surerec.experiments._settings import DataSource, Settings
     from surerec.interactions import Interactions
 
-__all__ = ["Results", "reproduce", "run"]
-
-
-@dataclass(frozen=True)
-class Results:
-    """The tables of a run; each has a column ``dataset`` in front, but for `growth`."""
-
-    datasets: pl.DataFrame
-    """title, users, items, rows, origin, and the paper's Table 1 beside them."""
-    metrics: pl.DataFrame
-    """split, algorithm, metric, mean, standard_error, n_users."""
-    curves: pl.DataFrame
-    """split, algorithm, k, precision, recall, f1."""
-    validity: pl.DataFrame
-    """split, algorithm, epsilon, validity_error, standard_error, efficiency_error, set_size, …."""
-    times: pl.DataFrame | None
-    """algorithm, median_ms, p90_ms, n_users."""
-    growth: pl.DataFrame | None
-    """algorithm, variable, value, milliseconds, slope."""
-    tuning: pl.DataFrame | None
-    """sweep, algorithm, top, training, calibration, ap, ap_error, auc, auc_error, n_users."""
+__all__ = ["reproduce", "run"]
 
 
 def run(
@@ -116,11 +98,6 @@ def reproduce(
 
     Needs the ``plots`` extra: ``pip install surerec[plots]``.
     """
-    from surerec.experiments._report import (  # noqa: PLC0415  # matplotlib is an extra
-        require_plots,
-        write_report,
-    )
-
     require_plots()  # before hours of work, not after
     results = run(settings, output, resume=resume, overwrite=overwrite, engine=engine)
     write_report(results, settings, output)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from surerec._checks import check_whole
+from surerec._files import file_aside
 from surerec._version import __version__
-from surerec.datasets import CATALOGUE, load_dataset
-from surerec.datasets._catalogue import find
+from surerec.datasets import CATALOGUE, find_dataset, load_dataset
 from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
 
@@ -50,7 +50,7 @@ class DataSource:
     def check(self) -> None:
         """Refuse what cannot be loaded, before any work is done."""
         if self.path is None:
-            find(self.name)
+            find_dataset(self.name)
         elif not Path(self.path).expanduser().exists():
             raise InputError(f"{self.path}: no such file.")
 
@@ -124,12 +124,11 @@ def prepare_folder(output: Path, settings: Settings, *, resume: bool, overwrite:
                 f"{output}: was begun with other settings (see {_FILE}); use the same to resume, "
                 "or start anew with --overwrite."
             )
-    aside = record.with_suffix(".part")
     content = {"settings": settings.as_dict(), "versions": versions()}
     try:
         output.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        aside.replace(record)
+        with file_aside(record) as aside:
+            aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(
             f"{output}: cannot be written ({error.strerror}); name a folder elsewhere."

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surerec._calendar import DAY
 from surerec.errors import InputError
-from surerec.interactions import RowsRead
-from surerec.interactions._names import find_columns
+from surerec.interactions import RowsRead, find_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

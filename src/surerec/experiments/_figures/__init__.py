@@ -17,15 +17,15 @@ from surerec.experiments._comparison import (
 )
 from surerec.experiments._figures import _bars, _lines, _sweeps
 from surerec.experiments._figures._ranks import Diagram, critical_differences
-from surerec.experiments._figures._style import render, styled
 from surerec.experiments._names import file_names, titles_of
+from surerec.reports.figures import render, styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from matplotlib.figure import Figure
 
-    from surerec.experiments._run import Results
+    from surerec.experiments._tables import Results
 
 __all__ = ["draw_figures"]
 

@@ -10,8 +10,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from surerec.experiments._algorithms import ALGORITHMS, EXTRA
-from surerec.experiments._figures._style import LINES, panels, plain
 from surerec.experiments._timing import PLAIN
+from surerec.reports.figures import LINES, panels, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from surerec.experiments._algorithms import EXTRA
-from surerec.experiments._figures._style import LINES, Line, panels, plain
 from surerec.measures import find_measure
+from surerec.reports.figures import LINES, Line, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

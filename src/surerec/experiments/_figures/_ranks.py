@@ -6,14 +6,14 @@ of the axis; the tests compare the groups with its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from matplotlib.lines import Line2D
 
 from surerec.evaluation import cd_groups
-from surerec.experiments._figures._style import blank, families, panels
 from surerec.experiments._names import family
+from surerec.reports.figures import Line, blank, panels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,14 @@ __all__ = ["Diagram", "critical_differences"]
 _STEP = 0.55  # between group bars
 _ROW = 0.8  # between labels
 _MARGIN = 0.6  # between the ends of the axis and the labels
+
+_FAMILIES: Final = {
+    "mean": Line("#0072B2", "-", "o"),
+    "median": Line("#009E73", "-", "s"),
+    "maximum": Line("#E69F00", "-", "^"),
+    "minimum": Line("#D55E00", "-", "v"),
+    "not inductive": Line("#000000", "-", "D"),
+}
 
 
 class Diagram(NamedTuple):
@@ -43,7 +51,7 @@ def critical_differences(diagrams: Sequence[Diagram]) -> Figure:
         _draw(axes, diagram)
     handles = [
         Line2D([], [], color=line.color, marker=line.marker, linestyle="none", label=name)
-        for name, line in families().items()
+        for name, line in _FAMILIES.items()
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, handlelength=1.2)
     return figure
@@ -87,7 +95,7 @@ def _bar(axes: Axes, cd: float) -> None:
 
 
 def _label(axes: Axes, name: str, rank: float, y: float, x: float) -> None:
-    line = families()[family(name)]
+    line = _FAMILIES[family(name)]
     left = x < rank
     axes.plot([rank, rank, x], [0, y, y], color=line.color, linewidth=0.9, zorder=1)
     axes.plot(rank, 0, color=line.color, marker=line.marker, markersize=5, zorder=4)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from surerec.experiments._figures._style import LINES, panels, plain
+from surerec.reports.figures import LINES, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

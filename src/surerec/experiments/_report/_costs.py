@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from surerec.experiments._names import file_names
-from surerec.experiments._report._blocks import Bullets, Heading, Paragraph, Picture, Table
 from surerec.experiments._settings import versions
 from surerec.experiments._timing import PLAIN
+from surerec.reports import Bullets, Heading, Paragraph, Picture, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from surerec.experiments._report._blocks import Block
     from surerec.experiments._settings import Settings
+    from surerec.reports import Block
 
 __all__ = ["growth_section", "settings_section", "times_section", "tuning_section"]
 

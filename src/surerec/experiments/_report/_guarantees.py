@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from surerec.experiments._names import file_names
-from surerec.experiments._report._blocks import Heading, Paragraph, Picture, Strong, Table
 from surerec.experiments._report._validity_claims import LEVELS, at_levels
+from surerec.reports import Heading, Paragraph, Picture, Strong, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from surerec.experiments._report._blocks import Block
+    from surerec.reports import Block
 
 __all__ = ["efficiency_section", "top_k_section", "truth_section", "validity_section"]
 

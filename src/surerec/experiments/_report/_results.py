@@ -17,12 +17,12 @@ from surerec.experiments._comparison import (
     paper_average_ranks,
     paper_friedman,
 )
-from surerec.experiments._report._blocks import Heading, Paragraph, Picture, Strong, Table
+from surerec.reports import Heading, Paragraph, Picture, Strong, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from surerec.experiments._report._blocks import Block
+    from surerec.reports import Block
 
 __all__ = ["comparison_section", "data_section", "results_section", "statistics_section"]
 

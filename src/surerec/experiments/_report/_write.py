@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from surerec.errors import InputError
+from surerec._files import file_aside
+from surerec.evaluation import write_table
 from surerec.experiments._comparison import comparison_table, friedman_table, ranks_table
 from surerec.experiments._names import titles_of
 from surerec.experiments._report import _claims, _costs, _guarantees, _results, _validity_claims
-from surerec.experiments._report._blocks import Heading, Paragraph, Verdicts
-from surerec.experiments._report._html import to_html
-from surerec.experiments._report._markdown import to_markdown
+from surerec.reports import (
+    Heading,
+    Paragraph,
+    Verdicts,
+    require_plots,
+    to_html,
+    to_markdown,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from surerec.experiments._report._blocks import Block
-    from surerec.experiments._run import Results
     from surerec.experiments._settings import Settings
+    from surerec.experiments._tables import Results
+    from surerec.reports import Block
 
-__all__ = ["require_plots", "write_report"]
+__all__ = ["write_report"]
 
 _TITLE = "The Inductive Conformal Recommender System, reproduced"
 _FILES = {
@@ -37,23 +42,6 @@ _FILES = {
     "friedman": "the tests over data sets",
     "comparison": "ours beside the paper's",
 }
-
-
-def require_plots() -> None:
-    """Say at once, before hours of work, that the figures could not be drawn.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed.
-    """
-    try:
-        import matplotlib as mpl  # noqa: PLC0415  # an extra
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "The figures of the report need matplotlib: install surerec[plots]."
-        ) from error
-    del mpl
 
 
 def write_report(results: Results, settings: Settings, output: Path) -> None:
@@ -87,7 +75,8 @@ def write_report(results: Results, settings: Settings, output: Path) -> None:
     }
     for name, table in own.items():
         if table is not None:
-            _write_table(output / name, table)
+            write_table(table, output / f"{name}.csv")
+            write_table(table, output / f"{name}.parquet")
     pictures = {}
     for name, formats in draw_figures(results, ranks, settings.k):
         for ending, content in formats.items():
@@ -158,15 +147,6 @@ def _reach(numbers: pl.Series) -> str:
     return f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
-def _write_table(path: Path, table: pl.DataFrame) -> None:
-    for ending, write in ((".csv", table.write_csv), (".parquet", table.write_parquet)):
-        buffer = BytesIO()
-        write(buffer)
-        _write(path.with_suffix(ending), buffer.getvalue())
-
-
 def _write(path: Path, content: bytes) -> None:
-    """Write aside and rename: a file is there completely, or not at all."""
-    aside = path.with_name(f"{path.name}.part")
-    aside.write_bytes(content)
-    aside.replace(path)
+    with file_aside(path) as aside:
+        aside.write_bytes(content)

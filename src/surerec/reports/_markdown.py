@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from surerec.experiments._report._blocks import (
+from surerec.reports._blocks import (
     Bullets,
     Heading,
     Paragraph,
@@ -17,7 +17,7 @@ from surerec.experiments._report._blocks import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from surerec.experiments._report._blocks import Block
+    from surerec.reports._blocks import Block
 
 __all__ = ["to_markdown"]
 

@@ -1,4 +1,7 @@
-"""How every figure looks: readable in grey, by colour-blind people, and when printed small."""
+"""How every figure looks: readable in grey, by colour-blind people, and when printed small.
+
+It needs matplotlib, so it is imported only where figures are drawn.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ __all__ = [
     "LINES",
     "Line",
     "blank",
-    "families",
     "panels",
     "plain",
     "render",
@@ -50,14 +52,6 @@ LINES: Final = (
     Line("#D55E00", (0, (2, 1)), "P"),
     Line("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "X"),
 )
-
-_FAMILIES: Final = {
-    "mean": Line("#0072B2", "-", "o"),
-    "median": Line("#009E73", "-", "s"),
-    "maximum": Line("#E69F00", "-", "^"),
-    "minimum": Line("#D55E00", "-", "v"),
-    "not inductive": Line("#000000", "-", "D"),
-}
 
 _RC: Final[dict[Any, Any]] = {
     "font.family": "DejaVu Sans",
@@ -116,8 +110,3 @@ def blank(axes: Axes) -> None:
     """Leave only what is drawn."""
     axes.set_axis_off()
     axes.grid(visible=False)
-
-
-def families() -> dict[str, Line]:
-    """Give how each kind of algorithm is marked."""
-    return dict(_FAMILIES)

@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from surerec.experiments._report._blocks import (
+from surerec.reports._blocks import (
     Bullets,
     Heading,
     Paragraph,
@@ -21,7 +21,7 @@ from surerec.experiments._report._blocks import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from surerec.experiments._report._blocks import Block
+    from surerec.reports._blocks import Block
 
 __all__ = ["to_html"]
 
@@ -61,7 +61,7 @@ def to_html(title: str, blocks: Iterable[Block], pictures: Mapping[str, bytes]) 
         The figures by name, as SVG.
     """
     kept = list(blocks)
-    style = files("surerec.experiments._report").joinpath("report.css").read_text(encoding="utf-8")
+    style = files("surerec.reports").joinpath("report.css").read_text(encoding="utf-8")
     sections = [block.text for block in kept if isinstance(block, Heading)]
     contents = [f'<li><a href="#{_anchor(text)}">{escape(text)}</a></li>' for text in sections]
     return _PAGE.format(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.experiments._figures._style import LINES, panels, plain, render, styled
+from surerec.reports.figures import LINES, panels, plain, render, styled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,41 @@
+"""The findings of an audit, before they are a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from surerec.audit._verdicts import Verdict
+
+__all__ = ["Findings"]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the page and the figure are made of; :class:`surerec.audit.Audit` says what is what."""
+
+    data: str
+    subject: str
+    overall: str
+    verdicts: list[Verdict]
+    coverage: pl.DataFrame
+    drift: pl.DataFrame
+    groups: pl.DataFrame
+    mondrian: pl.DataFrame
+    calendar: pl.DataFrame | None
+    skipped: list[str]
+    settings: dict[str, Any]
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Give all tables by name."""
+        verdicts = pl.DataFrame(
+            [(v.kind, v.name, v.verdict, v.sentence) for v in self.verdicts],
+            schema=["kind", "name", "verdict", "sentence"],
+            orient="row",
+        )
+        names = ("coverage", "drift", "groups", "mondrian", "calendar")
+        found = {"verdicts": verdicts} | {name: getattr(self, name) for name in names}
+        return {name: table for name, table in found.items() if table is not None and len(table)}

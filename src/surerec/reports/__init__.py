@@ -1,0 +1,32 @@
+"""What a report is made of, and how it is shown: as a page, as Markdown, with figures.
+
+The looks of figures are in :mod:`surerec.reports.figures`, which needs matplotlib, an extra.
+"""
+
+from surerec.reports._blocks import (
+    Block,
+    Bullets,
+    Heading,
+    Paragraph,
+    Picture,
+    Strong,
+    Table,
+    Verdicts,
+)
+from surerec.reports._html import to_html
+from surerec.reports._markdown import to_markdown
+from surerec.reports._plots import require_plots
+
+__all__ = [
+    "Block",
+    "Bullets",
+    "Heading",
+    "Paragraph",
+    "Picture",
+    "Strong",
+    "Table",
+    "Verdicts",
+    "require_plots",
+    "to_html",
+    "to_markdown",
+]
