@@ -104,7 +104,7 @@ def test_values_are_the_papers_numbers(name, literal, data):
     if not case.counts.n_users:  # a share of nobody is no number
         return
     scorer = MeasureScorer(case.statistics, name, literal=literal)
-    values = scorer.value(case.score(scorer), len(case.history), case.counts.n_users)
+    values = scorer.paper_value(case.score(scorer), len(case.history), case.counts.n_users)
     expected = case.expected(paper.measure, name, literal=literal)
     np.testing.assert_allclose(values, [float(v) for v in expected], rtol=1e-12, atol=0)
 
@@ -117,7 +117,7 @@ def test_the_score_over_the_top_few(top, data):
     scorer = MeasureScorer(case.statistics, "CM1", top=top)
     scores = case.score(scorer)
     expected = case.expected(paper.measure, "CM1", top=top)
-    values = scorer.value(scores, len(case.history), case.counts.n_users)
+    values = scorer.paper_value(scores, len(case.history), case.counts.n_users)
     np.testing.assert_allclose(values, [float(v) for v in expected], rtol=1e-12, atol=0)
     # Such small products are exact, so ties must be, too: PC₁ · PC₂ · … / Sup^(I−1), divided once.
     assert places(scores.tolist()) == places(expected)
@@ -171,7 +171,7 @@ def test_a_median_of_two_lies_between_them_and_ties_exactly():
     scorer = MeasureScorer(sr.count_precedence(interactions), "CM3")
     scores = scorer.score(np.array([a, b]))
     assert scores[x] == scores[y]
-    values = scorer.value(scores, 2, 6)
+    values = scorer.paper_value(scores, 2, 6)
     assert values[x] == values[y] == 1.5
     assert values[a] == 0
 
@@ -188,7 +188,7 @@ def test_medians_over_profiles_of_every_length(name):
     for length in [*range(1, 36), 47, 48, 63, 64, 65, 66]:
         history = random.permutation(70)[:length]
         judged = random.permutation(70)[:12]
-        values = scorer.value(scorer.score(history), length, 40)[judged]
+        values = scorer.paper_value(scorer.score(history), length, 40)[judged]
         expected = [float(paper.measure(exact, name, history.tolist(), int(h))) for h in judged]
         np.testing.assert_allclose(values, expected, rtol=1e-12)
 
@@ -211,7 +211,7 @@ def test_many_items_and_a_long_profile_to_leave_out(many_items, name):
     counts = paper.count(rows)
     history = [int(code) for code in many_items.items_taken[40:49]]
     scorer = MeasureScorer(sr.count_precedence(many_items, strategy="on-demand"), name)
-    values = scorer.value(scorer.score(np.array(history), without_user=0), 9, 60)
+    values = scorer.paper_value(scorer.score(np.array(history), without_user=0), 9, 60)
     expected = [paper.measure(counts, name, history, h) for h in range(many_items.n_items)]
     np.testing.assert_allclose(values, [float(v) for v in expected], rtol=1e-12)
 

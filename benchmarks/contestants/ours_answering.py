@@ -12,11 +12,11 @@ from benchmarks.material import calibration_and_candidates, rankings
 from benchmarks.measuring import best, each, peak_memory, some_users
 from surerec.conformal import p_value_counts, smoothed_p_values
 from surerec.evaluation import ranking_metrics
-from surerec.recommenders._query import known_user
+from surerec.measures import Query
 
 if TYPE_CHECKING:
     from benchmarks.measuring import Figures
-    from surerec.recommenders._base import Recommender
+    from surerec.recommenders import Recommender
 
 
 def _model(name: str) -> Recommender:
@@ -31,8 +31,7 @@ def one_user(folder: str, name: str, n_users: int, n_warm: int, memory: int | No
     model = _model(name).fit(sr.count_precedence(data, memory=memory))
 
     def p_values(user: int) -> object:
-        query = known_user(data, user)
-        return model._assess(query, model._candidates(query)).p_values  # noqa: SLF001
+        return model.assess(Query.of_user(data, user)).p_values
 
     users = some_users(data.n_users, n_users, n_warm)
     figures = each(p_values, users, n_warm)

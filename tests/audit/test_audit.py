@@ -152,9 +152,9 @@ def test_recommenders_are_audited_with_their_settings(drifting, model, kinds):
 
 
 def test_smoothed_sets_are_exact_where_items_are_exchangeable(exchangeable):
-    subject = of_recommender("smoothed", sr.InductiveConformal(smoothed=True))
-    assert subject.smoothed
-    found = audit(sr.InductiveConformal(smoothed=True).fit(exchangeable), n_users=400, window=90)
+    model = sr.InductiveConformal(smoothed=True).fit(exchangeable)
+    assert of_recommender("smoothed", model).smoothed
+    found = audit(model, n_users=400, window=90)
     rows = found.coverage.filter(pl.col("kind") == "item-random")
     assert (rows["delivered"] - rows["promised"]).abs().max() < 0.015
 

@@ -3,9 +3,10 @@ import polars as pl
 import pytest
 
 import surerec as sr
+from surerec._calendar import day_of
 from surerec.errors import InputError
 from surerec.evaluation import AGES, Calendar, backtest, calendar_windows
-from surerec.futures import day_of, window_cases
+from surerec.futures import window_cases
 from surerec.measures import MeasureScorer
 
 DAYS = 120

@@ -10,11 +10,13 @@ from surerec.measures import MeasureScorer
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.data())
-def test_candidates_are_ranked_by_score_and_then_by_code(scores, data):
+def test_candidates_are_ranked_by_score_and_then_by_popularity(scores, data):
     some = st.lists(st.integers(0, len(scores) - 1), unique=True, min_size=1)
     candidates = sorted(data.draw(some))
-    found = Ranking.of(np.array(candidates), *(np.array(scores, dtype=float) for _ in range(2)))
-    order = sorted(candidates, key=lambda code: (-scores[code], code))
+    popularity = data.draw(st.permutations(range(len(scores))))
+    values = np.array(scores, dtype=float)
+    found = Ranking.of(np.array(candidates), values, values, np.array(popularity))
+    order = sorted(candidates, key=lambda code: (-scores[code], popularity[code]))
     assert found.items.tolist() == order
     assert (np.diff(found.shares) < 0).all()  # equal scores too are told apart, by rank
     ranks, shares = found.by_item(len(scores))

@@ -93,7 +93,7 @@ def test_example_5_by_the_oracle():
 
 def test_example_5_by_the_measure(statistics):
     scorer = MeasureScorer(statistics, "CM1")
-    values = scorer.value(scorer.score(TRAIN), 3, 30)
+    values = scorer.paper_value(scorer.score(TRAIN), 3, 30)
     assert {item: round(float(values[item]), 2) for item in EXAMPLE_5} == EXAMPLE_5
 
 
@@ -142,5 +142,5 @@ READINGS = [
 def test_every_measure_worked_out_by_hand(statistics, name, literal, value):
     assert paper.measure(ORACLE, name, TRAIN, o2, literal=literal) == value
     scorer = MeasureScorer(statistics, name, literal=literal)
-    values = scorer.value(scorer.score(TRAIN), len(TRAIN), 30)
+    values = scorer.paper_value(scorer.score(TRAIN), len(TRAIN), 30)
     assert values[o2] == pytest.approx(float(value), rel=1e-14)

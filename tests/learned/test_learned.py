@@ -7,8 +7,8 @@ import pytest
 import surerec as sr
 from surerec.errors import InputError, NotFittedError
 from surerec.evaluation import choose_users, evaluate, split_user
-from surerec.measures import MeasureScorer, find_measure
-from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedScorer, from_parts, to_parts
+from surerec.measures import MeasureScorer, Query, find_measure
+from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedRecipe, LearnedScorer
 from surerec.recommenders import make_recommender, recommender_names
 
 
@@ -41,7 +41,7 @@ def scorer(statistics, learned):
 
 @pytest.fixture(scope="module")
 def model(statistics, learned):
-    return sr.InductiveConformal("learned").fit_learned(statistics, learned)
+    return sr.InductiveConformal(learned).fit(statistics)
 
 
 def test_it_ranks_futures_better_than_the_best_formula(films, statistics, scorer):
@@ -103,25 +103,30 @@ def test_the_same_seed_learns_the_same(statistics):
 
 
 def test_parts_bring_it_back(statistics, scorer):
-    back = from_parts(statistics, *to_parts(scorer))
+    recipe = LearnedRecipe()
+    back = recipe.restore(statistics, *scorer.parts())
     history = np.array([5, 1, 9])
     scores = back.score(history, without_user=3)
     np.testing.assert_array_equal(scores, scorer.score(history, without_user=3))
-    arrays, _ = to_parts(scorer)
+    arrays, _ = scorer.parts()
     with pytest.raises(KeyError):
-        from_parts(statistics, arrays, {})
+        recipe.restore(statistics, arrays, {})
 
 
 def test_contributions_add_up_to_the_score(scorer):
     history = np.array([5, 1, 9])
     for user in (None, 3):
-        found = scorer.contributions(history, 20, without_user=user)
+        found = scorer.contributions(
+            Query(np.asarray(history), () if user is None else (user,)), 20
+        )
         assert {words for words, _, _ in found} == set(FEATURES.values())
         moved = [abs(by) for _, _, by in found]
         assert moved == sorted(moved, reverse=True)
         assert moved[0] > 0
         score = scorer.score(history, without_user=user)
-        other = scorer.contributions(history, 30, without_user=user)
+        other = scorer.contributions(
+            Query(np.asarray(history), () if user is None else (user,)), 30
+        )
         difference = sum(by for *_, by in found) - sum(by for *_, by in other)
         assert difference == pytest.approx(score[20] - score[30], abs=1e-6)
 
@@ -148,7 +153,7 @@ def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
     assert np.isfinite(LearnedScorer(statistics, learned).score(np.array([1]))).all()
     for needs in (
         lambda: LearnedMeasure.train(statistics),
-        lambda: scorer.contributions(np.array([1]), 2),
+        lambda: scorer.contributions(Query(np.array([1])), 2),
     ):
         with pytest.raises(InputError, match=r"surerec\[learn\]"):
             needs()
@@ -200,10 +205,13 @@ def test_it_is_a_measure_like_any_other(model):
 
 def test_explain_says_which_features_moved_it(model):
     why = model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0])
-    assert why.moved[0][0] in FEATURES.values()
+    assert why.contributions[0].feature in FEATURES.values()
     assert "What moved its log-odds most: " in str(why)
     assert (
-        sr.InductiveConformal("CM12").fit(model.statistics_).explain(user=7, item=why.item).moved
+        sr.InductiveConformal("CM12")
+        .fit(model.statistics_)
+        .explain(user=7, item=why.item)
+        .contributions
         == ()
     )
 

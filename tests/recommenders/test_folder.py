@@ -25,10 +25,12 @@ class PopularOnly(sr.InductiveConformal):
         type(self).n_learned += 1
         return self
 
-    def _parts(self):
-        return {"popular": self.popular_}, {"story": self.story_}
+    def to_spec(self):
+        params = super().to_spec().params
+        parts = {"popular": self.popular_}, {"story": self.story_}
+        return RecommenderSpec("PopularOnly", params, *parts)
 
-    def _restore(self, statistics, arrays, texts):
+    def restore(self, statistics, arrays, texts):
         sr.InductiveConformal.fit(self, statistics)
         self.popular_ = arrays["popular"]
         self.story_ = texts["story"]
@@ -36,8 +38,8 @@ class PopularOnly(sr.InductiveConformal):
             raise ValueError(f"popular has the shape {self.popular_.shape}")
         return self
 
-    def _candidates(self, query):
-        candidates = super()._candidates(query)
+    def candidates(self, query):
+        candidates = super().candidates(query)
         return candidates[self.popular_[candidates]]
 
 

@@ -29,7 +29,7 @@ def test_what_was_learned_is_opened_and_not_learned_again(films, model, tmp_path
     why = opened.explain(
         films.users[0], item=opened.recommend(films.users[0], confidence=0.8).items[0]
     )
-    assert len(why.moved) > 5
+    assert len(why.contributions) > 5
     assert "log-odds" in str(why)
 
 
@@ -45,14 +45,15 @@ def test_the_inductive_method_stores_what_it_learned_too(films, tmp_path):
 
 
 def test_parts_of_another_model_are_refused(films, model):
-    arrays, texts = model._parts()
+    spec = model.to_spec()
+    arrays, texts = spec.arrays, spec.texts
     short = {**arrays, "learned_fold_of": arrays["learned_fold_of"][:-1]}
     large = {**arrays, "learned_ridge": np.zeros((films.n_items + 1,) * 2)}
     for wrong in (short, large):
         with pytest.raises(ValueError, match="not those of a learned measure"):
-            sr.PopulationConformal("learned")._restore(model.statistics_, wrong, texts)
+            sr.PopulationConformal("learned").restore(model.statistics_, wrong, texts)
     with pytest.raises(KeyError):
-        sr.PopulationConformal("learned")._restore(model.statistics_, arrays, {})
+        sr.PopulationConformal("learned").restore(model.statistics_, arrays, {})
 
 
 def test_recalibrating_keeps_the_trees_and_everybody_in_their_fold(films):
@@ -60,19 +61,19 @@ def test_recalibrating_keeps_the_trees_and_everybody_in_their_fold(films):
     frame = films.to_frame()
     past = sr.read_interactions(frame.filter(frame["datetime"].to_physical() < middle))
     model = sr.PopulationConformal("learned").fit(past)
-    before = dict(zip(past.users.ids, model.learned_.fold_of.tolist(), strict=True))
-    trees = model.learned_.folds
+    before = dict(zip(past.users.ids, model.scorer_.learned.fold_of.tolist(), strict=True))
+    trees = model.scorer_.learned.folds
     newer = sr.read_interactions(frame.sort("item_id"))
     model.recalibrate(newer)
-    assert model.learned_.folds == trees
-    after = dict(zip(newer.users.ids, model.learned_.fold_of.tolist(), strict=True))
+    assert model.scorer_.learned.folds == trees
+    after = dict(zip(newer.users.ids, model.scorer_.learned.fold_of.tolist(), strict=True))
     assert {user: fold for user, fold in after.items() if fold >= 0} == before
     model.recommend(newer.users[0], confidence=0.8)
 
 
 def test_a_promise_by_a_learned_measure_is_kept(films, model):
     """Everybody is scored by trees that never saw them, so random halves may be compared."""
-    scorer = model._scorer()
+    scorer = model.scorer_
     assert isinstance(scorer, LearnedScorer)
     cases = profile_cases(films, 0.4)
     learned = observe(scorer, model.statistics_, cases, keep_candidates=True)

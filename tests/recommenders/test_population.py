@@ -278,6 +278,6 @@ def test_arrays_that_are_not_a_calibration_are_refused(counts):
     ]
     for arrays in bad:
         with pytest.raises(ValueError, match="not those of a calibration"):
-            sr.PopulationConformal("CM12")._restore(counts, arrays, {})
+            sr.PopulationConformal("CM12").restore(counts, arrays, {})
     with pytest.raises(KeyError):
-        sr.PopulationConformal("CM12")._restore(counts, {"users": good["users"]}, {})
+        sr.PopulationConformal("CM12").restore(counts, {"users": good["users"]}, {})

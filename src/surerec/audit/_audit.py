@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from surerec.audit._groups import group_rows, groupings, mondrian_rows
 from surerec.audit._items import observe_items
 from surerec.audit._measured import interval_over_users
 from surerec.audit._result import Audit
-from surerec.audit._subject import Subject, of_measure, of_recommender
+from surerec.audit._subject import Subject, of_recipe, of_recommender
 from surerec.audit._users import N_SPLITS, cross_tested
 from surerec.audit._verdicts import of_kind, of_row, overall
+from surerec.calibration import PROMISES, find_promise
 from surerec.errors import InputError
 from surerec.evaluation import CHECKED_EPSILONS, choose_users
 from surerec.futures import observe, profile_cases
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.audit._measured import Measured
-    from surerec.audit._subject import MakeScorer
+    from surerec.calibration import Cut, Promise
     from surerec.futures import Horizon, Outcomes
+    from surerec.measures import RecipeLike, Scorer
 
 __all__ = ["FEWEST_USERS", "audit"]
 
@@ -44,9 +47,9 @@ _MOST_SHARES = 1 << 30  # bytes for all candidates' scores, which a cut by score
 
 def audit(
     data: Interactions | PrecedenceStatistics | Recommender,
-    measure: str = "CM12",
+    measure: RecipeLike = "CM12",
     *,
-    make_scorer: MakeScorer | None = None,
+    make_scorer: RecipeLike | None = None,
     name: str | None = None,
     n_users: int = 1000,
     window: float | None = None,
@@ -59,11 +62,12 @@ def audit(
     data : Interactions, PrecedenceStatistics or Recommender
         Profiles, counts made of them, or a fitted recommender, which is audited with its own
         settings on its own profiles.
-    measure : str, default="CM12"
-        The measure to audit, if `data` is no recommender.
+    measure : str or object, default="CM12"
+        The measure to audit, if `data` is no recommender; or anything that
+        :func:`surerec.measures.as_recipe` takes. Over the calendar it is fitted anew for each date,
+        on the counts up to it; what comes fitted is not audited there.
     make_scorer : callable, optional
-        Instead of a measure: makes a scorer (:class:`surerec.measures.Scorer`) from statistics.
-        Over the calendar it is called for each date, with the counts up to it.
+        The same: makes a scorer (:class:`surerec.measures.Scorer`) from statistics.
     name : str, optional
         What the report calls what is audited.
     n_users : int, default=1000
@@ -108,17 +112,17 @@ def audit(
 
 def _subject(
     data: Interactions | PrecedenceStatistics | Recommender,
-    measure: str,
-    make_scorer: MakeScorer | None,
+    measure: RecipeLike,
+    make_scorer: RecipeLike | None,
     name: str | None,
 ) -> tuple[PrecedenceStatistics, Subject]:
     if isinstance(data, Recommender):
-        data._require_fit()  # noqa: SLF001  # its counts are audited
+        data.require_fit()  # its counts are audited
         return _with_profiles(data.statistics_), of_recommender(name or data.default_name(), data)
     if make_scorer is None:
-        subject = of_measure(measure)
+        subject = of_recipe(measure, name)
     else:
-        subject = Subject(name or "this scorer", make_scorer)
+        subject = of_recipe(make_scorer, name or "this scorer")
     if isinstance(data, Interactions):
         data = count_precedence(data)
     if not isinstance(data, PrecedenceStatistics):
@@ -149,6 +153,11 @@ class _Work:
     groups: list[dict[str, Any]] = field(default_factory=list)
     mondrian: list[dict[str, Any]] = field(default_factory=list)
     windows: pl.DataFrame | None = None
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What it is on the audited data, fitted once."""
+        return self.subject.scorer_on(self.statistics)
 
     def __post_init__(self) -> None:
         assert self.statistics.interactions is not None  # noqa: S101  # was checked
@@ -183,6 +192,7 @@ class _Work:
                 continue
             found = observe_items(
                 self.subject,
+                self.scorer,
                 self.statistics,
                 self.users,
                 order=order,  # type: ignore[arg-type]  # one of the two
@@ -211,16 +221,10 @@ class _Work:
                 "memory; audit fewer users"
             )
             self.skipped.append(f"The cut by score is left out: {why}.")
-        outcomes = self._futures(subject.horizon, keep_candidates=by_score)
-        if outcomes is not None:
-            for cut in ("rank", "score") if by_score else ("rank",):
-                self._miss_rate(outcomes, cut)
-        outcomes = self._futures(subject.hit_horizon)
-        if outcomes is not None:
-            found = cross_tested(outcomes, "rank", "hit", seed=self.seed)
-            horizon = subject.hit_horizon
-            future = f"next {horizon}" if isinstance(horizon, int) else f"last {horizon:.0%}"
-            self._add("hit-rank", f"User-level hit in the {future}, cut by rank", found)
+        for promise in PROMISES.values():
+            if promise.monotone:
+                cuts = [cut for cut in promise.audited if by_score or cut != "score"]
+                self._promise(promise, cuts)
 
     def _futures(self, horizon: Horizon, *, keep_candidates: bool = False) -> Outcomes | None:
         try:
@@ -236,22 +240,28 @@ class _Work:
             )
             return None
         return observe(
-            self.subject.make_scorer(self.statistics),
+            self.scorer,
             self.statistics,
             cases,
             keep_candidates=keep_candidates,
             doing=f"Futures, horizon {horizon}",
         )
 
-    def _miss_rate(self, outcomes: Outcomes, cut: Any) -> None:
-        kind = f"miss-{cut}"
-        found = cross_tested(outcomes, cut, seed=self.seed)
-        self._add(kind, f"User-level miss rate, cut by {cut}", found)
-        by_length = self._add_groups(kind, found)
-        if len(by_length.names) == 1:
+    def _promise(self, promise: Promise, cuts: Sequence[Cut]) -> None:
+        horizon = self.subject.horizon(promise)
+        outcomes = self._futures(horizon, keep_candidates="score" in cuts)
+        if outcomes is None:
             return
-        own = cross_tested(outcomes, cut, groups=by_length.group_of, seed=self.seed)
-        self.mondrian += mondrian_rows(kind, found, own, by_length)
+        future = f"next {horizon}" if isinstance(horizon, int) else f"last {horizon:.0%}"
+        for cut in cuts:
+            kind = f"{promise.kind}-{cut}"
+            found = cross_tested(outcomes, cut, promise, seed=self.seed)
+            self._add(kind, f"User-level {promise.title(future)}, cut by {cut}", found)
+            by_length = self._add_groups(kind, found) if promise.by_group else None
+            if by_length is None or len(by_length.names) == 1:
+                continue
+            own = cross_tested(outcomes, cut, promise, groups=by_length.group_of, seed=self.seed)
+            self.mondrian += mondrian_rows(kind, found, own, by_length)
 
     def calendar(self, window: float | None) -> float | None:
         """Test models of several ages, or say why not; give the length of a window."""
@@ -299,8 +309,8 @@ class _Work:
             settings={
                 "n_users": len(self.users),
                 "n_splits": N_SPLITS,
-                "horizon": self.subject.horizon,
-                "hit_horizon": self.subject.hit_horizon,
+                "horizon": self.subject.horizon(find_promise("miss-rate")),
+                "hit_horizon": self.subject.horizon(find_promise("hit")),
                 "window": days,
                 "seed": self.seed,
             },

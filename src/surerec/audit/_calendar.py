@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 from scipy import stats
 
+from surerec._calendar import DAY
 from surerec.audit._measured import LEVEL, interval_over_windows
 from surerec.errors import InputError
 from surerec.evaluation import AGES, Calendar, backtest
@@ -22,7 +23,6 @@ MOST_WINDOWS: Final = 12
 _ENOUGH_WINDOWS: Final = 6
 _BEFORE: Final = 3  # windows that the oldest model needs before the one that is tested
 _LENGTHS: Final = (365, 180, 90, 60, 30, 14, 7, 3, 2, 1)
-_DAY: Final = 86_400_000_000
 
 
 def default_window(interactions: Interactions) -> float:
@@ -34,7 +34,7 @@ def default_window(interactions: Interactions) -> float:
     >>> default_window(sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1))
     60.0
     """
-    days = (int(interactions.times.max()) - int(interactions.times.min())) / _DAY
+    days = (int(interactions.times.max()) - int(interactions.times.min())) / DAY
     for length in _LENGTHS:
         if days // length >= _ENOUGH_WINDOWS + _BEFORE:
             return float(length)
@@ -63,7 +63,7 @@ def over_the_calendar(
         all the windows and levels.
     """
     calendar = Calendar(days, min_known=subject.min_known, n_users=n_users, ties=ties, seed=seed)
-    found = backtest(interactions, subject.make_scorer, calendar, n_windows=MOST_WINDOWS)
+    found = backtest(interactions, subject.recipe, calendar, n_windows=MOST_WINDOWS)
     each = (1 - LEVEL) / found["window"].n_unique()
     reach = float(stats.norm.ppf(1 - each / 2))
     error = (pl.col("loss_se") ** 2 + pl.col("calibration_se") ** 2).sqrt()

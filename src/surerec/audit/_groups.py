@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from surerec._calendar import DAY, day_of
 from surerec.audit._measured import interval_over_users
+from surerec.calibration import LengthGroups
 from surerec.evaluation import CHECKED_EPSILONS
-from surerec.futures import day_of
-from surerec.recommenders._groups import LengthGroups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 __all__ = ["Grouping", "group_rows", "groupings", "mondrian_rows"]
-
-_DAY: Final = 86_400_000_000
 
 
 class Grouping(NamedTuple):
@@ -44,7 +42,7 @@ def groupings(
     lengths = LengthGroups.equal(measured.n_known, n_groups)
     support = np.where(measured.items >= 0, statistics.support[measured.items], 0)
     popular = LengthGroups.equal(support, n_groups)
-    days = interactions.times[interactions.offsets[measured.users]] // _DAY
+    days = interactions.times[interactions.offsets[measured.users]] // DAY
     began = LengthGroups.equal(days, n_groups)
     return [
         Grouping("known items", False, lengths.of(measured.n_known), _counted(lengths, "items")),
@@ -64,7 +62,7 @@ def _counted(groups: LengthGroups, unit: str) -> tuple[str, ...]:
 def _dated(groups: LengthGroups) -> tuple[str, ...]:
     if groups.n == 1:
         return ("any day",)
-    edges = [day_of(day * _DAY) for day in groups.edges.tolist()]
+    edges = [day_of(day * DAY) for day in groups.edges.tolist()]
     between = [f"from {low}, before {high}" for low, high in pairwise(edges)]
     return f"before {edges[0]}", *between, f"from {edges[-1]}"
 

@@ -11,8 +11,10 @@ from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.audit._kernels import online_p_values
 from surerec.audit._measured import Measured
-from surerec.conformal import TOLERANCE, left_out_up_to, p_value_counts, smoothed_p_values
+from surerec.calibration import compare_with_items
+from surerec.conformal import left_out_up_to, smoothed_p_values
 from surerec.evaluation import CHECKED_EPSILONS, candidates_of, judge_by, split_user
+from surerec.measures import Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +73,7 @@ class _Person(NamedTuple):
 
 def observe_items(
     subject: Subject,
+    scorer: Scorer,
     statistics: PrecedenceStatistics,
     users: NDArray[np.int64],
     *,
@@ -84,6 +87,8 @@ def observe_items(
     ----------
     subject : Subject
         What is audited.
+    scorer : Scorer
+        What it became on these statistics.
     statistics : PrecedenceStatistics
         The counts; each user is left out of them.
     users : array of int
@@ -97,7 +102,6 @@ def observe_items(
     """
     interactions = statistics.interactions
     assert interactions is not None  # noqa: S101  # an audit has profiles
-    scorer = subject.make_scorer(statistics)
 
     def one(user: int) -> _Person:
         split = split_user(interactions, user, shares=subject.shares, order=order, seed=seed)
@@ -143,15 +147,11 @@ def _person(
         assert judged.counts is not None  # noqa: S101  # it gives confidence
         left_out = judged.counts <= left_out_up_to(epsilons, judged.levels)[:, None]
         return _Person(split, len(candidates), left_out[:, tested], (~left_out).sum(1), *[none] * 3)
-    scores = scorer.score(split.training, without_user=split.user)
-    known, new = scores[split.calibration], scores[candidates]
-    if subject.smoothed:
-        chances = 1 - rng.random(len(new))
-        values = smoothed_p_values(known, new, chances)
-        left_out = values <= np.asarray(epsilons)[:, None] + TOLERANCE
-    else:
-        cut = left_out_up_to(epsilons, len(known) + 1)
-        left_out = p_value_counts(known, new) <= cut[:, None]
+    scores = scorer.score_query(Query(split.training, (split.user,)))
+    chances = 1 - rng.random(len(candidates)) if subject.smoothed else None
+    assessed = compare_with_items(scores, split.calibration, candidates, chances=chances)
+    left_out = ~np.stack([assessed.included(epsilon) for epsilon in epsilons])
+    known = scores[split.calibration]
     after = scores[np.concatenate((split.calibration, split.test))]
     online = np.empty(len(after))
     online_p_values(after, 1 - rng.random(len(after)), online)

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec.calibration import find_promise
 from surerec.evaluation import Shares
-from surerec.measures import MeasureScorer, find_measure
-from surerec.recommenders import (
-    InductiveConformal,
-    PopulationConformal,
-    Recommender,
-)
-from surerec.recommenders._query import Query
+from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
+from surerec.recommenders import InductiveConformal, PopulationConformal, Recommender
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from surerec.calibration import Promise
     from surerec.futures import Horizon
-    from surerec.measures import Scorer
+    from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics
-
-    MakeScorer: TypeAlias = Callable[[PrecedenceStatistics], Scorer]
-
-__all__ = ["Subject", "of_measure", "of_recommender"]
 
 _KNOWN = 0.6
 """The share of a profile that is known under the paper's protocol."""
@@ -43,8 +35,10 @@ class Subject:
     ----------
     name : str
         What the report calls it.
-    make_scorer : callable
-        Makes a scorer from statistics; over the calendar it is asked again for each date.
+    recipe : Recipe
+        What makes a scorer from statistics; over the calendar it is fitted anew at each date.
+    scorer : Scorer or None
+        What it became on the audited data, if it was fitted on them before.
     item_level : bool
         Whether p-values of items are part of it.
     judge : Recommender or None
@@ -55,8 +49,8 @@ class Subject:
         Whether ties in those are broken at random.
     comparable : bool
         Whether scores mean the same for everyone, so that a cut by score makes sense.
-    horizon, hit_horizon : float or int
-        What the future is, of a miss rate and of a hit.
+    horizons : mapping of str to float or int
+        The future that each promise is about, by its name; a promise's own if it is not there.
     window : float or None
         Length of the calendar's windows, in days.
     groups : int
@@ -66,17 +60,25 @@ class Subject:
     """
 
     name: str
-    make_scorer: MakeScorer
+    recipe: Recipe
+    scorer: Scorer | None = None
     item_level: bool = True
     judge: Recommender | None = None
     train_share: float = 0.5
     smoothed: bool = False
     comparable: bool = True
-    horizon: Horizon = 0.4
-    hit_horizon: Horizon = 5
+    horizons: Mapping[str, Horizon] = field(default_factory=dict)
     window: float | None = None
     groups: int = 3
     min_known: int = 5
+
+    def horizon(self, promise: Promise) -> Horizon:
+        """Give the future that a promise is about."""
+        return self.horizons.get(promise.name, promise.horizon)
+
+    def scorer_on(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Give the scorer for the audited data."""
+        return self.recipe.fit(statistics) if self.scorer is None else self.scorer
 
     @property
     def shares(self) -> Shares:
@@ -90,16 +92,16 @@ class Subject:
         return max(10, math.ceil(0.5 / smallest))
 
 
-def of_measure(measure: str) -> Subject:
-    """Audit one of the paper's measures.
+def of_recipe(recipe: RecipeLike, name: str | None = None) -> Subject:
+    """Audit a measure, or whatever else makes a scorer.
 
     Examples
     --------
-    >>> of_measure("icrs3").name
-    'CM3'
+    >>> of_recipe("icrs3").name, of_recipe("learned").name
+    ('CM3', 'learned')
     """
-    found = find_measure(measure)
-    return Subject(found.name, lambda statistics: MeasureScorer(statistics, found))
+    made = as_recipe(recipe)
+    return Subject(name or made.name, made)
 
 
 def of_recommender(name: str, model: Recommender) -> Subject:
@@ -108,32 +110,32 @@ def of_recommender(name: str, model: Recommender) -> Subject:
     Examples
     --------
     >>> import surerec as sr
-    >>> of_recommender("mine", sr.InductiveConformal("CM3", train_share=0.25)).shares.sizes(100)
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> model = sr.InductiveConformal("CM3", train_share=0.25).fit(films)
+    >>> of_recommender("mine", model).shares.sizes(100)
     (15, 45)
     """
     if isinstance(model, InductiveConformal):
         return Subject(
             name,
-            lambda counts: MeasureScorer(
-                counts, model.measure, top=model.top, literal=model.literal
-            ),
+            model.recipe(),
+            model.scorer_,
             train_share=model.train_share,
             smoothed=model.smoothed,
         )
     if isinstance(model, PopulationConformal):
-        hit = model.promise == "hit"
         return Subject(
             name,
-            model._scorer_on,  # noqa: SLF001  # the seam between it and its measure
-            horizon=Subject.horizon if hit else model.horizon,
-            hit_horizon=model.horizon if hit else Subject.hit_horizon,
+            model.recipe(),
+            model.scorer_,
+            horizons={find_promise(model.promise).name: model.horizon},
             window=model.window,
             groups=max(model.groups, Subject.groups),
             min_known=model.min_known,
         )
     return Subject(
         name,
-        lambda statistics: _RanksOf(model, statistics),
+        OwnRecipe(lambda statistics: _RanksOf(model, statistics)),
         item_level=model.gives_confidence,
         judge=model if model.gives_confidence else None,
         train_share=getattr(model, "train_share", Subject.train_share),
@@ -141,20 +143,18 @@ def of_recommender(name: str, model: Recommender) -> Subject:
     )
 
 
-class _RanksOf:
+class _RanksOf(Scorer):
     """A recommender's ranking as a scorer: its scores may be infinite, their order is not."""
+
+    leaves_users_out = True
 
     def __init__(self, model: Recommender, statistics: PrecedenceStatistics) -> None:
         self._statistics = statistics
-        self._model = type(model)(**model.get_params()).fit(statistics)
+        self._model = model.fitted_on(statistics)
 
-    def score(
-        self, history: NDArray[np.integer], *, without_user: int | None = None
-    ) -> NDArray[np.float64]:
+    def score_query(self, query: Query) -> NDArray[np.float64]:
         """Give the place of each item from the end of the ranking; equal for a tie."""
-        known = np.asarray(history, dtype=np.int64)
-        candidates = self._statistics.items_outside(known)
-        assessed = self._model._assess(Query(known, without_user), candidates)  # noqa: SLF001
+        assessed = self._model.assess(query)
         scores = np.zeros(self._statistics.n_items)
-        scores[candidates] = np.unique(assessed.score, return_inverse=True)[1]
+        scores[assessed.candidates] = np.unique(assessed.score, return_inverse=True)[1]
         return scores

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration import Cut, Promise
     from surerec.futures import Outcomes
-    from surerec.recommenders import Cut, Promise
 
 __all__ = ["N_SPLITS", "cross_tested"]
 
@@ -26,7 +26,7 @@ N_SPLITS = 10
 def cross_tested(
     outcomes: Outcomes,
     cut: Cut,
-    promise: Promise = "miss-rate",
+    promise: str | Promise = "miss-rate",
     *,
     epsilons: Sequence[float] = CHECKED_EPSILONS,
     groups: NDArray[np.int64] | None = None,
@@ -41,7 +41,7 @@ def cross_tested(
         Where the users' futures were ranked.
     cut : {"rank", "score"}
         Of the sets.
-    promise : {"miss-rate", "hit"}
+    promise : str or Promise
         What a user loses.
     epsilons : sequence of float
         The significance levels.
@@ -58,7 +58,7 @@ def cross_tested(
         Means over the splits, in each of which every user was tested once.
     """
     whole = risk_curve(outcomes, cut, promise)
-    by_item = whole if promise == "miss-rate" else risk_curve(outcomes, cut)
+    by_item = risk_curve(outcomes, cut, "miss-rate")
     n_users = len(outcomes)
     group_of = np.zeros(n_users, dtype=np.int64) if groups is None else groups
     shape = (len(epsilons), n_users)

@@ -13,7 +13,7 @@ from surerec.cli import _show
 from surerec.cli._output import messages, stdout
 from surerec.cli._reading import Reader, reads_data
 from surerec.errors import InputError
-from surerec.measures import find_measure
+from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 from surerec.recommenders import Recommender, load_all
 from surerec.reports import require_plots
@@ -30,7 +30,10 @@ def audit_data(
     *,
     measure: Annotated[
         str | None,
-        typer.Option(help="Which of `surerec measures`; CM12 if not given. Not for model folders."),
+        typer.Option(
+            help="Which of `surerec measures`, or learned; CM12 if not given. "
+            "Not for model folders."
+        ),
     ] = None,
     recommender: Annotated[
         str | None,
@@ -71,7 +74,7 @@ def audit_data(
     else:
         if recommender is not None:
             raise InputError(f"--recommender is for model folders, and {data.source} is none.")
-        name = find_measure(measure or "CM12").name
+        name = as_recipe(measure or "CM12").name
         audited = {name: count_precedence(data(), ties=ties)}
     _run(audited, output, {"n_users": users, "window": window, "seed": seed}, overwrite=overwrite)
 

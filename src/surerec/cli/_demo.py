@@ -17,7 +17,6 @@ from surerec.datasets import load_dataset, synthetic
 from surerec.errors import FetchError
 from surerec.evaluation import coverage_over_splits
 from surerec.futures import observe, profile_cases
-from surerec.measures import MeasureScorer
 from surerec.precedence import count_precedence, strongest_pairs
 from surerec.recommenders import InductiveConformal, make_recommender, save_all
 
@@ -160,9 +159,8 @@ def _held_out(console: Console, model: InductiveConformal, interactions: Interac
 
 def _over_users(model: InductiveConformal, interactions: Interactions) -> list[tuple[float, float]]:
     """For each confidence: the share of later items inside sets calibrated over users, the size."""
-    statistics = model.statistics_
-    scorer = MeasureScorer(statistics, _MEASURE)
-    outcomes = observe(scorer, statistics, profile_cases(interactions, 0.4), keep_candidates=True)
+    cases = profile_cases(interactions, 0.4)
+    outcomes = observe(model.scorer_, model.statistics_, cases, keep_candidates=True)
     epsilons = [round(1 - at, 9) for at in _CONFIDENCES]
     found = coverage_over_splits(outcomes, "score", epsilons=epsilons, n_splits=5)
     return list(zip(1 - found["loss"].to_numpy(), found["size"].to_numpy(), strict=True))

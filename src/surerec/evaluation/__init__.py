@@ -11,7 +11,13 @@ from surerec.evaluation._coverage import (
     size_at_miss,
 )
 from surerec.evaluation._evaluate import Evaluation, evaluate, evaluate_user
-from surerec.evaluation._judging import Judge, Judgement, candidates_of, judge_by
+from surerec.evaluation._judging import (
+    Judge,
+    Judgement,
+    assess_split,
+    candidates_of,
+    judge_by,
+)
 from surerec.evaluation._metrics import (
     MeanAndError,
     RankingMetrics,
@@ -59,6 +65,7 @@ __all__ = [
     "Split",
     "SplitOrder",
     "Validity",
+    "assess_split",
     "average_ranks",
     "backtest",
     "bootstrap_interval",

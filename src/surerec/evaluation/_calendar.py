@@ -8,27 +8,24 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from surerec._calendar import DAY, day_of
 from surerec.errors import InputError
 from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, losses_at, risk_curve
 from surerec.evaluation._metrics import mean_and_error
-from surerec.futures import day_of, observe, window_cases
+from surerec.futures import observe, window_cases
+from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterator, Sequence
 
+    from surerec.calibration import Cut, Promise
     from surerec.futures import Cases, Horizon, Outcomes
     from surerec.interactions import Interactions
-    from surerec.measures import Scorer
+    from surerec.measures import Recipe, RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics, Ties
-    from surerec.recommenders import Cut, Promise
-
-    MakeScorer: TypeAlias = Callable[[PrecedenceStatistics], Scorer]
 
 __all__ = ["AGES", "Calendar", "backtest", "calendar_windows"]
-
-DAY: Final = 86_400_000_000  # microseconds
 
 AGES: Final = (
     "same window, other users",
@@ -106,11 +103,11 @@ def calendar_windows(interactions: Interactions, calendar: Calendar) -> list[int
 
 def backtest(
     interactions: Interactions,
-    make_scorer: MakeScorer,
+    recipe: RecipeLike,
     calendar: Calendar,
     *,
     cut: Cut = "rank",
-    promise: Promise = "miss-rate",
+    promise: str | Promise = "miss-rate",
     epsilons: Sequence[float] = CHECKED_EPSILONS,
     n_windows: int | None = None,
 ) -> pl.DataFrame:
@@ -126,14 +123,16 @@ def backtest(
     - *one window old*: counted up to D − w and calibrated on [D − w, D), but not counted again;
     - *two windows old*: the same, a window earlier.
 
-    What is known of a user is always up to D.
+    What is known of a user is always up to D, and a scorer is fitted anew on the counts of each
+    date, so that nothing learned from later data has a part in it.
 
     Parameters
     ----------
     interactions : Interactions
         The profiles.
-    make_scorer : callable
-        Makes a scorer from statistics.
+    recipe : str, Recipe or callable
+        What makes a scorer from statistics, as :func:`surerec.measures.as_recipe` takes it. What
+        comes fitted is refused: it may have seen what it is tested on.
     calendar : Calendar
         The windows.
     cut : {"rank", "score"}, default="rank"
@@ -156,10 +155,17 @@ def backtest(
     Raises
     ------
     InputError
-        If the data are too short for the windows, or no window has enough people.
+        If the data are too short for the windows, no window has enough people, or the scorer cannot
+        be fitted on the past.
     """
+    made = as_recipe(recipe)
+    if not made.refits:
+        raise InputError(
+            f"{made.name} comes fitted and cannot be fitted on the past of a window: give a "
+            "function that makes it from statistics."
+        )
     begins = calendar_windows(interactions, calendar)[-n_windows if n_windows else 0 :]
-    observer = _Observer(interactions, make_scorer, calendar, keep_candidates=cut == "score")
+    observer = _Observer(interactions, made, calendar, keep_candidates=cut == "score")
     rows = []
     for begin in begins:
         for model, calibration, tested in observer.models(begin):
@@ -181,7 +187,7 @@ def _compare(
     calibration: Outcomes,
     tested: Outcomes,
     cut: Cut,
-    promise: Promise,
+    promise: str | Promise,
     epsilons: Sequence[float],
     seed: int,
 ) -> Iterator[dict[str, Any]]:
@@ -212,14 +218,14 @@ class _Observer:
     def __init__(
         self,
         interactions: Interactions,
-        make_scorer: MakeScorer,
+        recipe: Recipe,
         calendar: Calendar,
         *,
         keep_candidates: bool,
     ) -> None:
         self._interactions = interactions
         self._keep_candidates = keep_candidates
-        self._make_scorer = make_scorer
+        self._recipe = recipe
         self._calendar = calendar
         self._scorers: dict[int, tuple[PrecedenceStatistics, Scorer]] = {}
         self._outcomes: dict[tuple[int, int], Outcomes] = {}
@@ -258,7 +264,7 @@ class _Observer:
             if counted not in self._scorers:
                 past = self._interactions.until(counted)
                 statistics = count_precedence(past, ties=self._calendar.ties)
-                self._scorers[counted] = statistics, self._make_scorer(statistics)
+                self._scorers[counted] = statistics, self._recipe.fit(statistics)
             statistics, scorer = self._scorers[counted]
             cases = self._cases[window]
             assert cases is not None  # noqa: S101  # only windows with people are looked at

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from surerec.recommenders import curve_of
+from surerec.calibration import find_promise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from surerec.calibration import Cut, Promise
     from surerec.conformal import RiskCurve
     from surerec.futures import Outcomes
-    from surerec.recommenders import Cut, Promise
 
 __all__ = [
     "CHECKED_EPSILONS",
@@ -42,9 +42,10 @@ class Coverage(NamedTuple):
     """For each user, the items in the set."""
 
 
-def risk_curve(outcomes: Outcomes, cut: Cut, promise: Promise = "miss-rate") -> RiskCurve:
+def risk_curve(outcomes: Outcomes, cut: Cut, promise: str | Promise = "miss-rate") -> RiskCurve:
     """Give the risk curve of all users of these outcomes."""
-    return curve_of(promise, outcomes.entries(cut), outcomes.owners, len(outcomes))
+    entries = outcomes.entries(cut)
+    return find_promise(promise).curve(entries, outcomes.owners, len(outcomes))
 
 
 def losses_at(curve: RiskCurve, cut: float) -> NDArray[np.float64]:
@@ -100,7 +101,7 @@ def coverage(
 def coverage_over_splits(
     outcomes: Outcomes,
     cut: Cut,
-    promise: Promise = "miss-rate",
+    promise: str | Promise = "miss-rate",
     *,
     epsilons: Sequence[float] = CHECKED_EPSILONS,
     n_splits: int = 20,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from surerec.evaluation._judging import Judge
     from surerec.evaluation._protocol import Shares, SplitOrder
-    from surerec.measures import Scorer
+    from surerec.measures import Scorer, Scores
     from surerec.precedence import PrecedenceStatistics
 
 __all__ = ["Evaluation", "evaluate", "evaluate_user"]
@@ -78,7 +78,7 @@ def evaluate_user(
 
 
 def evaluate(
-    algorithms: Mapping[str, Recommender | Scorer],
+    algorithms: Mapping[str, Recommender | Scorer | Scores],
     data: Interactions | PrecedenceStatistics,
     *,
     n_users: int = 500,
@@ -124,7 +124,7 @@ def evaluate(
         raise InputError("These statistics have no users to evaluate.")
     algorithms = {
         # Fitted here once: what is learned must not be learned again for every user.
-        name: each._fitted_like(statistics) if isinstance(each, Recommender) else each  # noqa: SLF001
+        name: each.fitted_on(statistics) if isinstance(each, Recommender) else each
         for name, each in algorithms.items()
     }
     users = choose_users(statistics.interactions, n_users, seed=seed)

@@ -1,38 +1,41 @@
-"""What an algorithm thinks of a user's candidates, and how well that turned out."""
+"""How algorithms judge a user's candidates, and how well that turned out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import numpy as np
-
-from surerec.conformal import p_value_counts
+from surerec.calibration import compare_with_items
 from surerec.evaluation._metrics import hits_curve, ranking_metrics
 from surerec.evaluation._tables import K_MAX
 from surerec.evaluation._validity import validity
+from surerec.measures import Query, as_scorer
 from surerec.recommenders import Recommender
-from surerec.recommenders._query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
+    from surerec.calibration import Assessment, ItemAssessment
     from surerec.evaluation._protocol import Split
-    from surerec.measures import Scorer
+    from surerec.measures import Scorer, Scores
     from surerec.precedence import PrecedenceStatistics
-
-__all__ = ["Judge", "Judgement", "candidates_of", "judge_by", "user_rows"]
 
 
 class Judgement(NamedTuple):
-    """What one algorithm thinks of the candidates."""
+    """One algorithm's view of the candidates."""
 
     key: NDArray[np.float64]
     """What ranks them; equal is a tie."""
     counts: NDArray[np.int64] | None = None
     """p-values as counts, for those that have them."""
     levels: int = 1
+
+    @classmethod
+    def of(cls, assessment: Assessment) -> Judgement:
+        """Take what is judged from an assessment."""
+        return cls(assessment.key, *(assessment.counted or ()))
 
 
 class Judge(Protocol):
@@ -49,7 +52,7 @@ def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.
     return statistics.items_outside(split.known)
 
 
-def judge_by(algorithms: Mapping[str, Recommender | Scorer]) -> Judge:
+def judge_by(algorithms: Mapping[str, Recommender | Scorer | Scores]) -> Judge:
     """Let recommenders and scorers judge; a user's calibration items calibrate a scorer."""
 
     def judge(
@@ -59,7 +62,8 @@ def judge_by(algorithms: Mapping[str, Recommender | Scorer]) -> Judge:
             if isinstance(algorithm, Recommender):
                 yield name, _recommender(algorithm, statistics, split, candidates)
             else:
-                yield name, _scorer(algorithm, split, candidates)
+                asked = as_scorer(algorithm, statistics.n_items)
+                yield name, Judgement.of(assess_split(asked, split, candidates))
 
     return judge
 
@@ -74,18 +78,32 @@ def _recommender(
     if "train_share" in model.get_params():  # split what is known where the protocol did
         share = len(split.training) / len(split.known)
         params["train_share"] = min(share, 1 - 1e-12)
-    fitted = model._fitted_like(statistics, **params)  # noqa: SLF001
-    assessed = fitted._assess(Query(split.known, split.user), candidates)  # noqa: SLF001
-    if assessed.smoothed is not None or assessed.counts is None:
-        key = assessed.score if assessed.smoothed is None else assessed.smoothed
-        return Judgement(key)
-    return Judgement(assessed.counts.astype(np.float64), assessed.counts, assessed.levels)
+    fitted = model.fitted_on(statistics, **params)
+    return Judgement.of(fitted.assess(Query(split.known, (split.user,)), candidates))
 
 
-def _scorer(scorer: Scorer, split: Split, candidates: NDArray[np.int64]) -> Judgement:
-    scores = scorer.score(split.training, without_user=split.user)
-    counts = p_value_counts(scores[split.calibration], scores[candidates])
-    return Judgement(counts.astype(np.float64), counts, len(split.calibration) + 1)
+def assess_split(
+    scorer: Scorer,
+    split: Split,
+    candidates: NDArray[np.int64],
+    *,
+    chances: NDArray[np.float64] | None = None,
+) -> ItemAssessment:
+    """Give the candidates' p-values among a user's calibration items, scored by the training ones.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        Asked to leave the user out.
+    split : Split
+        Of the user's profile.
+    candidates : array of int
+        Item codes.
+    chances : array of float, optional
+        For each candidate a random number in (0, 1], to break its ties by.
+    """
+    scores = scorer.score_query(Query(split.training, (split.user,)))
+    return compare_with_items(scores, split.calibration, candidates, chances=chances)
 
 
 def user_rows(

@@ -111,8 +111,7 @@ def split_user(
     seed : int, default=0
         Of that draw, together with the user.
     """
-    where = slice(interactions.offsets[user], interactions.offsets[user + 1])
-    items = interactions.items_taken[where].astype(np.int64)
+    items = interactions.taken(user).astype(np.int64)
     n_training, n_calibration = (shares or Shares()).sizes(len(items))
     rest = items[n_training:]
     if order == "random":

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from surerec.conformal import p_value_counts
+from surerec.calibration import compare_with_items, p_counts_in_halves, ranks_by_later_item
 from surerec.evaluation import Judgement
-from surerec.measures import MEASURES
-from surerec.measures._aggregates import ProfileRows, aggregate, log_score
-from surerec.recommenders._transductive import p_counts_in_halves, ranks_by_later_item
+from surerec.measures import MEASURES, ProfileRows, aggregate, log_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.evaluation import Split
-    from surerec.measures._aggregates import Aggregates
+    from surerec.measures import Aggregates
     from surerec.precedence import PrecedenceStatistics
 
 __all__ = ["ALGORITHMS", "EXTRA", "judge"]
@@ -57,10 +55,8 @@ def judge(
     del later, ranks
 
     rows = ProfileRows(statistics, split.training, split.user)
-    levels = len(split.calibration) + 1
     for name, scores in _measures(rows):
-        counts = p_value_counts(scores[split.calibration], scores[candidates])
-        yield name, Judgement(counts.astype(np.float64), counts, levels)
+        yield name, Judgement.of(compare_with_items(scores, split.calibration, candidates))
 
 
 def _measures(rows: ProfileRows) -> Iterator[tuple[str, NDArray[np.float64]]]:
@@ -69,7 +65,4 @@ def _measures(rows: ProfileRows) -> Iterator[tuple[str, NDArray[np.float64]]]:
         statistic = "count" if measure.statistic == "score" else measure.statistic
         if statistic not in found:
             found = {statistic: aggregate(rows, statistic)}
-        low, middle, total, high = found[statistic]
-        scores = {"minimum": low, "median": middle, "mean": total, "maximum": high, "top": high}
-        sign = -1.0 if measure.is_nonconformity else 1.0
-        yield f"ICRS{measure.number}", sign * scores[measure.aggregate]
+        yield f"ICRS{measure.number}", measure.conformity(found[statistic])

@@ -13,9 +13,9 @@ from surerec._progress import progress
 from surerec.datasets import synthetic
 from surerec.evaluation import candidates_of, choose_users, split_user
 from surerec.experiments._algorithms import ALGORITHMS
+from surerec.measures import Query
 from surerec.precedence import count_precedence
 from surerec.recommenders import PrecedenceMining, TransductiveConformal, make_recommender
-from surerec.recommenders._query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,8 +57,8 @@ def _seconds(task: Callable[[], object]) -> float:
 def _ask(
     model: Recommender, known: NDArray[np.int64], user: int | None, candidates: NDArray[np.int64]
 ) -> Callable[[], object]:
-    query = Query(known, user)
-    return lambda: model._assess(query, candidates)  # noqa: SLF001  # without frames and titles
+    query = Query(known, () if user is None else (user,))
+    return lambda: model.assess(query, candidates)  # without frames and titles
 
 
 def times_table(name: str, statistics: PrecedenceStatistics, settings: Settings) -> pl.DataFrame:

@@ -4,12 +4,11 @@ from surerec.futures._cases import (
     Cases,
     Horizon,
     check_horizon,
-    day_of,
     profile_cases,
     window_cases,
 )
 from surerec.futures._outcomes import Outcomes, codes_in, observe
-from surerec.futures._ranking import SLATE_MOST, Ranking, share_of_all, value_of
+from surerec.futures._ranking import SLATE_MOST, Ranking, share_of_all
 
 __all__ = [
     "SLATE_MOST",
@@ -19,10 +18,8 @@ __all__ = [
     "Ranking",
     "check_horizon",
     "codes_in",
-    "day_of",
     "observe",
     "profile_cases",
     "share_of_all",
-    "value_of",
     "window_cases",
 ]

@@ -9,13 +9,12 @@ import numpy as np
 
 from surerec._calendar import day_of
 from surerec.errors import InputError
+from surerec.measures import Query
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
-
-__all__ = ["Cases", "Horizon", "check_horizon", "day_of", "profile_cases", "window_cases"]
 
 Horizon: TypeAlias = "float | int"
 """How far the future goes: a share of the profile (0.4), or a number of items (5)."""
@@ -51,19 +50,27 @@ class Cases:
         Whom each case is about.
     known_stops, stops : array of int
         Where, in the flat profiles, the known part ends and the future ends.
+    moment : int or None
+        When all of them are asked, in microseconds since 1970; by default each when the last known
+        item was taken.
     """
 
     interactions: Interactions
     users: NDArray[np.int64]
     known_stops: NDArray[np.int64]
     stops: NDArray[np.int64]
+    moment: int | None = None
 
     def __len__(self) -> int:
         return len(self.users)
 
     def __getitem__(self, chosen: NDArray[np.integer] | NDArray[np.bool_] | slice) -> Cases:
         return Cases(
-            self.interactions, self.users[chosen], self.known_stops[chosen], self.stops[chosen]
+            self.interactions,
+            self.users[chosen],
+            self.known_stops[chosen],
+            self.stops[chosen],
+            self.moment,
         )
 
     @property
@@ -85,6 +92,24 @@ class Cases:
         """Give what followed."""
         taken = self.interactions.items_taken[self.known_stops[case] : self.stops[case]]
         return taken.astype(np.int64)
+
+    def query(self, case: int, users: NDArray[np.int64], items: NDArray[np.int64]) -> Query:
+        """Ask for the known part of a case, with the user left out.
+
+        Parameters
+        ----------
+        case : int
+            Which one.
+        users, items : array of int
+            The codes by which users and items go where it is asked, −1 for what is unknown there.
+        """
+        begin, stop = self.interactions.offsets[self.users[case]], self.known_stops[case]
+        times = self.interactions.times[begin:stop]
+        moment = int(times[-1]) if self.moment is None else self.moment
+        history = items[self.known(case)]
+        seen = history >= 0
+        user = int(users[self.users[case]])
+        return Query(history[seen], () if user < 0 else (user,), times[seen], moment)
 
     def sample(self, n: int, seed: int) -> Cases:
         """Take some at random, or all if there are no more, in the order of the users."""
@@ -170,4 +195,4 @@ def window_cases(
             f"between {day_of(begin)} and {day_of(end)}, so there is no future to look at."
         )
     known_stops = starts[users] + before[users]
-    return Cases(interactions, users, known_stops, known_stops + n_future[users])
+    return Cases(interactions, users, known_stops, known_stops + n_future[users], begin)

@@ -10,17 +10,16 @@ import numpy as np
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.futures._ranking import SLATE_MOST, Ranking, value_of
+from surerec.futures._ranking import SLATE_MOST, Ranking
+from surerec.measures import as_scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.futures._cases import Cases
     from surerec.interactions import Interactions
-    from surerec.measures import Scorer
+    from surerec.measures import Scorer, Scores
     from surerec.precedence import PrecedenceStatistics
-
-__all__ = ["Outcomes", "codes_in", "observe"]
 
 _CASES_AT_ONCE: Final = 8
 
@@ -74,7 +73,7 @@ class Outcomes:
 
 
 def observe(
-    scorer: Scorer,
+    scorer: Scorer | Scores,
     statistics: PrecedenceStatistics,
     cases: Cases,
     *,
@@ -85,7 +84,7 @@ def observe(
 
     Parameters
     ----------
-    scorer : Scorer
+    scorer : Scorer or anything with `score`
         What scores; it is asked to leave each case's user out.
     statistics : PrecedenceStatistics
         What is known; older than the cases if they are later than the model.
@@ -114,18 +113,14 @@ def observe(
     )
     known_to_model = statistics.support > 0
 
+    asked = as_scorer(scorer, statistics.n_items)
+
     def one(case: int) -> None:
-        history = items[cases.known(case)]
-        history = history[history >= 0]
-        user = int(users[cases.users[case]])
-        scores = scorer.score(history, without_user=None if user < 0 else user)
-        if np.isnan(scores).any():
-            raise InputError(
-                f"{type(scorer).__name__} gave {int(np.isnan(scores).sum())} scores that are not "
-                "numbers; nothing can be calibrated on them."
-            )
-        values = value_of(scorer, scores, len(history), statistics.n_users)
-        ranking = Ranking.of(statistics.items_outside(history), scores, values)
+        query = cases.query(case, users, items)
+        scores = asked.score_query(query)
+        values = asked.value(scores, len(query.history), statistics.n_users)
+        candidates = statistics.items_outside(query.history)
+        ranking = Ranking.of(candidates, scores, values, statistics.popularity)
         ranks, shares = ranking.by_item(statistics.n_items)
         future = items[cases.future(case)]
         seen = (future >= 0) & known_to_model[future]

@@ -10,10 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures import Scorer
-
-__all__ = ["SLATE_MOST", "Ranking", "share_of_all", "value_of"]
-
 SLATE_MOST: Final = 100
 """The longest slate whose hits can be calibrated."""
 
@@ -38,27 +34,16 @@ def share_of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return above / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
 
 
-def value_of(
-    scorer: Scorer, scores: NDArray[np.float64], n_known: int, n_users: int
-) -> NDArray[np.float64]:
-    """Give the scores in a unit that compares between people, higher for what conforms more."""
-    value = getattr(scorer, "value", None)
-    if value is None:
-        return scores
-    values: NDArray[np.float64] = value(scores, n_known, n_users)
-    measure = getattr(scorer, "measure", None)
-    return -values if getattr(measure, "is_nonconformity", False) else values
-
-
 @dataclass(frozen=True)
 class Ranking:
     """The candidates of one person, best first.
 
     Examples
     --------
-    >>> found = Ranking.of(np.array([0, 2, 3]), np.array([5.0, 9, 5, 8]), np.array([5.0, 9, 5, 8]))
+    >>> scores, popularity = np.array([5.0, 9, 5, 8]), np.array([2, 1, 0, 3])
+    >>> found = Ranking.of(np.array([0, 2, 3]), scores, scores, popularity)
     >>> found.items.tolist(), found.shares.round(2).tolist()
-    ([3, 0, 2], [0.44, 0.28, 0.28])
+    ([3, 2, 0], [0.44, 0.28, 0.28])
     """
 
     items: NDArray[np.int64]
@@ -74,9 +59,10 @@ class Ranking:
         candidates: NDArray[np.int64],
         scores: NDArray[np.float64],
         values: NDArray[np.float64],
+        popularity: NDArray[np.int64],
     ) -> Ranking:
-        """Rank candidates, given by ascending code, by every item's score and value."""
-        items = candidates[np.argsort(-scores[candidates], kind="stable")]
+        """Rank candidates by every item's score, those of equal score by popularity."""
+        items = candidates[np.lexsort((popularity[candidates], -scores[candidates]))]
         ranked = values[items]
         later = np.arange(len(items)) / max(len(items), 1)
         return cls(items, ranked, share_of_all(ranked) + _TIE * (1 - later))

@@ -1,6 +1,36 @@
-"""How well an item fits a profile: the paper's 17 measures, as a table, and a learned one."""
+"""How well an item fits a profile: the paper's 17 measures, a learned one, and your own."""
 
-from surerec.measures._scorer import MeasureScorer, Scorer
-from surerec.measures._table import MEASURES, Measure, find_measure, is_learned
+from surerec.measures._aggregates import Aggregates, ProfileRows, aggregate, log_score
+from surerec.measures._formula import FormulaRecipe, MeasureScorer
+from surerec.measures._precedence import PrecedenceRecipe, PrecedenceScorer
+from surerec.measures._query import Query
+from surerec.measures._recipe import OwnRecipe, Recipe
+from surerec.measures._recipes import RecipeLike, as_recipe, recipe_names
+from surerec.measures._scorer import Contribution, OwnScorer, Parts, Scorer, Scores, as_scorer
+from surerec.measures._table import MEASURES, Measure, find_measure
 
-__all__ = ["MEASURES", "Measure", "MeasureScorer", "Scorer", "find_measure", "is_learned"]
+__all__ = [
+    "MEASURES",
+    "Aggregates",
+    "Contribution",
+    "FormulaRecipe",
+    "Measure",
+    "MeasureScorer",
+    "OwnRecipe",
+    "OwnScorer",
+    "Parts",
+    "PrecedenceRecipe",
+    "PrecedenceScorer",
+    "ProfileRows",
+    "Query",
+    "Recipe",
+    "RecipeLike",
+    "Scorer",
+    "Scores",
+    "aggregate",
+    "as_recipe",
+    "as_scorer",
+    "find_measure",
+    "log_score",
+    "recipe_names",
+]

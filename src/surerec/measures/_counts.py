@@ -10,7 +10,7 @@ from numba import njit
 from surerec.measures._folding import MIDDLE, NARROW, SORTED_TILE, TILE, TOTAL, fold, in_matrix
 from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.measures._tiles import mark_own, own_columns, subtract_own
-from surerec.precedence._sources import load
+from surerec.precedence.kernels import load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,25 +1,79 @@
-"""The seam between measures and calibrations: a scorer."""
+"""The first seam: a scorer says how well each item fits what is known of a person."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from surerec._checks import check_whole
-from surerec.measures._aggregates import ProfileRows, aggregate, log_score
-from surerec.measures._table import Measure, find_measure
+from surerec.errors import InputError
+from surerec.measures._query import Query
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from surerec.precedence import PrecedenceStatistics
-
-__all__ = ["MeasureScorer", "Scorer"]
+    from surerec.measures._plan import Plan
 
 
-class Scorer(Protocol):
-    """Anything that says how well each item fits a history."""
+class Contribution(NamedTuple):
+    """What one feature contributed to the score of an item."""
+
+    feature: str
+    """In words."""
+    value: float
+    by: float
+    """How far it moved the score."""
+
+
+class Parts(NamedTuple):
+    """What is stored of a scorer beside the statistics; names are small letters and ``_``."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    texts: Mapping[str, str]
+
+
+class Scores(Protocol):
+    """The one thing that a scorer of your own must have; see :class:`Scorer` for all the others."""
+
+    def score(
+        self, history: NDArray[np.integer], *, without_user: int | None = None
+    ) -> NDArray[np.float64]:
+        """Score every item; see :meth:`Scorer.score`."""
+
+
+class Scorer:
+    """All that is ever asked of a scorer, with defaults for everything but the scores.
+
+    A class of your own needs no more than `score`, and need not derive from this one: it is
+    adapted. Derive from it, or declare the attributes of the same names, to say more. Who asks
+    never looks at what kind of scorer it is.
+
+    Attributes
+    ----------
+    leaves_users_out : bool or None
+        Whether a user to leave out has no part in their scores, exactly. None is undeclared.
+    plan : Plan or None
+        What the fused kernels need to score whole profiles and compare them in one call; None
+        where there is no faster way than `score`.
+
+    Examples
+    --------
+    >>> class Latest(Scorer):
+    ...     def score(self, history, *, without_user=None):
+    ...         return -np.abs(np.arange(5.0) - history[-1])
+    >>> Latest().score_query(Query(np.array([4, 2]))).tolist()
+    [-2.0, -1.0, -0.0, -1.0, -2.0]
+    """
+
+    leaves_users_out: bool | None = None
+    plan: Plan | None = None
+
+    @property
+    def name(self) -> str:
+        """What error messages and reports call it."""
+        return type(self).__name__
 
     def score(
         self, history: NDArray[np.integer], *, without_user: int | None = None
@@ -33,68 +87,79 @@ class Scorer(Protocol):
         without_user : int, optional
             A user whose own contribution to what was learned is left out, exactly.
         """
+        users = () if without_user is None else (without_user,)
+        return self.score_query(Query(np.asarray(history, dtype=np.int64), users))
+
+    def score_query(self, query: Query) -> NDArray[np.float64]:
+        """Score every item for a whole query: its times, its moment, several users to leave out.
+
+        By default as `score` does; a subclass defines one of the two.
+        """
+        if type(self).score is Scorer.score:
+            raise NotImplementedError(f"{self.name} defines neither score nor score_query.")
+        return self.score(query.history, without_user=query.user)
+
+    def value(
+        self,
+        scores: NDArray[np.float64],
+        history_length: int | NDArray[np.int64],  # noqa: ARG002
+        n_users: int,  # noqa: ARG002
+    ) -> NDArray[np.float64]:
+        """Give scores in a unit that compares between people, higher for what conforms more.
+
+        Parameters
+        ----------
+        scores : array of float
+            As `score` gives them, of all items or of some.
+        history_length : int or array of int
+            How many items were known.
+        n_users : int
+            How many users were counted.
+        """
+        return scores
+
+    def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:  # noqa: ARG002
+        """Say what moved the score of one item, the strongest first; nothing by default."""
+        return ()
+
+    def parts(self) -> Parts | None:
+        """Give what is to be stored; None if it must be given again when a model is loaded."""
+        return None
 
 
-class MeasureScorer:
-    """One of the paper's 17 measures over precedence statistics.
+class OwnScorer(Scorer):
+    """A scorer of somebody's own class, adapted; what it declares is taken over.
 
-    Parameters
-    ----------
-    statistics : PrecedenceStatistics
-        The counts.
-    measure : str or Measure
-        Such as "CM12"; see :data:`surerec.measures.MEASURES`.
-    top : int, default=1
-        How many of the largest factors the score (CM1) multiplies.
-    literal : bool, default=False
-        Read CM6–9 as the paper's formula, not as its text (notes 1).
-
-    Examples
-    --------
-    >>> from surerec import Interactions, count_precedence
-    >>> taken = Interactions.from_profiles([0, 3, 6, 8], [0, 1, 2, 0, 2, 1, 0, 2])
-    >>> scorer = MeasureScorer(count_precedence(taken), "CM4")
-    >>> scores = scorer.score(np.array([0]))
-    >>> scorer.value(scores, history_length=1, n_users=3).tolist()
-    [0.0, 3.0, 2.0]
+    Its scores are checked: one for each item, and all of them numbers.
     """
 
-    def __init__(
-        self,
-        statistics: PrecedenceStatistics,
-        measure: str | int | Measure,
-        *,
-        top: int = 1,
-        literal: bool = False,
-    ) -> None:
-        self.statistics = statistics
-        self.measure = measure if isinstance(measure, Measure) else find_measure(measure)
-        self.top = check_whole("top", top)
-        self.literal = literal
+    def __init__(self, own: Any, n_items: int | None) -> None:
+        self.own = own
+        self._n_items = n_items
+        self.leaves_users_out = getattr(own, "leaves_users_out", None)
+
+    @property
+    def name(self) -> str:
+        """The name of its class."""
+        return type(self.own).__name__
 
     def score(
         self, history: NDArray[np.integer], *, without_user: int | None = None
     ) -> NDArray[np.float64]:
-        """Score every item; see :class:`Scorer`.
-
-        Scores are in a unit that keeps ties exact: a sum for a mean, the sum of the two middle
-        values for a median, counts for what is a count over the number of users.
-        """
-        rows = ProfileRows(self.statistics, history, without_user)
-        measure = self.measure
-        if measure.statistic == "score":
-            if self.top > 1:
-                return log_score(rows, self.top)
-            return aggregate(rows, "count", only="maximum").high
-        only = measure.aggregate
-        found = aggregate(rows, measure.statistic, only=only, literal=self.literal)
-        wanted = {
-            "minimum": found.low,
-            "median": found.middle,
-            "mean": found.total,
-            "maximum": found.high,
-        }[measure.aggregate]
-        return -wanted if measure.is_nonconformity else wanted
+        """Ask it, and check what it says."""
+        scores = np.asarray(self.own.score(history, without_user=without_user), dtype=np.float64)
+        n_items = len(scores) if self._n_items is None and scores.ndim else self._n_items
+        if scores.shape != (n_items,):
+            raise InputError(
+                f"{self.name} gave scores of shape {scores.shape}; one for each of the {n_items} "
+                "items is needed."
+            )
+        if np.isnan(scores).any():
+            raise InputError(
+                f"{self.name} gave {int(np.isnan(scores).sum())} scores that are not numbers; "
+                "nothing can be calibrated on them."
+            )
+        return scores
 
     def value(
         self,
@@ -102,13 +167,55 @@ class MeasureScorer:
         history_length: int | NDArray[np.int64],
         n_users: int,
     ) -> NDArray[np.float64]:
-        """Turn scores into the paper's numbers; a nonconformity comes out as the paper has it."""
-        measure = self.measure
-        if measure.statistic == "score":
-            return np.exp(scores) if self.top > 1 else scores / n_users
-        unit = np.ones(1)
-        if measure.aggregate == "median":
-            unit = np.full(1, 2.0)
-        elif measure.aggregate == "mean":
-            unit = np.asarray(history_length, dtype=np.float64)
-        return -scores / (unit * n_users) if measure.is_nonconformity else scores / unit
+        """Ask it, if it has a unit of its own."""
+        if not hasattr(self.own, "value"):
+            return scores
+        return np.asarray(self.own.value(scores, history_length, n_users), dtype=np.float64)
+
+    def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
+        """Ask it, if it can tell."""
+        if not hasattr(self.own, "contributions"):
+            return ()
+        return tuple(Contribution(*each) for each in self.own.contributions(query, item))
+
+    def parts(self) -> Parts | None:
+        """Ask it, if it can be stored."""
+        if not hasattr(self.own, "parts"):
+            return None
+        parts = self.own.parts()
+        return None if parts is None else Parts(*parts)
+
+
+def is_scorer(given: object) -> bool:
+    """Tell whether something scores; a class does not, it makes something that does."""
+    return callable(getattr(given, "score", None)) and not isinstance(given, type)
+
+
+def as_scorer(given: Scores | Scorer, n_items: int | None = None) -> Scorer:
+    """Give a scorer as all rooms ask it: itself, or somebody's own class adapted.
+
+    Parameters
+    ----------
+    given : Scorer or anything with `score`
+        What scores.
+    n_items : int, optional
+        How many scores it must give.
+
+    Examples
+    --------
+    >>> class Mine:
+    ...     def score(self, history, *, without_user=None):
+    ...         return [1.0, 2.0]
+    >>> as_scorer(Mine(), n_items=3).score(np.array([0]))
+    Traceback (most recent call last):
+    surerec.errors.InputError: Mine gave scores of shape (2,); one for each of the 3 items is
+    needed.
+    """
+    if isinstance(given, Scorer):
+        return given
+    if not is_scorer(given):
+        raise InputError(
+            f"{type(given).__name__} scores nothing: it has no method "
+            "score(history, *, without_user)."
+        )
+    return OwnScorer(given, n_items)

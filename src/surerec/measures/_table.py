@@ -12,7 +12,10 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MEASURES", "Aggregate", "Measure", "Statistic", "find_measure", "is_learned"]
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from surerec.measures._folding import Aggregates
 
 Statistic = Literal["score", "count", "share", "ratio", "absent"]
 Aggregate = Literal["top", "minimum", "median", "mean", "maximum"]
@@ -45,6 +48,13 @@ class Measure:
     def is_nonconformity(self) -> bool:
         """Whether a higher value means a worse fit."""
         return self.statistic == "absent"
+
+    def conformity(self, found: Aggregates) -> NDArray[np.float64]:
+        """Pick its aggregate, with the sign turned where a higher value means a worse fit."""
+        low, middle, total, high = found
+        by_name = {"minimum": low, "median": middle, "mean": total, "maximum": high, "top": high}
+        wanted = by_name[self.aggregate]
+        return -wanted if self.is_nonconformity else wanted
 
 
 _SCORE = Measure(
@@ -94,14 +104,3 @@ def find_measure(name: str | int) -> Measure:
         f"There is no measure {name!r}{hint}; there are {', '.join(names)}, "
         f"or by what they are: {', '.join(readable)}; or 'learned', which is trained."
     )
-
-
-def is_learned(name: object) -> bool:
-    """Tell whether a name means the learned measure, which is no formula; see `learned`.
-
-    Examples
-    --------
-    >>> is_learned("learned"), is_learned("ICRS-learned"), is_learned("CM12")
-    (True, True, False)
-    """
-    return str(name).strip().lower() in ("learned", "icrs-learned")

@@ -20,7 +20,7 @@ from surerec.measures._folding import (
     in_matrix,
 )
 from surerec.measures._tiles import mark_own, own_columns
-from surerec.precedence._sources import load
+from surerec.precedence.kernels import load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

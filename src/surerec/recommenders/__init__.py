@@ -1,7 +1,6 @@
-"""The recommenders: precedence mining, the transductive CRS, the inductive ICRS."""
+"""The recommenders: precedence mining, the transductive CRS, the inductive ICRS, and over users."""
 
 from surerec.recommenders._base import Recommender
-from surerec.recommenders._calibration import Calibration, Cut, Promise, curve_of
 from surerec.recommenders._explanation import Explanation
 from surerec.recommenders._folder import load, load_all, save_all
 from surerec.recommenders._inductive import InductiveConformal
@@ -9,27 +8,19 @@ from surerec.recommenders._names import make_recommender, recommender_names
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._precedence_mining import PrecedenceMining
 from surerec.recommenders._sets import RecommendationSet
-from surerec.recommenders._slates import Slate, hit_probabilities, slate_features
 from surerec.recommenders._transductive import TransductiveConformal
 
 __all__ = [
-    "Calibration",
-    "Cut",
     "Explanation",
     "InductiveConformal",
     "PopulationConformal",
     "PrecedenceMining",
-    "Promise",
     "RecommendationSet",
     "Recommender",
-    "Slate",
     "TransductiveConformal",
-    "curve_of",
-    "hit_probabilities",
     "load",
     "load_all",
     "make_recommender",
     "recommender_names",
     "save_all",
-    "slate_features",
 ]

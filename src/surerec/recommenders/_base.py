@@ -10,21 +10,15 @@ import polars as pl
 
 from surerec._checks import check_whole
 from surerec._columns import Columns
-from surerec._progress import progress
-from surerec._threads import run_blocks
 from surerec.conformal import significance_of
-from surerec.errors import InputError, NotFittedError
+from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError
 from surerec.interactions import IdMap, Interactions
 from surerec.precedence import PrecedenceStatistics, count_precedence
 from surerec.recommenders._explanation import Explanation, explain
+from surerec.recommenders._many import iter_batches, rows_of
 from surerec.recommenders._parameters import Parameters
-from surerec.recommenders._query import Query, known_user, resolve
-from surerec.recommenders._sets import (
-    Assessment,
-    RecommendationSet,
-    result_columns,
-    result_frame,
-)
+from surerec.recommenders._query import resolve
+from surerec.recommenders._sets import RecommendationSet, result_columns
 from surerec.storage import RecommenderSpec, save_model
 
 if TYPE_CHECKING:
@@ -33,22 +27,43 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Recommender"]
-
-_USERS_AT_ONCE = 256
+    from surerec.calibration import Assessment, Calibration
+    from surerec.measures import Query, Recipe, Scorer
 
 
 class Recommender(Parameters, ABC):
-    """Base of the recommenders: a scorer plus a calibration, behind one set of questions."""
+    """Base of the recommenders: a recipe and a calibration, behind one set of questions."""
 
     gives_confidence = True
-    """Whether there are p-values, and so sets at a confidence."""
+    """Whether there are sets at a confidence."""
 
     statistics_: PrecedenceStatistics
     items_: IdMap
+    _scorer: Scorer
+    _scorer_key: tuple[object, ...]
+
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """Give what makes its scorer, by its parameters as they are."""
+
+    @abstractmethod
+    def _recipe_key(self) -> tuple[object, ...]:
+        """Give the parameters that the recipe depends on."""
+
+    @abstractmethod
+    def _calibration(self) -> Calibration:
+        """Give what turns scores into sets."""
+
+    @abstractmethod
+    def _validate(self) -> None:
+        """Refuse impossible hyper-parameters."""
+
+    @abstractmethod
+    def default_name(self) -> str:
+        """Give the paper's name for it, such as "icrs12"."""
 
     def fit(self, data: Interactions | PrecedenceStatistics, y: object = None) -> Self:  # noqa: ARG002
-        """Count who took what before what.
+        """Count who took what before what, and fit the measure if it learns.
 
         Parameters
         ----------
@@ -61,6 +76,11 @@ class Recommender(Parameters, ABC):
         -------
         self
         """
+        self._take(data)
+        self._learn()
+        return self
+
+    def _take(self, data: Interactions | PrecedenceStatistics) -> None:
         self._validate()
         if isinstance(data, Interactions):
             data = count_precedence(data)
@@ -74,7 +94,37 @@ class Recommender(Parameters, ABC):
             self.items_ = interactions.items
         else:
             self.items_ = IdMap(pl.Series(np.arange(self.statistics_.n_items)), noun="item")
-        return self
+
+    def _learn(self) -> None:
+        """Learn from the statistics that were taken."""
+        self._keep_scorer(self.recipe().fit(self.statistics_))
+
+    def _keep_scorer(self, scorer: Scorer) -> None:
+        self._scorer, self._scorer_key = scorer, self._recipe_key()
+
+    @property
+    def scorer_(self) -> Scorer:
+        """What scores the items, made by the recipe."""
+        self.require_fit()
+        if self._scorer_key != self._recipe_key():  # made once, asked thousands of times
+            recipe = self.recipe()
+            if not self._may_change(recipe):
+                raise NotFittedError("The measure is to be learned: call fit again.")
+            self._keep_scorer(recipe.fit(self.statistics_))
+        return self._scorer
+
+    def _may_change(self, recipe: Recipe) -> bool:
+        """Tell whether another recipe may take the place of the fitted one without a new fit."""
+        return not recipe.learns
+
+    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        """Give another of its kind on statistics, with some settings changed.
+
+        What was learned from these statistics is not learned anew.
+        """
+        if getattr(self, "statistics_", None) is statistics and not params:
+            return self
+        return type(self)(**{**self.get_params(), **params}).fit(statistics)
 
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters; what was learned stays, and impossible values are refused."""
@@ -87,31 +137,22 @@ class Recommender(Parameters, ABC):
             raise
         return self
 
-    @abstractmethod
-    def _validate(self) -> None:
-        """Refuse impossible hyper-parameters."""
+    def to_spec(self) -> RecommenderSpec:
+        """Give all that is stored of it but for the statistics."""
+        recipe, scorer = self.recipe(), self.scorer_
+        parts = recipe.parts(scorer)
+        params = self._stored_params(recipe)
+        arrays = {**parts.arrays, **self._calibration_arrays()}
+        return RecommenderSpec(type(self).__name__, params, arrays, parts.texts)
 
-    @abstractmethod
-    def _assess(self, query: Query, candidates: NDArray[np.int64]) -> Assessment:
-        """Say what is thought of every candidate."""
+    def _stored_params(self, recipe: Recipe) -> dict[str, Any]:  # noqa: ARG002
+        return self.get_params()
 
-    @abstractmethod
-    def _promise(self, significance: float, assessment: Assessment) -> str:
-        """Say what the confidence promises, in one sentence, with its assumption."""
+    def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the arrays that its calibration is made of, to be saved."""
+        return {}
 
-    @abstractmethod
-    def _training(self, query: Query) -> NDArray[np.int64]:
-        """Give the items of the known profile that the candidates are compared with."""
-
-    @abstractmethod
-    def default_name(self) -> str:
-        """Give the paper's name for it, such as "icrs12"."""
-
-    def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-        """Give the arrays and texts that were learned beside the statistics, to be saved."""
-        return {}, {}
-
-    def _restore(
+    def restore(
         self,
         statistics: PrecedenceStatistics,
         arrays: Mapping[str, NDArray[Any]],
@@ -119,17 +160,21 @@ class Recommender(Parameters, ABC):
     ) -> Self:
         """Be as it was when saved; KeyError or ValueError if it has no use for these parts.
 
-        A recommender with parts takes them instead of learning again. They come from a file:
-        kernels must not believe their shapes and indices.
+        A recommender with parts takes them instead of learning again.
         """
-        if arrays or texts:
-            raise ValueError(f"{type(self).__name__} has none")
-        return self.fit(statistics)
+        recipe = self.recipe()
+        self._take(statistics)
+        if not all(map(recipe.owns, texts)):
+            raise ValueError(f"{type(self).__name__} has no such texts")
+        of_scorer = {name: array for name, array in arrays.items() if recipe.owns(name)}
+        self._keep_scorer(recipe.restore(statistics, of_scorer, texts))
+        rest = {name: array for name, array in arrays.items() if name not in of_scorer}
+        self._restore_calibration(rest)
+        return self
 
-    def _spec(self) -> RecommenderSpec:
-        """Give all that is stored of it but for the statistics."""
-        self._require_fit()
-        return RecommenderSpec(type(self).__name__, self.get_params(), *self._parts())
+    def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        if arrays:
+            raise ValueError(f"{type(self).__name__} has none")
 
     def save(
         self, folder: str | os.PathLike[str], name: str | None = None, *, overwrite: bool = False
@@ -146,14 +191,46 @@ class Recommender(Parameters, ABC):
         overwrite : bool, default=False
             Replace what a model folder with other statistics holds.
         """
-        specs = {name or self.default_name(): self._spec()}
+        specs = {name or self.default_name(): self.to_spec()}
         save_model(folder, self.statistics_, specs, overwrite=overwrite)
+
+    def query(self, user: Any = None, *, history: Iterable[Any] | None = None) -> Query:
+        """Turn ids into a query, as all questions do; one query may be asked several of them.
+
+        Parameters
+        ----------
+        user, history
+            As in :meth:`recommend`.
+        """
+        self.require_fit()
+        return resolve(self.statistics_, self.items_, user, history)
+
+    def candidates(self, query: Query) -> NDArray[np.int64]:
+        """Give the codes of the items that may be recommended."""
+        outside = self.statistics_.items_outside(query.history)
+        return outside if query.allowed is None else np.intersect1d(outside, query.allowed)
+
+    def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:
+        """Evaluate candidates: the confidence at which each enters the set, by code.
+
+        Parameters
+        ----------
+        query : Query
+            Whom it is about.
+        candidates : array of int, optional
+            Item codes outside the history; by default all that may be recommended.
+        """
+        scorer = self.scorer_
+        if candidates is None:
+            candidates = self.candidates(query)
+        return self._calibration().assess(scorer, self.statistics_, query, candidates)
 
     def recommend(
         self,
         user: Any = None,
         *,
         history: Iterable[Any] | None = None,
+        query: Query | None = None,
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
@@ -167,6 +244,8 @@ class Recommender(Parameters, ABC):
             A user of the data; their own profile is left out of all counts that score them.
         history : iterable of ids, optional
             What a person took, in order; beside `user`, what is known of that user.
+        query : Query, optional
+            Instead of these, what :meth:`query` made of them.
         confidence, significance : float, optional
             1 − ε, or ε itself: one of the two, in (0, 1).
         k : int, optional
@@ -180,10 +259,10 @@ class Recommender(Parameters, ABC):
             Ordered by p-value, then by conformity, then by popularity. It may be empty: nothing
             conforms well enough at that confidence.
         """
-        epsilon = self._significance(confidence, significance)
+        epsilon = self.significance(confidence, significance)
         limit = None if k is None else check_whole("k", k)
-        query = self._query(user, history)
-        assessment = self._assess(query, self._candidates(query))
+        asked = self.query(user, history=history) if query is None else query
+        assessment = self.assess(asked)
         order = assessment.ordered(epsilon)
         full_size = len(order)
         if unwanted := list(exclude):
@@ -195,14 +274,16 @@ class Recommender(Parameters, ABC):
             columns=result_columns(assessment, order[:limit]),
             item_ids=self.items_.ids,
             titles=None if interactions is None else interactions.titles,
-            history=query.history,
+            history=asked.history,
             significance=epsilon,
-            guarantee=self._guarantee(epsilon, assessment, is_whole=is_whole),
+            guarantee=self._guarantee(
+                epsilon, assessment, is_whole=is_whole and asked.allowed is None
+            ),
             full_size=full_size,
             n_candidates=len(assessment.candidates),
             highest_confidence=assessment.highest_confidence,
             everything_qualifies=assessment.everything_qualifies(epsilon),
-            ignored=query.ignored,
+            ignored=asked.ignored,
         )
 
     def p_values(
@@ -210,13 +291,14 @@ class Recommender(Parameters, ABC):
         user: Any = None,
         *,
         history: Iterable[Any] | None = None,
+        query: Query | None = None,
         items: Iterable[Any] | None = None,
     ) -> pl.DataFrame:
         """Give the p-value of each candidate, or of the given items.
 
         Parameters
         ----------
-        user, history
+        user, history, query
             As in :meth:`recommend`.
         items : iterable of ids, optional
             By default all items outside the known profile, the most popular first.
@@ -226,15 +308,15 @@ class Recommender(Parameters, ABC):
         polars.DataFrame
             ``item_id``, ``p_value``, ``entry_confidence``.
         """
-        self._require_confidence()
-        query = self._query(user, history)
-        candidates = self._candidates(query)
-        if items is not None:
+        self.require_confidence()
+        asked = self.query(user, history=history) if query is None else query
+        if items is None:
+            candidates = self.candidates(asked)
+            candidates = candidates[np.argsort(self.statistics_.popularity[candidates])]
+        else:
             candidates = self.items_.require(items)
-            if (known := np.intersect1d(candidates, query.history)).size:
-                item = self.items_[int(known[0])]
-                raise InputError(f"Item {item!r} is in the known profile: it has no p-value.")
-        assessment = self._assess(query, candidates)
+            self._refuse_known(asked, candidates, "it has no p-value")
+        assessment = self.assess(asked, candidates)
         return pl.DataFrame(
             {
                 Columns.Item: self.items_.ids.gather(candidates),
@@ -244,25 +326,29 @@ class Recommender(Parameters, ABC):
         )
 
     def explain(
-        self, user: Any = None, *, history: Iterable[Any] | None = None, item: Any
+        self,
+        user: Any = None,
+        *,
+        history: Iterable[Any] | None = None,
+        query: Query | None = None,
+        item: Any,
     ) -> Explanation:
         """Say which earlier items speak for an item, with the counts in words.
 
         Parameters
         ----------
-        user, history
+        user, history, query
             As in :meth:`recommend`.
         item : id
             The item to explain.
         """
-        query = self._query(user, history)
+        asked = self.query(user, history=history) if query is None else query
         code = self.items_.code(item)
-        if code in query.history:
-            raise InputError(f"Item {item!r} is in the known profile: there is nothing to explain.")
-        assessment = self._assess(query, np.array([code]))
-        training = self._training(query)
-        moved = self._moved(query, code)
-        return explain(self.statistics_, self.items_, query, training, code, assessment, moved)
+        self._refuse_known(asked, np.array([code]), "there is nothing to explain")
+        assessment = self.assess(asked, np.array([code]))
+        scored = self._calibration().scored(asked)
+        contributions = self.scorer_.contributions(scored, code)
+        return explain(self.statistics_, self.items_, scored, code, assessment, contributions)
 
     def recommend_many(
         self,
@@ -303,89 +389,36 @@ class Recommender(Parameters, ABC):
 
         Yields the rows of :meth:`recommend_many`, users in the order given.
         """
-        self._require_fit()
-        epsilon = self._significance(confidence, significance)
+        self.require_fit()
+        epsilon = self.significance(confidence, significance)
         limit = None if k is None else check_whole("k", k)
-        interactions = self.statistics_.interactions
-        if interactions is None:
-            raise InputError("These statistics have no users to recommend to.")
-        n_users = interactions.n_users
-        codes = np.arange(n_users) if users is None else interactions.users.require(users)
-        if not len(codes):
-            raise InputError("There is nobody to recommend to: the list of users is empty.")
+        yield from iter_batches(self, users, epsilon, limit)
 
-        def batch(start: int) -> pl.DataFrame:
-            return self._rows(interactions, codes[start : start + _USERS_AT_ONCE], epsilon, limit)
-
-        with progress("Recommending", total=len(codes)) as advance:
-            for rows in run_blocks(batch, range(0, len(codes), _USERS_AT_ONCE)):
-                yield rows
-                advance(_USERS_AT_ONCE)
-
-    def _rows(
-        self,
-        interactions: Interactions,
-        users: NDArray[np.int64],
-        epsilon: float | None,
-        limit: int | None,
+    def rows_of(
+        self, users: NDArray[np.int64], significance: float | None, limit: int | None
     ) -> pl.DataFrame:
-        """Give the rows of some users: one frame for all, as frames cost more than rows."""
-        if epsilon is not None and limit is not None:
-            fast = self._best(interactions, users, epsilon, limit)
-            if fast is not None:
-                rows, columns = fast
-                owners = interactions.users.ids.gather(users[rows]).alias(Columns.User)
-                return result_frame(columns, self.items_.ids).select(owners, pl.all())
-        parts = []
-        for user in users:
-            query = known_user(interactions, int(user))
-            assessment = self._assess(query, self._candidates(query))
-            parts.append(result_columns(assessment, assessment.ordered(epsilon)[:limit]))
-        sizes = [len(part[Columns.Item]) for part in parts]
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        owners = interactions.users.ids.gather(np.repeat(users, sizes)).alias(Columns.User)
-        return result_frame(joined, self.items_.ids).select(owners, pl.all())
+        """Give the rows of :meth:`recommend_many` for some users by code.
 
-    def _best(
-        self,
-        interactions: Interactions,  # noqa: ARG002
-        users: NDArray[np.int64],  # noqa: ARG002
-        epsilon: float,  # noqa: ARG002
-        limit: int,  # noqa: ARG002
-    ) -> tuple[NDArray[np.intp], dict[str, NDArray[Any]]] | None:
-        """Give the best of many users at once, where there is a faster way than one by one.
-
-        Which of the users each row is about, and the columns of the result.
+        Parameters
+        ----------
+        users : array of int
+            Their codes.
+        significance : float or None
+            ε, as :meth:`significance` gives it.
+        limit : int or None
+            The k best only.
         """
-        return None
+        best = None
+        if significance is not None and limit is not None:
+            best = self._calibration().best_of_many(
+                self.scorer_, self.statistics_, users, significance, limit
+            )
+        return rows_of(self, users, best, significance, limit)
 
-    def _moved(
-        self,
-        query: Query,  # noqa: ARG002
-        item: int,  # noqa: ARG002
-    ) -> tuple[tuple[str, float, float], ...]:
-        """Say what moved a learned score: each feature in words, its value, what it moved."""
-        return ()
-
-    def _fitted_like(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
-        """Give another of its kind on statistics, with some settings changed.
-
-        What was learned from these statistics is not learned anew.
-        """
-        if getattr(self, "statistics_", None) is statistics and not params:
-            return self
-        return type(self)(**{**self.get_params(), **params}).fit(statistics)
-
-    def _query(self, user: Any, history: Iterable[Any] | None) -> Query:
-        self._require_fit()
-        return resolve(self.statistics_, self.items_, user, history)
-
-    def _candidates(self, query: Query) -> NDArray[np.int64]:
-        return self.statistics_.items_outside(query.history)
-
-    def _significance(self, confidence: float | None, significance: float | None) -> float | None:
+    def significance(self, confidence: float | None, significance: float | None) -> float | None:
+        """Give ε from either way to say it; None for a recommender that has no confidence."""
         if confidence is not None or significance is not None:
-            self._require_confidence()
+            self.require_confidence()
         elif not self.gives_confidence:
             return None
         return significance_of(confidence, significance)
@@ -393,28 +426,28 @@ class Recommender(Parameters, ABC):
     def _guarantee(self, epsilon: float | None, assessment: Assessment, *, is_whole: bool) -> str:
         if epsilon is None:
             return "None: this recommender ranks, and promises nothing about its ranking."
+        calibration = self._calibration()
         if assessment.everything_qualifies(epsilon):
-            return self._beyond(epsilon, assessment)
-        promise = self._promise(epsilon, assessment)
+            return calibration.beyond(epsilon, assessment)
+        promise = calibration.promise(epsilon, assessment)
         if is_whole:
             return promise
         return f"None for this list, from which items were left out. The whole set: {promise}"
 
-    def _beyond(self, epsilon: float, assessment: Assessment) -> str:
-        """Say why every item qualifies at a confidence that cannot be supported."""
-        n, highest = assessment.n_calibration, assessment.highest_confidence
-        return (
-            f"Every item qualifies: with {n} calibration item{'' if n == 1 else 's'} this "
-            f"profile supports a confidence of {highest:.4g} at most, not {1 - epsilon:.4g}."
-        )
+    def _refuse_known(self, query: Query, codes: NDArray[np.int64], why: str) -> None:
+        taken = np.isin(codes, query.history)
+        if taken.any():
+            raise InProfile(self.items_[int(codes[int(np.argmax(taken))])], why)
 
-    def _require_confidence(self) -> None:
+    def require_confidence(self) -> None:
+        """Refuse a recommender that has no sets at a confidence."""
         if not self.gives_confidence:
-            raise InputError(
+            raise NoConfidence(
                 f"{type(self).__name__} ranks items and has no p-values; for a confidence use "
                 "InductiveConformal or TransductiveConformal."
             )
 
-    def _require_fit(self) -> None:
+    def require_fit(self) -> None:
+        """Refuse a recommender that was not fitted."""
         if not hasattr(self, "statistics_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +10,15 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
-from surerec.measures._aggregates import ProfileRows
+from surerec.measures import Contribution, ProfileRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration import Assessment
     from surerec.interactions import IdMap
+    from surerec.measures import Query
     from surerec.precedence import Direction, PrecedenceStatistics
-    from surerec.recommenders._query import Query
-    from surerec.recommenders._sets import Assessment
-
-__all__ = ["Explanation", "explain"]
 
 _IN_WORDS = 5
 _Z = 1.959963984540054  # the normal quantile of 97.5 %
@@ -36,12 +35,12 @@ class Explanation:
     title : str
         Its title, or its id.
     score, p_value, entry_confidence : float
-        What the recommender thinks of it; NaN where it has no p-values, or no sets.
+        Its score, p-value and where it enters the set; NaN where it has no p-values, or no sets.
     n_calibration : int
         Number of calibration items, or of calibration users.
-    moved : tuple of (str, float, float)
-        For a learned measure: each feature in words, its value, and what it moved the log-odds of
-        this item by, the strongest first.
+    contributions : tuple of (str, float, float)
+        For a scorer that can tell, such as the learned one: each feature in words, its value, and
+        how far it moved the score of this item, the strongest first.
     """
 
     item: Any
@@ -51,7 +50,15 @@ class Explanation:
     entry_confidence: float
     n_calibration: int
     frame: pl.DataFrame
-    moved: tuple[tuple[str, float, float], ...] = ()
+    contributions: tuple[Contribution, ...] = ()
+
+    @property
+    def moved(self) -> tuple[Contribution, ...]:
+        """The contributions under their old name; deprecated."""
+        warnings.warn(
+            "Explanation.moved is now Explanation.contributions.", DeprecationWarning, stacklevel=2
+        )
+        return self.contributions
 
     def to_frame(self) -> pl.DataFrame:
         """Give each training item with its counts, the one that says most first.
@@ -84,9 +91,9 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.title}: " + "; ".join(self.sentences(3)) + "."]
-        if self.moved:
+        if self.contributions:
             strongest = "; ".join(
-                f"{words} ({value:.3g}): {by:+.2f}" for words, value, by in self.moved[:3]
+                f"{words} ({value:.3g}): {by:+.2f}" for words, value, by in self.contributions[:3]
             )
             lines.append(f"What moved its log-odds most: {strongest}.")
         return "\n".join([*lines, self.entry] if self.entry else lines)
@@ -98,15 +105,15 @@ class Explanation:
 def explain(
     statistics: PrecedenceStatistics,
     items: IdMap,
-    query: Query,
-    training: NDArray[np.int64],
+    scored: Query,
     code: int,
     assessment: Assessment,
-    moved: tuple[tuple[str, float, float], ...] = (),
+    contributions: tuple[Contribution, ...] = (),
 ) -> Explanation:
-    """Gather the counts between the training items and one item, without the user's own."""
+    """Gather the counts between the items that scored it and one item, without the user's own."""
+    training = scored.history
     directions: tuple[Direction, ...] = ("followers", "predecessors")
-    rows = ProfileRows(statistics, training, query.user)
+    rows = ProfileRows(statistics, training, scored.user)
     later, earlier = (
         rows.columns(direction, np.array([code])).matrix[:, 0] for direction in directions
     )
@@ -133,7 +140,7 @@ def explain(
         entry_confidence=float(assessment.entry_confidences[0]),
         n_calibration=assessment.n_calibration,
         frame=frame[np.argsort(-_surely(frame), kind="stable")],
-        moved=moved,
+        contributions=contributions,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from surerec.errors import InputError, SurerecError
+from surerec.errors import InputError, SurerecError, UnknownRecommender
+from surerec.recommenders._measured import given_measure
 from surerec.recommenders._names import KINDS
 from surerec.storage import load_model, save_model
 
@@ -12,11 +13,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+    from surerec.measures import RecipeLike
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._base import Recommender
     from surerec.storage import RecommenderSpec
-
-__all__ = ["load", "load_all", "save_all"]
 
 
 def save_all(
@@ -38,7 +38,7 @@ def save_all(
     """
     if not recommenders:
         raise InputError("There is no recommender to save.")
-    specs = {name: model._spec() for name, model in recommenders.items()}  # noqa: SLF001  # same room
+    specs = {name: model.to_spec() for name, model in recommenders.items()}
     models = list(recommenders.values())
     if any(model.statistics_ is not models[0].statistics_ for model in models):
         raise InputError("Recommenders of one folder must be fitted on the same statistics.")
@@ -55,7 +55,11 @@ def load_all(folder: str | os.PathLike[str], *, verify: bool = True) -> dict[str
 
 
 def load(
-    folder: str | os.PathLike[str], recommender: str | None = None, *, verify: bool = True
+    folder: str | os.PathLike[str],
+    recommender: str | None = None,
+    *,
+    scorer: RecipeLike | None = None,
+    verify: bool = True,
 ) -> Recommender:
     """Load a fitted recommender from a model folder, memory-mapped.
 
@@ -65,6 +69,8 @@ def load(
         What ``save`` wrote.
     recommender : str, optional
         Its name in the folder; by default the first one saved.
+    scorer : object, optional
+        The scorer of your own that it was fitted with, or what makes it: a folder holds none.
     verify : bool, default=True
         Compare every file with its checksum; without, only sizes are looked at, and loading takes
         no longer for a large model than for a small one.
@@ -84,8 +90,8 @@ def load(
         raise InputError(f"{folder}: there are statistics but no recommender; save one there.")
     name = next(iter(specs)) if recommender is None else recommender
     if name not in specs:
-        raise InputError(f"{folder}: no recommender {name!r}; it has {', '.join(specs)}.")
-    return _restored(folder, name, specs[name], stored.statistics)
+        raise UnknownRecommender(f"{folder}: no recommender {name!r}; it has {', '.join(specs)}.")
+    return _restored(folder, name, specs[name], stored.statistics, scorer)
 
 
 def _restored(
@@ -93,18 +99,20 @@ def _restored(
     name: str,
     spec: RecommenderSpec,
     statistics: PrecedenceStatistics,
+    scorer: RecipeLike | None = None,
 ) -> Recommender:
     if spec.kind not in KINDS:
         raise InputError(
             f"{folder}: the recommender {name!r} is of the unknown kind {spec.kind!r}; "
             "a newer surerec may know it."
         )
+    params = given_measure(spec.params, scorer, f"{folder}: the recommender {name!r}")
     try:
-        model = KINDS[spec.kind](**spec.params)
+        model = KINDS[spec.kind](**params)
     except TypeError as error:
         raise InputError(f"{folder}: the settings of {name!r} do not fit ({error}).") from error
     try:
-        return model._restore(statistics, spec.arrays, spec.texts)  # noqa: SLF001  # same room
+        return model.restore(statistics, spec.arrays, spec.texts)
     except SurerecError:
         raise  # a sentence already
     except (KeyError, ValueError) as error:

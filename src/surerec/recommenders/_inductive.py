@@ -5,33 +5,16 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from surerec._checks import check_whole
-from surerec._columns import Columns
-from surerec.conformal import left_out_up_to, smoothed_p_values
-from surerec.conformal._kernels import judge
-from surerec.errors import NotFittedError
-from surerec.measures import MeasureScorer, find_measure, is_learned
-from surerec.measures.learned import LearnedMeasure, LearnedScorer, from_parts, to_parts
+from surerec.calibration import ItemCalibration, check_share
+from surerec.measures import as_recipe
 from surerec.recommenders._base import Recommender
-from surerec.recommenders._batch import Best, as_columns, best_of_users
-from surerec.recommenders._fused import judge_profile, pays, plan
-from surerec.recommenders._kernels import uniforms
-from surerec.recommenders._sets import Assessment
-from surerec.recommenders._split import check_share, split, training_size
+from surerec.recommenders._measured import stored_measure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from surerec.interactions import Interactions
+    from surerec.calibration import Calibration
+    from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._fused import Plan
-    from surerec.recommenders._query import Query
-
-__all__ = ["InductiveConformal"]
 
 
 class InductiveConformal(Recommender):
@@ -44,10 +27,11 @@ class InductiveConformal(Recommender):
 
     Parameters
     ----------
-    measure : str, default="CM12"
+    measure : str or object, default="CM12"
         One of the 17 measures, such as "CM3", "ICRS3" or "median-count"; ``surerec measures`` lists
         them. Or "learned": trees trained when it is fitted (docs/learned.md), which needs the extra
-        ``surerec[learn]``.
+        ``surerec[learn]``. Or anything that :func:`surerec.measures.as_recipe` takes: a scorer of
+        your own, or a function that makes one from statistics.
     top : int, default=1
         For CM1: how many of the largest factors are multiplied.
     literal : bool, default=False
@@ -63,8 +47,8 @@ class InductiveConformal(Recommender):
 
     Attributes
     ----------
-    learned_ : LearnedMeasure
-        What was learned, with ``measure="learned"``.
+    scorer_ : Scorer
+        What the measure became on these data; ``scorer_.learned`` of a learned one.
 
     Examples
     --------
@@ -78,13 +62,9 @@ class InductiveConformal(Recommender):
     True
     """
 
-    learned_: LearnedMeasure
-    _made_scorer: MeasureScorer | LearnedScorer
-    _plan: Plan | None
-
     def __init__(
         self,
-        measure: str = "CM12",
+        measure: RecipeLike = "CM12",
         *,
         top: int = 1,
         literal: bool = False,
@@ -101,192 +81,33 @@ class InductiveConformal(Recommender):
 
     def default_name(self) -> str:
         """Give the paper's name for it."""
-        if is_learned(self.measure):
-            return "icrs-learned"
-        return f"icrs{find_measure(self.measure).number}"
+        return f"icrs{self.recipe().short_name}".lower()
 
-    def fit(self, data: Interactions | PrecedenceStatistics, y: object = None) -> Self:
-        """Count who took what before what, and train the measure if it is a learned one.
+    def recipe(self) -> Recipe:
+        """Give what makes its scorer."""
+        return as_recipe(self.measure, top=self.top, literal=self.literal, seed=self.seed)
 
-        Parameters
-        ----------
-        data : Interactions or PrecedenceStatistics
-            Profiles, or counts that were made before and may serve several recommenders.
-        y : ignored
-            There for scikit-learn.
+    def _recipe_key(self) -> tuple[object, ...]:
+        return self.measure, self.top, self.literal
 
-        Returns
-        -------
-        self
+    def _calibration(self) -> Calibration:
+        return ItemCalibration(self.train_share, self.smoothed, self.seed)
+
+    def _stored_params(self, recipe: Recipe) -> dict[str, Any]:
+        return {**self.get_params(), "measure": stored_measure(self.measure, recipe)}
+
+    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        """Give another of its kind on statistics, with some settings changed.
+
+        What was learned from these statistics is not learned anew.
         """
-        super().fit(data, y)
-        if is_learned(self.measure):
-            self._use(LearnedMeasure.train(self.statistics_, seed=self.seed))
-        return self
-
-    def fit_learned(
-        self, data: Interactions | PrecedenceStatistics, learned: LearnedMeasure
-    ) -> Self:
-        """Fit with a measure that was learned before, on these data or on others.
-
-        Parameters
-        ----------
-        data : Interactions or PrecedenceStatistics
-            As in :meth:`fit`.
-        learned : LearnedMeasure
-            What was learned. Its folds are of users by code: if it was learned from other data,
-            only people who were in neither are surely scored by what was not learned from them.
-        """
-        super().fit(data)
-        self._use(learned)
-        return self
-
-    def _use(self, learned: LearnedMeasure) -> None:
-        self.learned_ = learned
-        self._scorer()  # made here, once, as questions may come from many threads
-
-    def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-        scorer = self._scorer()
-        return to_parts(scorer) if isinstance(scorer, LearnedScorer) else ({}, {})
-
-    def _restore(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: Mapping[str, NDArray[Any]],
-        texts: Mapping[str, str],
-    ) -> Self:
-        if not is_learned(self.measure):
-            return super()._restore(statistics, arrays, texts)
-        super().fit(statistics)
-        scorer = from_parts(statistics, arrays, texts)
-        self.learned_ = scorer.learned
-        self._made_scorer, self._plan = scorer, None
-        self._scorer_key = self._key_of_scorer()
-        return self
-
-    def _fitted_like(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
-        learned = is_learned(self.measure) and hasattr(self, "learned_")
-        if not learned or self.statistics_ is not statistics:
-            return super()._fitted_like(statistics, **params)
+        if getattr(self, "statistics_", None) is not statistics:
+            return super().fitted_on(statistics, **params)
         other = copy(self)  # and so with the scorer that was made of what was learned
         return other.set_params(**params)
 
     def _validate(self) -> None:
-        if not is_learned(self.measure):
-            find_measure(self.measure)
+        self.recipe()
         check_whole("top", self.top)
         check_whole("seed", self.seed, lowest=0)
         check_share(self.train_share)
-
-    def _scorer(self) -> MeasureScorer | LearnedScorer:
-        key = self._key_of_scorer()
-        if getattr(self, "_scorer_key", None) != key:  # looked up once, asked thousands of times
-            self._made_scorer = scorer = self._make_scorer()
-            self._plan = plan(scorer) if isinstance(scorer, MeasureScorer) else None
-            self._scorer_key = key
-        return self._made_scorer
-
-    def _key_of_scorer(self) -> tuple[object, ...]:
-        if not is_learned(self.measure):
-            return id(self.statistics_), self.measure, self.top, self.literal
-        if not hasattr(self, "learned_"):
-            raise NotFittedError("The measure is to be learned: call fit again.")
-        return id(self.statistics_), id(self.learned_)
-
-    def _make_scorer(self) -> MeasureScorer | LearnedScorer:
-        if is_learned(self.measure):
-            return LearnedScorer(self.statistics_, self.learned_)
-        return MeasureScorer(self.statistics_, self.measure, top=self.top, literal=self.literal)
-
-    def _moved(self, query: Query, item: int) -> tuple[tuple[str, float, float], ...]:
-        scorer = self._scorer()
-        if isinstance(scorer, MeasureScorer):
-            return ()
-        training = self._training(query)
-        return tuple(scorer.contributions(training, item, without_user=query.user))
-
-    def _training(self, query: Query) -> NDArray[np.int64]:
-        return split(query.history, self.train_share)[0]
-
-    def _assess(self, query: Query, candidates: NDArray[np.int64]) -> Assessment:
-        scorer = self._scorer()
-        n_training = training_size(len(query.history), self.train_share)
-        training, calibration = query.history[:n_training], query.history[n_training:]
-        smoothed = None
-        if not self.smoothed and self._plan is not None and pays(self._plan, n_training):
-            own, times = self.statistics_.taken_by(query.user)
-            new, counts = judge_profile(
-                self._plan, query.history, n_training, own, times, candidates
-            )
-        else:
-            scores = scorer.score(training, without_user=query.user)
-            new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
-            judge(scores, calibration, candidates, new, counts)
-            if self.smoothed:
-                chances = uniforms(np.uint64(self.seed), self._key(query), candidates)
-                smoothed = smoothed_p_values(scores[calibration], new, chances)
-        n_users = max(self.statistics_.n_users - (query.user is not None), 1)
-
-        def shown(order: NDArray[np.intp]) -> NDArray[np.float64]:
-            values = scorer.value(new[order], n_training, n_users)
-            return -values if _is_nonconformity(scorer) else values
-
-        return Assessment(
-            candidates,
-            score=new,
-            shown=shown,
-            counts=counts,
-            levels=len(calibration) + 1,
-            smoothed=smoothed,
-            n_calibration=len(calibration),
-        )
-
-    def _best(
-        self, interactions: Interactions, users: NDArray[np.int64], epsilon: float, limit: int
-    ) -> tuple[NDArray[np.intp], dict[str, NDArray[Any]]] | None:
-        scorer = self._scorer()
-        if self.smoothed or self._plan is None or isinstance(scorer, LearnedScorer):
-            return None
-        measure = scorer.measure
-        starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
-        n_training = np.array([training_size(n, self.train_share) for n in stops - starts])
-        levels = stops - starts - n_training + 1
-        best = Best.empty(len(users), min(limit, self.statistics_.n_items))
-        best_of_users(
-            self._plan,
-            starts,
-            stops,
-            n_training,
-            interactions.items_taken,
-            interactions.times,
-            left_out_up_to(epsilon, levels),
-            *best,
-        )
-        owners, items, counts, scores, ranks = as_columns(best)
-        n_others = max(self.statistics_.n_users - 1, 1)
-        values = scorer.value(scores, n_training[owners], n_others)
-        levels = levels[owners]
-        return owners, {
-            Columns.Item: items,
-            Columns.Rank: ranks,
-            Columns.Score: -values if measure.is_nonconformity else values,
-            Columns.PValue: counts / levels,
-            Columns.EntryConfidence: (levels - counts) / levels,
-        }
-
-    def _key(self, query: Query) -> NDArray[np.int64]:
-        """Identify the person: a user by code, anybody else by their history."""
-        return query.history if query.user is None else np.array([-1 - query.user])
-
-    def _promise(self, significance: float, assessment: Assessment) -> str:
-        n = assessment.n_calibration
-        calibration = f"{n} calibration item{'' if n == 1 else 's'}"
-        return (
-            f"An item that this person will take is left out with probability at most "
-            f"{significance:.4g}, if the {calibration} and what they take next "
-            f"are exchangeable: it holds less well the more their taste drifts."
-        )
-
-
-def _is_nonconformity(scorer: MeasureScorer | LearnedScorer) -> bool:
-    return isinstance(scorer, MeasureScorer) and scorer.measure.is_nonconformity

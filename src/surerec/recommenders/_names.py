@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
+from surerec.calibration import PROMISES
 from surerec.errors import InputError
-from surerec.measures import MEASURES
+from surerec.measures import recipe_names
 from surerec.recommenders._inductive import InductiveConformal
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._precedence_mining import PrecedenceMining
 from surerec.recommenders._transductive import TransductiveConformal
 
 if TYPE_CHECKING:
-    from surerec.recommenders._base import Recommender
+    from collections.abc import Callable
 
-__all__ = ["KINDS", "make_recommender", "recommender_names"]
+    from surerec.calibration import Promise
+    from surerec.recommenders._base import Recommender
 
 KINDS: dict[str, type[Recommender]] = {
     kind.__name__: kind
@@ -24,19 +27,35 @@ KINDS: dict[str, type[Recommender]] = {
 """The classes of recommenders by name, as model folders have them."""
 
 
-_OVER_USERS: dict[str, dict[str, Any]] = {
-    "population": {"promise": "miss-rate"},
-    "hit": {"promise": "hit", "horizon": 5},
+_OTHERS: dict[str, Callable[[], Recommender]] = {
+    "crs-max": lambda: TransductiveConformal(aggregate="max"),
+    "crs-med": lambda: TransductiveConformal(aggregate="median"),
+    "precedence-mining": PrecedenceMining,
+    "precedence-mining-top1": lambda: PrecedenceMining(top=1),
 }
+
+
+def _inductive() -> dict[str, Callable[[], Recommender]]:
+    makers = {name: partial(InductiveConformal, measure=name) for name in recipe_names()}
+    return {make().default_name(): make for make in makers.values()}
+
+
+def _over_users() -> dict[str, Callable[[], Recommender]]:
+    """Give every promise with every measure; by name."""
+    return {
+        f"{promise.prefix}-{measure.lower()}": partial(_promising, promise, measure)
+        for promise in PROMISES.values()
+        for measure in recipe_names()
+    }
+
+
+def _promising(promise: Promise, measure: str) -> Recommender:
+    return PopulationConformal(measure, promise=promise.name, horizon=promise.horizon)
 
 
 def recommender_names() -> list[str]:
     """Give the names that :func:`make_recommender` knows."""
-    inductive = [f"icrs{measure.number}" for measure in MEASURES.values()]
-    others = ["icrs-learned", "crs-max", "crs-med", "precedence-mining", "precedence-mining-top1"]
-    measures = [*MEASURES, "learned"]
-    population = [f"{kind}-{name.lower()}" for kind in _OVER_USERS for name in measures]
-    return [*inductive, *others, *population]
+    return [*_inductive(), *_OTHERS, *_over_users()]
 
 
 def make_recommender(name: str) -> Recommender:
@@ -55,22 +74,9 @@ def make_recommender(name: str) -> Recommender:
     InductiveConformal(measure='CM3')
     """
     wanted = name.strip().lower()
-    for measure in MEASURES.values():
-        if wanted == f"icrs{measure.number}":
-            return InductiveConformal(measure=measure.name)
-    for kind, settings in _OVER_USERS.items():
-        for name_of_measure in [*MEASURES, "learned"]:
-            if wanted == f"{kind}-{name_of_measure.lower()}":
-                return PopulationConformal(name_of_measure, **settings)
-    others: dict[str, Recommender] = {
-        "icrs-learned": InductiveConformal(measure="learned"),
-        "crs-max": TransductiveConformal(aggregate="max"),
-        "crs-med": TransductiveConformal(aggregate="median"),
-        "precedence-mining": PrecedenceMining(),
-        "precedence-mining-top1": PrecedenceMining(top=1),
-    }
-    if wanted in others:
-        return others[wanted]
+    every = {**_inductive(), **_OTHERS, **_over_users()}
+    if wanted in every:
+        return every[wanted]()
     near = difflib.get_close_matches(wanted, recommender_names(), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else (
         "there are icrs1 … icrs17, icrs-learned, crs-max, crs-med, precedence-mining, "

@@ -7,8 +7,6 @@ from typing import Any, Self
 
 from surerec.errors import InputError
 
-__all__ = ["Parameters"]
-
 
 class Parameters:
     """Gives a class ``get_params``, ``set_params`` and a repr, so that ``sklearn.clone`` works."""

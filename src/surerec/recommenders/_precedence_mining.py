@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surerec._checks import check_whole
-from surerec.measures._aggregates import ProfileRows, log_score
+from surerec.calibration import Uncalibrated
+from surerec.measures import PrecedenceRecipe
 from surerec.recommenders._base import Recommender
-from surerec.recommenders._sets import Assessment
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from surerec.recommenders._query import Query
-
-__all__ = ["PrecedenceMining"]
+    from surerec.calibration import Calibration
+    from surerec.measures import Recipe
 
 
 class PrecedenceMining(Recommender):
@@ -45,17 +41,16 @@ class PrecedenceMining(Recommender):
         """Give the paper's name for it."""
         return "precedence-mining" if self.top is None else f"precedence-mining-top{self.top}"
 
+    def recipe(self) -> Recipe:
+        """Give what makes its scorer."""
+        return PrecedenceRecipe(self.top)
+
+    def _recipe_key(self) -> tuple[object, ...]:
+        return (self.top,)
+
+    def _calibration(self) -> Calibration:
+        return Uncalibrated()
+
     def _validate(self) -> None:
         if self.top is not None:
             check_whole("top", self.top)
-
-    def _training(self, query: Query) -> NDArray[np.int64]:
-        return query.history
-
-    def _assess(self, query: Query, candidates: NDArray[np.int64]) -> Assessment:
-        rows = ProfileRows(self.statistics_, query.history, query.user)
-        scores = log_score(rows, self.top)[candidates]
-        return Assessment(candidates, score=scores, shown=scores.__getitem__)
-
-    def _promise(self, significance: float, assessment: Assessment) -> str:
-        raise NotImplementedError  # it has no confidence to promise anything at

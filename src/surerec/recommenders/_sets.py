@@ -10,84 +10,13 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
-from surerec.conformal import entry_confidence, highest_confidence, in_set
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "Assessment",
-    "RecommendationSet",
-    "result_columns",
-    "result_frame",
-]
-
-_TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Assessment:
-    """What a recommender thinks of every item, for one person."""
-
-    candidates: NDArray[np.int64]
-    """Codes of the items outside the known profile."""
-    score: NDArray[np.float64]
-    """How well each candidate conforms; it orders those of equal p-value."""
-    shown: Callable[[NDArray[np.intp]], NDArray[np.float64]]
-    """Gives it for some places in the paper's unit, higher for what conforms more."""
-    counts: NDArray[np.int64] | None = None
-    """p-values as counts of `levels`; None without a calibration."""
-    levels: int = 1
-    smoothed: NDArray[np.float64] | None = None
-    """p-values with ties broken at random, where that is wished."""
-    n_calibration: int = 0
-
-    @property
-    def p_values(self) -> NDArray[np.float64]:
-        """The p-value of each candidate; NaN without a calibration."""
-        if self.smoothed is not None:
-            return self.smoothed
-        if self.counts is None:
-            return np.full(len(self.candidates), np.nan)
-        return self.counts / self.levels
-
-    @property
-    def entry_confidences(self) -> NDArray[np.float64]:
-        """The confidence above which each candidate is in the set; NaN without a calibration."""
-        if self.smoothed is not None or self.counts is None:
-            return 1 - self.p_values
-        return entry_confidence(self.counts, self.levels)
-
-    @property
-    def highest_confidence(self) -> float:
-        """The highest confidence at which anything can be left out; smoothed p-values know none."""
-        return 1.0 if self.smoothed is not None else highest_confidence(self.n_calibration)
-
-    def everything_qualifies(self, significance: float | None) -> bool:
-        """Tell whether ε is below the smallest p-value that so many calibration items can give."""
-        if significance is None:
-            return False
-        return significance + _TOLERANCE < 1 - self.highest_confidence
-
-    def included(self, significance: float) -> NDArray[np.bool_]:
-        """Tell which candidates are in the set."""
-        if self.smoothed is not None:
-            return self.smoothed > significance + _TOLERANCE
-        assert self.counts is not None  # noqa: S101  # asked only of calibrated recommenders
-        return in_set(self.counts, self.levels, significance)
-
-    def ordered(self, significance: float | None) -> NDArray[np.intp]:
-        """Give the places of the candidates in the set (or of all), best first.
-
-        By p-value, then conformity, then popularity, which is the order of the codes.
-        """
-        if significance is None:
-            return np.lexsort((self.candidates, -self.score))
-        inside = np.flatnonzero(self.included(significance))
-        keys = (self.candidates[inside], -self.score[inside], -self.p_values[inside])
-        return inside[np.lexsort(keys)]
+    from surerec.calibration import Assessment, BestOfMany
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,6 +96,17 @@ def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str,
         Columns.Score: assessment.shown(order),
         Columns.PValue: assessment.p_values[order],
         Columns.EntryConfidence: assessment.entry_confidences[order],
+    }
+
+
+def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
+    """Give the columns of a result for many users, with items as codes."""
+    return {
+        Columns.Item: best.items,
+        Columns.Rank: best.ranks,
+        Columns.Score: best.scores,
+        Columns.PValue: best.p_values,
+        Columns.EntryConfidence: best.entry_confidences,
     }
 
 

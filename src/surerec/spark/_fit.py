@@ -180,7 +180,7 @@ def fit_spark(
             files.records,
         )
         statistics = load_model(staging.model, verify=False).statistics
-        specs = {key: each.fit(statistics)._spec() for key, each in recommenders.items()}  # noqa: SLF001
+        specs = {key: each.fit(statistics).to_spec() for key, each in recommenders.items()}
         adopt_model(staging.model, place, specs, overwrite=overwrite)
     return load_model(place, verify=False).statistics
 

@@ -58,8 +58,6 @@ class _Recommend:
     def rows(self, block: int) -> pl.DataFrame:
         """Give the rows of one block of users."""
         model = _model(self.folder, self.recommender, self.updated)
-        interactions = model.statistics_.interactions
-        assert interactions is not None  # noqa: S101  # looked at by the driver
         here = slice(block * self.at_once, min((block + 1) * self.at_once, self.n_users))
         codes = (
             np.arange(here.start, here.stop)
@@ -67,7 +65,7 @@ class _Recommend:
             else np.load(self.users, mmap_mode="r")[here]
         )
         # By code: to sort millions of ids in each worker would take longer than most answers.
-        return model._rows(interactions, codes, self.epsilon, self.limit)  # noqa: SLF001
+        return model.rows_of(codes, self.epsilon, self.limit)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
@@ -122,7 +120,7 @@ def recommend_spark(
     if place.exists():
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
-    epsilon = fitted._significance(confidence, significance)  # noqa: SLF001
+    epsilon = fitted.significance(confidence, significance)
     interactions = fitted.statistics_.interactions
     if interactions is None:
         raise InputError("These statistics have no users to recommend to.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from surerec.evaluation import backtest
-from surerec.experiments.guarantees._observed import make_scorer
+from surerec.experiments.guarantees._observed import recipe_by
 
 if TYPE_CHECKING:
     from surerec.evaluation import Calendar
@@ -28,7 +27,7 @@ def calendar_table(
     """Give each model age's miss rate and set size, averaged over the windows."""
     found = backtest(
         interactions,
-        partial(make_scorer, scorer),
+        recipe_by(scorer),
         calendar,
         epsilons=epsilons,
         n_windows=n_windows,

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.futures import observe, profile_cases
-from surerec.measures import MeasureScorer, is_learned
-from surerec.measures.learned import LearnedMeasure, LearnedScorer
+from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
 from surerec.precedence import count_precedence
 from surerec.recommenders import InductiveConformal
-from surerec.recommenders._query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,37 +19,29 @@ if TYPE_CHECKING:
 
     from surerec.futures import Cases, Horizon, Outcomes
     from surerec.interactions import Interactions
-    from surerec.measures import Scorer
+    from surerec.measures import Recipe
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["Observed", "Popularity", "make_scorer", "observe_all", "per_user_p_values"]
 
-
-class Popularity:
+class Popularity(Scorer):
     """Scores every item by the number of other users who took it: the plainest of rankings."""
+
+    leaves_users_out = True
 
     def __init__(self, statistics: PrecedenceStatistics) -> None:
         self._statistics = statistics
 
-    def score(
-        self,
-        history: NDArray[np.integer],  # noqa: ARG002  # everyone gets the same
-        *,
-        without_user: int | None = None,
-    ) -> NDArray[np.float64]:
-        """Score every item; see :class:`surerec.measures.Scorer`."""
+    def score_query(self, query: Query) -> NDArray[np.float64]:
+        """Score every item, the same for everyone; see :class:`surerec.measures.Scorer`."""
         support = self._statistics.support.astype(np.float64)
-        support[self._statistics.taken_by(without_user)[0]] -= 1
+        for user in query.users:
+            support[self._statistics.taken_by(user)[0]] -= 1
         return support
 
 
-def make_scorer(name: str, statistics: PrecedenceStatistics) -> Scorer:
-    """Make a scorer by name: one of the 17 measures, "learned" (it is trained), "popularity"."""
-    if name == "popularity":
-        return Popularity(statistics)
-    if is_learned(name):
-        return LearnedScorer(statistics, LearnedMeasure.train(statistics))
-    return MeasureScorer(statistics, name)
+def recipe_by(name: str) -> Recipe:
+    """Give a recipe by name: one of the 17 measures, "learned" (it is trained), "popularity"."""
+    return OwnRecipe(Popularity) if name == "popularity" else as_recipe(name)
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ def observe_all(
     interactions : Interactions
         The profiles.
     scorers : iterable of str
-        Names that :func:`make_scorer` knows.
+        Names that :func:`recipe_by` knows.
     horizon : float or int, default=0.4
         The future.
     n_users : int, default=2000
@@ -89,7 +79,7 @@ def observe_all(
     statistics = count_precedence(interactions)
     cases = profile_cases(interactions, horizon).sample(n_users, seed)
     for name in scorers:
-        scorer = make_scorer(name, statistics)
+        scorer = recipe_by(name).fit(statistics)
         outcomes = observe(
             scorer, statistics, cases, keep_candidates=True, doing=f"Observing {name}"
         )
@@ -104,6 +94,6 @@ def per_user_p_values(
     for case in range(len(cases)):
         known, future = cases.known(case), cases.future(case)
         candidates = statistics.items_outside(known)
-        query = Query(known, int(cases.users[case]))
-        p_values = model._assess(query, candidates).p_values  # noqa: SLF001  # without frames
+        query = Query(known, (int(cases.users[case]),))
+        p_values = model.assess(query, candidates).p_values  # without frames
         yield p_values[np.searchsorted(candidates, future)], p_values

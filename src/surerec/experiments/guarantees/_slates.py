@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from surerec.calibration import hit_probabilities, slate_features
 from surerec.conformal import RiskCurve
-from surerec.recommenders import hit_probabilities, slate_features
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

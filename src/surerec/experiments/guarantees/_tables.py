@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration import Cut
     from surerec.experiments.guarantees._observed import Observed
     from surerec.futures import Cases, Outcomes
-    from surerec.recommenders import Cut
 
 __all__ = ["MISSES", "hits_table", "misses_table", "per_user_sizes", "precision", "sizes_table"]
 

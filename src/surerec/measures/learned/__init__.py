@@ -2,16 +2,8 @@
 
 from surerec.measures.learned._features import FEATURES
 from surerec.measures.learned._learned import LearnedMeasure
-from surerec.measures.learned._parts import from_parts, is_learned_part, to_parts
+from surerec.measures.learned._recipe import LearnedRecipe
 from surerec.measures.learned._ridge import Ridge
 from surerec.measures.learned._scorer import LearnedScorer
 
-__all__ = [
-    "FEATURES",
-    "LearnedMeasure",
-    "LearnedScorer",
-    "Ridge",
-    "from_parts",
-    "is_learned_part",
-    "to_parts",
-]
+__all__ = ["FEATURES", "LearnedMeasure", "LearnedRecipe", "LearnedScorer", "Ridge"]

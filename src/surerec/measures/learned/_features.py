@@ -11,7 +11,7 @@ from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _kernels as kernels
 from surerec.measures.learned._items import ItemFacts, ItemMeans
 from surerec.measures.learned._ridge import Ridge
-from surerec.precedence._spans import spans
+from surerec.precedence import spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""A learned scorer as arrays and texts, for a model folder."""
+"""What was learned as arrays and texts, for a model folder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surerec.measures._scorer import Parts
 from surerec.measures.learned._learned import LearnedMeasure
 from surerec.measures.learned._ridge import Ridge
-from surerec.measures.learned._scorer import LearnedScorer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.precedence import PrecedenceStatistics
-
-__all__ = ["from_parts", "is_learned_part", "to_parts"]
 
 _FOLDS, _RIDGE, _SETTINGS = "learned_fold_of", "learned_ridge", "learned_settings"
 
@@ -28,24 +26,23 @@ def is_learned_part(name: str) -> bool:
     return name.startswith("learned_")
 
 
-def to_parts(scorer: LearnedScorer) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def to_parts(learned: LearnedMeasure, ridge: Ridge) -> Parts:
     """Give what is to be stored, the ridge included, so that opening it learns nothing again."""
-    learned = scorer.learned
     settings = {
         "feature_names": learned.feature_names,
         "intercepts": learned.intercepts,
         "params": learned.params,
     }
     texts = {_text(fold): text for fold, text in enumerate(learned.folds)}
-    arrays: dict[str, NDArray[Any]] = {_FOLDS: learned.fold_of, _RIDGE: scorer.ridge.inverse}
-    return arrays, {**texts, _SETTINGS: json.dumps(settings)}
+    arrays: dict[str, NDArray[Any]] = {_FOLDS: learned.fold_of, _RIDGE: ridge.inverse}
+    return Parts(arrays, {**texts, _SETTINGS: json.dumps(settings)})
 
 
 def from_parts(
     statistics: PrecedenceStatistics,
     arrays: Mapping[str, NDArray[Any]],
     texts: Mapping[str, str],
-) -> LearnedScorer:
+) -> tuple[LearnedMeasure, Ridge]:
     """Read back what :func:`to_parts` gave; KeyError or ValueError if these are no such parts."""
     settings = json.loads(texts[_SETTINGS])
     intercepts = [float(value) for value in settings["intercepts"]]
@@ -67,7 +64,7 @@ def from_parts(
         or not 0 < size <= statistics.n_items
     ):
         raise ValueError("they are not those of a learned measure")
-    return LearnedScorer(statistics, learned, ridge=Ridge(inverse))
+    return learned, Ridge(inverse)
 
 
 def _text(fold: int) -> str:

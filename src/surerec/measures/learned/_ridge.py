@@ -11,7 +11,7 @@ from surerec._grouping import group_rows
 from surerec._memory import available_memory, in_words
 from surerec._threads import run_blocks
 from surerec.measures.learned._kernels import sum_picked, sum_rows
-from surerec.precedence._spans import Spans
+from surerec.precedence import Spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.errors import InputError
+from surerec.measures._scorer import Contribution, Parts, Scorer
 from surerec.measures.learned._boosting import contributions
 from surerec.measures.learned._features import FEATURES, Features
+from surerec.measures.learned._parts import to_parts
 from surerec.measures.learned._trees import Trees
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.measures._query import Query
     from surerec.measures.learned._learned import LearnedMeasure
     from surerec.measures.learned._ridge import Ridge
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["LearnedScorer"]
 
-
-class LearnedScorer:
+class LearnedScorer(Scorer):
     """A learned measure over precedence statistics; see :class:`surerec.measures.Scorer`.
 
     Parameters
@@ -45,6 +46,8 @@ class LearnedScorer:
     ((60,), True)
     """
 
+    leaves_users_out = True
+
     def __init__(
         self,
         statistics: PrecedenceStatistics,
@@ -66,16 +69,20 @@ class LearnedScorer:
         """The ridge regression behind it, to share with other scorers of these statistics."""
         return self._features.ridge
 
-    def score(
-        self, history: NDArray[np.integer], *, without_user: int | None = None
-    ) -> NDArray[np.float64]:
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "learned"
+
+    def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item: the log-odds that it is taken next, within the horizon.
 
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
-        fold, n_items = self.learned.fold_for(without_user), self.statistics.n_items
-        features = self._features.of(history, without_user=without_user)
-        scores = np.full(features.shape[1], self.learned.base(fold, len(history), n_items))
+        user, n_known = query.user, len(query.history)
+        fold, n_items = self.learned.fold_for(user), self.statistics.n_items
+        features = self._features.of(query.history, without_user=user)
+        scores = np.full(features.shape[1], self.learned.base(fold, n_known, n_items))
         self._trees[fold].add_to(scores, features)
         return scores
 
@@ -88,15 +95,19 @@ class LearnedScorer:
         """Turn scores into the probability that the item is taken within the horizon."""
         return np.asarray(0.5 * (1 + np.tanh(scores / 2)))  # the logistic curve, never overflowing
 
-    def contributions(
-        self, history: NDArray[np.integer], item: int, *, without_user: int | None = None
-    ) -> list[tuple[str, float, float]]:
+    def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
         """Say what moved the score of one item: each feature in words, its value, what it moved.
 
         In log-odds against the average training example, the strongest first (TreeSHAP).
         """
-        column = np.array([item], dtype=np.int64)
-        values = self._features.of(history, without_user=without_user, columns=column)[:, 0]
-        moved = contributions(self.learned.folds[self.learned.fold_for(without_user)], values)[:-1]
+        column, user = np.array([item], dtype=np.int64), query.user
+        values = self._features.of(query.history, without_user=user, columns=column)[:, 0]
+        moved = contributions(self.learned.folds[self.learned.fold_for(user)], values)[:-1]
         found = zip(FEATURES.values(), values.tolist(), moved.tolist(), strict=True)
-        return sorted(found, key=lambda each: -abs(each[2]))
+        return tuple(
+            sorted((Contribution(*each) for each in found), key=lambda each: -abs(each.by))
+        )
+
+    def parts(self) -> Parts:
+        """Give what is to be stored, the ridge included, so that opening it learns nothing."""
+        return to_parts(self.learned, self.ridge)

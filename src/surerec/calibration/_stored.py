@@ -1,42 +1,31 @@
-"""What a recommender keeps of its calibration users: enough for any ε, asked for later."""
+"""What is kept of calibration users: enough for any ε, asked for later."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surerec.calibration._slates import hit_probabilities, slate_features
+from surerec.calibration.promises import find_promise
 from surerec.conformal import RiskCurve
 from surerec.futures import SLATE_MOST, codes_in
-from surerec.recommenders._slates import hit_probabilities, slate_features
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from surerec.calibration.promises import Cut, Promise
     from surerec.conformal import CalibratedProbability
     from surerec.futures import Outcomes
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["Calibration", "Cut", "Promise", "curve_of"]
-
-Cut: TypeAlias = Literal["rank", "score"]
-Promise: TypeAlias = Literal["miss-rate", "hit"]
-
-
-def curve_of(
-    promise: Promise, entries: NDArray[np.float64], owners: NDArray[np.int64], n_users: int
-) -> RiskCurve:
-    """Give the risk curve of a promise."""
-    make = RiskCurve.of_shares if promise == "miss-rate" else RiskCurve.of_first
-    return make(entries, owners, n_users)
-
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationUsers:
     """Calibration users' futures as they entered sets of growing size.
 
     Attributes
@@ -65,7 +54,7 @@ class Calibration:
     period: NDArray[np.int64]
 
     @classmethod
-    def of(cls, outcomes: Outcomes, cut: Cut, statistics: PrecedenceStatistics) -> Calibration:
+    def of(cls, outcomes: Outcomes, cut: Cut, statistics: PrecedenceStatistics) -> CalibrationUsers:
         """Take what the promise needs from outcomes; users by their code in these statistics."""
         cases = outcomes.cases
         return cls(
@@ -82,9 +71,9 @@ class Calibration:
     def __len__(self) -> int:
         return len(self.users)
 
-    def curve(self, promise: Promise) -> RiskCurve:
-        """Give the risk curve of a promise."""
-        return curve_of(promise, self.entries, self.owners, len(self))
+    def curve(self, promise: str | Promise) -> RiskCurve:
+        """Give what they lose as sets grow."""
+        return find_promise(promise).curve(self.entries, self.owners, len(self))
 
     def place_of(self, user: int | None) -> int | None:
         """Give which calibration user this user of the data is, if any."""
@@ -108,7 +97,7 @@ class Calibration:
         return hit_probabilities(mine[others], self.first_ranks[others] <= k, features)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Calibration:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> CalibrationUsers:
         """Read it back; KeyError or ValueError if these are not the arrays of a calibration."""
         found = cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
         n = len(found.users)

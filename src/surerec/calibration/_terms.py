@@ -1,17 +1,15 @@
-"""What a promise over users says, in words."""
+"""What a promise over users says in words: about which future, and by whose futures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from surerec.futures import day_of
+from surerec._calendar import day_of
 
 if TYPE_CHECKING:
+    from surerec.calibration.promises import Promise
     from surerec.futures import Horizon
-    from surerec.recommenders._calibration import Promise
-
-__all__ = ["Terms"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,8 @@ class Terms:
 
     Examples
     --------
-    >>> terms = Terms("hit", 5, None, (0, 86_400_000_000))
+    >>> from surerec.calibration import Hit
+    >>> terms = Terms(Hit(), 5, None, (0, 86_400_000_000))
     >>> print(terms.in_words(0.1, 999))
     At least one of the next 5 items is in this set with probability at least 0.9, over people, if
     they are exchangeable with the 999 calibration users, whose futures lie between 1970-01-01 and
@@ -53,16 +52,8 @@ class Terms:
     def in_words(self, significance: float, n_users: int, group: str = "") -> str:
         """Say all of it; `group` says which people it holds among."""
         people = f"people with {group}" if group else "people"
-        condition = self.condition(n_users)
-        if self.promise == "hit":
-            return (
-                f"At least one of {self.future()} is in this set with probability at least "
-                f"{1 - significance:.4g}, over {people}, {condition}"
-            )
-        return (
-            f"Of {self.future()}, a share of at most {significance:.4g} is left out on average "
-            f"over {people}, {condition}"
-        )
+        promised = self.promise.sentence(significance, self.future(), people)
+        return f"{promised}, {self.condition(n_users)}"
 
     def of_slate(self, k: int, n_users: int) -> str:
         """Say what the probability of a slate means."""

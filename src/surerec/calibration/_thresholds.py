@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.conformal import TOLERANCE
-from surerec.recommenders._groups import LengthGroups
-from surerec.recommenders._sets import Assessment
+from surerec.calibration._groups import LengthGroups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration._stored import CalibrationUsers
+    from surerec.calibration.promises import Promise
     from surerec.conformal import RiskCurve
-    from surerec.recommenders._calibration import Calibration, Promise
-
-__all__ = ["PopulationAssessment", "Threshold", "Thresholds"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Threshold:
 class Thresholds:
     """A risk curve for each group of people by the number of known items (Mondrian)."""
 
-    def __init__(self, calibration: Calibration, promise: Promise, n_groups: int) -> None:
+    def __init__(self, calibration: CalibrationUsers, promise: Promise, n_groups: int) -> None:
         self._calibration = calibration
         self.groups = LengthGroups.equal(calibration.n_known, n_groups)
         self._group_of = self.groups.of(calibration.n_known)
@@ -63,36 +60,3 @@ class Thresholds:
             int(self._place_in_group[place]) if mine else None,
             self.groups.in_words(group) if self.groups.n > 1 else "",
         )
-
-
-@dataclass(frozen=True)
-class PopulationAssessment(Assessment):
-    """What is thought of every item, and the ε below which each is in the set."""
-
-    levels_below: NDArray[np.float64] | None = None
-    lowest_level: float = 1.0
-    group: str = ""
-    """Which people the promise is about, in words; empty for all."""
-    gap: str = ""
-    """Why the promise does not cover this person; empty if it does."""
-
-    @property
-    def entry_confidences(self) -> NDArray[np.float64]:
-        """The confidence above which each candidate is in the set."""
-        assert self.levels_below is not None  # noqa: S101  # always given
-        return 1 - self.levels_below
-
-    @property
-    def highest_confidence(self) -> float:
-        """The highest confidence that so many calibration users support."""
-        return 1 - self.lowest_level
-
-    def included(self, significance: float) -> NDArray[np.bool_]:
-        """Tell which candidates are in the set."""
-        assert self.levels_below is not None  # noqa: S101
-        return self.levels_below > significance + TOLERANCE
-
-    def ordered(self, significance: float | None) -> NDArray[np.intp]:
-        """Give the places of the candidates in the set, best first: by score, then popularity."""
-        order = super().ordered(None)
-        return order if significance is None else order[self.included(significance)[order]]

@@ -13,8 +13,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Slate", "hit_probabilities", "slate_features"]
-
 _STEPS: Final = 25
 _RIDGE: Final = 1e-3  # keeps the fit finite where everybody, or nobody, found a hit
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["check_share", "split", "training_size"]
-
 
 def split(
     history: NDArray[np.int64], train_share: float

@@ -12,8 +12,6 @@ from surerec._kernels import scramble, sort_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["middle_sums", "rank_among", "rank_by_comparing", "uniforms"]
-
 _TILE = 512  # columns sorted at once: they stay in the second-level cache
 
 

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from surerec.measures._folding import NARROW, RATIO, TOTAL
-from surerec.measures._values import rough_ratios, total_ratios_of
-from surerec.recommenders._fused import rows_of
+from surerec.measures.kernels import (
+    NARROW,
+    RATIO,
+    TOTAL,
+    rough_ratios,
+    rows_of,
+    total_ratios_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.recommenders._fused import Plan
-
-__all__ = ["is_worth_a_rough_look", "keep_best", "score_likely"]
+    from surerec.measures.kernels import Plan
 
 _ITEMS_PER_WANTED = 32  # from so many on: an exact score takes as long as so many rough ones
 _MOST_ROWS = 1 << 14  # whose rounding in 32 bits still tells items apart
@@ -26,17 +29,18 @@ _ROUNDING = 2.0**-23
 @njit(nogil=True, cache=True)
 def keep_best(
     scores: NDArray[np.floating],
+    by_popularity: NDArray[np.int64],
     lowest: float,
     items: NDArray[np.int64],
     best_scores: NDArray[np.float64],
 ) -> int:
     """Keep the items of the highest scores, none below `lowest`; give their number.
 
-    Equal scores keep the order of the codes. A p-value never falls as the score rises, so this is
-    the order by p-value, score and code too, found without a p-value for every item.
+    Equal scores keep the order of popularity. A p-value never falls as the score rises, so this is
+    the order by p-value, score and popularity too, found without a p-value for every item.
     """
     k, found = len(items), 0
-    for item in range(len(scores)):
+    for item in by_popularity:
         score = float(scores[item])
         if score < lowest:
             continue
@@ -54,23 +58,24 @@ def keep_best(
 
 
 @njit(nogil=True, cache=True)
-def is_worth_a_rough_look(wish: Plan, n_rows: int, k: int) -> bool:
+def is_worth_a_rough_look(plan: Plan, n_rows: int, k: int) -> bool:
     """Tell whether to find the k best roughly first: for means of ratios, of which few are wanted.
 
     Ratios wait for the divider, which is three times as fast in 32 bits.
     """
-    mean_ratio = wish.statistic == RATIO and wish.wanted == TOTAL and wish.sign > 0.0
-    few = k * _ITEMS_PER_WANTED <= len(wish.support) and n_rows <= _MOST_ROWS
-    return mean_ratio and few and wish.forward.matrix.itemsize == NARROW
+    mean_ratio = plan.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0.0
+    few = k * _ITEMS_PER_WANTED <= len(plan.support) and n_rows <= _MOST_ROWS
+    return mean_ratio and few and plan.forward.matrix.itemsize == NARROW
 
 
 @njit(nogil=True, cache=True)
 def score_likely(
-    wish: Plan,
+    plan: Plan,
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
     n_training: int,
     cut: int,
+    by_popularity: NDArray[np.int64],
     rough: NDArray[np.float32],
     items: NDArray[np.int64],
     best_scores: NDArray[np.float64],
@@ -83,7 +88,7 @@ def score_likely(
     """
     profile = own.astype(np.int64)
     training = profile[:n_training]
-    source, reverse, out = rows_of(wish, training, own, times)
+    source, reverse, out = rows_of(plan, training, own, times)
     rough_ratios(source, reverse, out.support, rough)  # first, as it brings the rows into the cache
     calibration = np.empty(len(own) - n_training)
     rest = profile[n_training:], out.instants[n_training:]
@@ -92,7 +97,7 @@ def score_likely(
     rough[profile] = -np.inf
     share = 1.0 - 3.0 * (n_training + 1) * _ROUNDING
     least = calibration[cut - 1] * share if cut > 0 else 0.0
-    if keep_best(rough, least, items, best_scores) == len(items):
+    if keep_best(rough, by_popularity, least, items, best_scores) == len(items):
         least = best_scores[len(items) - 1] * share
     found[:] = -np.inf
     likely = np.flatnonzero(rough >= least)

@@ -1,0 +1,160 @@
+"""What a calibration makes of the candidates of one query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.conformal import TOLERANCE, entry_confidence, highest_confidence, in_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """Every candidate's score; with a calibration, the confidence at which it enters the set.
+
+    This one has no calibration: candidates are ranked, and there are no sets.
+    """
+
+    candidates: NDArray[np.int64]
+    """Item codes."""
+    score: NDArray[np.float64]
+    """How well each candidate conforms."""
+    shown: Callable[[NDArray[np.intp]], NDArray[np.float64]]
+    """Gives it for some places in a unit for people, higher for what conforms more."""
+    popularity: NDArray[np.int64]
+    """The place of every item in the order of popularity, which orders equal scores."""
+    n_calibration: int = 0
+    """How many calibration items, or calibration users, there are."""
+
+    @property
+    def key(self) -> NDArray[np.float64]:
+        """What ranks the candidates, where equal is a tie."""
+        return self.score
+
+    @property
+    def p_values(self) -> NDArray[np.float64]:
+        """The p-value of each candidate; NaN where there are none."""
+        return np.full(len(self.candidates), np.nan)
+
+    @property
+    def counted(self) -> tuple[NDArray[np.int64], int] | None:
+        """The p-values as counts, and of how many levels; None where they are no such fractions."""
+        return None
+
+    @property
+    def entry_confidences(self) -> NDArray[np.float64]:
+        """The confidence above which each candidate is in the set; NaN where there are no sets."""
+        return np.full(len(self.candidates), np.nan)
+
+    @property
+    def highest_confidence(self) -> float:
+        """The highest confidence at which anything can be left out."""
+        return 0.0
+
+    def everything_qualifies(self, significance: float | None) -> bool:
+        """Tell whether ε is so small that nothing can be left out."""
+        if significance is None:
+            return False
+        return significance + TOLERANCE < 1 - self.highest_confidence
+
+    def included(self, significance: float) -> NDArray[np.bool_]:
+        """Tell which candidates are in the set."""
+        raise NotImplementedError  # asked only of calibrated recommenders
+
+    def ordered(self, significance: float | None) -> NDArray[np.intp]:
+        """Give the places of the candidates in the set (or of all), best first.
+
+        By conformity, then popularity.
+        """
+        order = np.lexsort((self.popularity[self.candidates], -self.score))
+        return order if significance is None else order[self.included(significance)[order]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemAssessment(Assessment):
+    """p-values by the person's own calibration items."""
+
+    counts: NDArray[np.int64]
+    """p-values as counts of `levels`."""
+    levels: int
+    smoothed: NDArray[np.float64] | None = None
+    """p-values with ties broken at random, where that is asked for."""
+
+    @property
+    def key(self) -> NDArray[np.float64]:
+        """What ranks the candidates: the p-value."""
+        return self.counts.astype(np.float64) if self.smoothed is None else self.smoothed
+
+    @property
+    def p_values(self) -> NDArray[np.float64]:
+        """The p-value of each candidate."""
+        return self.counts / self.levels if self.smoothed is None else self.smoothed
+
+    @property
+    def counted(self) -> tuple[NDArray[np.int64], int] | None:
+        """The p-values as counts, and of how many levels; None where ties are broken at random."""
+        return (self.counts, self.levels) if self.smoothed is None else None
+
+    @property
+    def entry_confidences(self) -> NDArray[np.float64]:
+        """The confidence above which each candidate is in the set."""
+        if self.smoothed is not None:
+            return 1 - self.smoothed
+        return entry_confidence(self.counts, self.levels)
+
+    @property
+    def highest_confidence(self) -> float:
+        """The highest confidence at which anything can be left out; smoothed p-values know none."""
+        return 1.0 if self.smoothed is not None else highest_confidence(self.n_calibration)
+
+    def included(self, significance: float) -> NDArray[np.bool_]:
+        """Tell which candidates are in the set."""
+        if self.smoothed is not None:
+            return self.smoothed > significance + TOLERANCE
+        return in_set(self.counts, self.levels, significance)
+
+    def ordered(self, significance: float | None) -> NDArray[np.intp]:
+        """Give the places of the candidates in the set, best first.
+
+        By p-value, then conformity, then popularity.
+        """
+        if significance is None:
+            return super().ordered(None)
+        inside = np.flatnonzero(self.included(significance))
+        popularity = self.popularity[self.candidates[inside]]
+        keys = (popularity, -self.score[inside], -self.p_values[inside])
+        return inside[np.lexsort(keys)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserAssessment(Assessment):
+    """The ε below which each candidate is in the set, by calibration users."""
+
+    levels_below: NDArray[np.float64]
+    lowest_level: float
+    """The smallest ε that so many calibration users support."""
+    group: str = ""
+    """Which people the promise is about, in words; empty for all."""
+    gap: str = ""
+    """Why the promise does not cover this person; empty if it does."""
+
+    @property
+    def entry_confidences(self) -> NDArray[np.float64]:
+        """The confidence above which each candidate is in the set."""
+        return 1 - self.levels_below
+
+    @property
+    def highest_confidence(self) -> float:
+        """The highest confidence that so many calibration users support."""
+        return 1 - self.lowest_level
+
+    def included(self, significance: float) -> NDArray[np.bool_]:
+        """Tell which candidates are in the set."""
+        return self.levels_below > significance + TOLERANCE

@@ -1,0 +1,105 @@
+"""The second seam: a calibration turns scores into the confidences at which items enter sets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from surerec.calibration._assessment import Assessment
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from surerec.measures import Query, Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+
+class BestOfMany(NamedTuple):
+    """The best items of many users, in rows."""
+
+    owners: NDArray[np.intp]
+    """Which of the users each row is about."""
+    items: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    """In the unit for people."""
+    p_values: NDArray[np.float64]
+    entry_confidences: NDArray[np.float64]
+
+
+class Calibration(ABC):
+    """Gives an assessment of the candidates of a query, and says what a confidence promises."""
+
+    def scored(self, query: Query) -> Query:
+        """Give the part of what is known that candidates are scored by: all, or the beginning."""
+        return query
+
+    @abstractmethod
+    def assess(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        candidates: NDArray[np.int64],
+    ) -> Assessment:
+        """Evaluate every candidate.
+
+        Parameters
+        ----------
+        scorer : Scorer
+            What scores the items.
+        statistics : PrecedenceStatistics
+            What is known of all items.
+        query : Query
+            Whom it is about.
+        candidates : array of int
+            The items to evaluate, by code.
+        """
+
+    @abstractmethod
+    def promise(self, significance: float, assessment: Any) -> str:
+        """Say what the confidence promises, in one sentence, with its assumption."""
+
+    def beyond(self, significance: float, assessment: Assessment) -> str:
+        """Say why every item qualifies at a confidence that cannot be supported."""
+        n, highest = assessment.n_calibration, assessment.highest_confidence
+        return (
+            f"Every item qualifies: with {n} calibration item{'' if n == 1 else 's'} this "
+            f"profile supports a confidence of {highest:.4g} at most, not {1 - significance:.4g}."
+        )
+
+    def best_of_many(
+        self,
+        scorer: Scorer,  # noqa: ARG002
+        statistics: PrecedenceStatistics,  # noqa: ARG002
+        users: NDArray[np.int64],  # noqa: ARG002
+        significance: float,  # noqa: ARG002
+        k: int,  # noqa: ARG002
+    ) -> BestOfMany | None:
+        """Give the k best of many users at once, where that is faster than one by one."""
+        return None
+
+
+class Uncalibrated(Calibration):
+    """Ranks candidates by their scores, and promises nothing."""
+
+    def assess(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        candidates: NDArray[np.int64],
+    ) -> Assessment:
+        """Score every candidate."""
+        scores = scorer.score_query(query)[candidates]
+        return Assessment(
+            candidates=candidates,
+            score=scores,
+            shown=scores.__getitem__,
+            popularity=statistics.popularity,
+        )
+
+    def promise(self, significance: float, assessment: Any) -> str:
+        """There is no confidence to promise anything at."""
+        raise NotImplementedError

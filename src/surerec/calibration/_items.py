@@ -1,0 +1,177 @@
+"""Calibration by a person's own items: the paper's p-values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.calibration._assessment import ItemAssessment
+from surerec.calibration._batch import best_of_users
+from surerec.calibration._calibration import BestOfMany, Calibration
+from surerec.calibration._fused import judge_profile
+from surerec.calibration._kernels import uniforms
+from surerec.calibration._split import training_size
+from surerec.conformal import left_out_up_to, smoothed_p_values
+from surerec.conformal.kernels import judge
+from surerec.measures.kernels import pays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.measures import Query, Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+
+def compare_with_items(
+    scores: NDArray[np.float64],
+    calibration: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    *,
+    popularity: NDArray[np.int64] | None = None,
+    chances: NDArray[np.float64] | None = None,
+) -> ItemAssessment:
+    """Give the candidates' p-values among the calibration items: the one plain way to them.
+
+    Parameters
+    ----------
+    scores : array of float
+        Of every item, by what was known before the calibration items.
+    calibration, candidates : array of int
+        Item codes.
+    popularity : array of int, optional
+        The place of every item by popularity; by default that of the codes.
+    chances : array of float, optional
+        For each candidate a random number in (0, 1], to break its ties by.
+
+    Examples
+    --------
+    >>> scores = np.array([0.5, 0.23, 0.3, 0.3, 0.1])
+    >>> compare_with_items(scores, np.array([1, 2]), np.array([3, 4])).p_values.round(3).tolist()
+    [1.0, 0.333]
+    """
+    new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
+    judge(scores, calibration, candidates, new, counts)
+    smoothed = None if chances is None else smoothed_p_values(scores[calibration], new, chances)
+    return ItemAssessment(
+        candidates=candidates,
+        score=new,
+        shown=new.__getitem__,
+        popularity=np.arange(len(scores)) if popularity is None else popularity,
+        n_calibration=len(calibration),
+        counts=counts,
+        levels=len(calibration) + 1,
+        smoothed=smoothed,
+    )
+
+
+@dataclass(frozen=True)
+class ItemCalibration(Calibration):
+    """The known profile is split in time order: scored by its beginning, calibrated by the rest.
+
+    Parameters
+    ----------
+    train_share : float
+        The share of the known profile that candidates are scored by.
+    smoothed : bool
+        Break ties in p-values at random.
+    seed : int
+        Of the random numbers for that: the same for the same person and item, always.
+    """
+
+    train_share: float = 0.5
+    smoothed: bool = False
+    seed: int = 0
+
+    def scored(self, query: Query) -> Query:
+        """Give the proper training items."""
+        return query.first(training_size(len(query.history), self.train_share))
+
+    def assess(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        candidates: NDArray[np.int64],
+    ) -> ItemAssessment:
+        """Give every candidate's p-value among the calibration items."""
+        n_training = training_size(len(query.history), self.train_share)
+        plan, smoothed = scorer.plan, None
+        if not self.smoothed and plan is not None and pays(plan, n_training):
+            own, times = statistics.taken_by(query.user)
+            new, counts = judge_profile(plan, query.history, n_training, own, times, candidates)
+        else:
+            chances = None
+            if self.smoothed:
+                chances = uniforms(np.uint64(self.seed), _key(query), candidates)
+            found = compare_with_items(
+                scorer.score_query(query.first(n_training)),
+                query.history[n_training:],
+                candidates,
+                popularity=statistics.popularity,
+                chances=chances,
+            )
+            new, counts, smoothed = found.score, found.counts, found.smoothed
+        n_users = max(statistics.n_users - len(query.users), 1)
+        n_calibration = len(query.history) - n_training
+        return ItemAssessment(
+            candidates=candidates,
+            score=new,
+            shown=lambda order: scorer.value(new[order], n_training, n_users),
+            popularity=statistics.popularity,
+            n_calibration=n_calibration,
+            counts=counts,
+            levels=n_calibration + 1,
+            smoothed=smoothed,
+        )
+
+    def best_of_many(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        users: NDArray[np.int64],
+        significance: float,
+        k: int,
+    ) -> BestOfMany | None:
+        """Give the k best of many users in one call of a kernel, if the scorer has a plan."""
+        plan, interactions = scorer.plan, statistics.interactions
+        if self.smoothed or plan is None or interactions is None:
+            return None
+        starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
+        n_training = np.array([training_size(n, self.train_share) for n in stops - starts])
+        levels = stops - starts - n_training + 1
+        owners, items, counts, scores, ranks = best_of_users(
+            plan,
+            statistics,
+            starts,
+            stops,
+            n_training,
+            left_out_up_to(significance, levels),
+            min(k, statistics.n_items),
+        )
+        n_others = max(statistics.n_users - 1, 1)
+        levels = levels[owners]
+        return BestOfMany(
+            owners=owners,
+            items=items,
+            ranks=ranks,
+            scores=scorer.value(scores, n_training[owners], n_others),
+            p_values=counts / levels,
+            entry_confidences=(levels - counts) / levels,
+        )
+
+    def promise(self, significance: float, assessment: ItemAssessment) -> str:
+        """Say what the confidence promises, with its assumption."""
+        n = assessment.n_calibration
+        calibration = f"{n} calibration item{'' if n == 1 else 's'}"
+        return (
+            f"An item that this person will take is left out with probability at most "
+            f"{significance:.4g}, if the {calibration} and what they take next "
+            f"are exchangeable: it holds less well the more their taste drifts."
+        )
+
+
+def _key(query: Query) -> NDArray[np.int64]:
+    """Identify the person: a user by code, anybody else by their history."""
+    return query.history if query.user is None else np.array([-1 - query.user])

@@ -1,0 +1,169 @@
+"""Calibration over users, by conformal risk control: it holds in time order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.calibration._assessment import UserAssessment
+from surerec.calibration._calibration import Calibration
+from surerec.calibration._slates import Slate, slate_features
+from surerec.calibration._terms import Terms
+from surerec.calibration._thresholds import Thresholds
+from surerec.conformal import users_needed
+from surerec.errors import InputError
+from surerec.futures import SLATE_MOST, Ranking
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.calibration._assessment import Assessment
+    from surerec.calibration._stored import CalibrationUsers
+    from surerec.calibration.promises import Cut, Promise
+    from surerec.futures import Horizon
+    from surerec.interactions import IdMap
+    from surerec.measures import Query, Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+
+@dataclass(frozen=True)
+class UserCalibration(Calibration):
+    """At ε, the smallest cut with which the calibration users lose no more than ε.
+
+    Parameters
+    ----------
+    users : CalibrationUsers
+        Where their futures had been ranked.
+    promised : Promise
+        What a person loses as the set grows.
+    horizon : float or int
+        The future that it is about.
+    window : float or None
+        The days of that future, if it was cut by the calendar.
+    cut : {"rank", "score"}
+        Where sets are cut.
+    n_groups : int
+        How many groups of people, by the number of known items, have a threshold of their own.
+    min_known : int
+        People of whom less is known are promised nothing.
+    """
+
+    users: CalibrationUsers
+    promised: Promise
+    horizon: Horizon
+    window: float | None
+    cut: Cut
+    n_groups: int
+    min_known: int
+
+    def __post_init__(self) -> None:
+        if not self.promised.monotone:
+            raise InputError(
+                f"The promise {self.promised.name!r} cannot be kept by risk control: a person's "
+                "loss may grow with the set."
+            )
+
+    @cached_property
+    def _thresholds(self) -> Thresholds:
+        return Thresholds(self.users, self.promised, self.n_groups)
+
+    @cached_property
+    def _terms(self) -> Terms:
+        begin, end = (int(time) for time in self.users.period)
+        return Terms(self.promised, self.horizon, self.window, (begin, end))
+
+    def assess(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        candidates: NDArray[np.int64],
+    ) -> UserAssessment:
+        """Give the ε below which every candidate is in the set."""
+        scores, values, ranking = _rank(scorer, statistics, query)
+        ranks, shares = ranking.by_item(statistics.n_items)
+        entries = ranks if self.cut == "rank" else -shares
+        threshold = self._thresholds.of(query.user, len(query.history))
+        return UserAssessment(
+            candidates=candidates,
+            score=scores[candidates],
+            shown=values[candidates].__getitem__,
+            popularity=statistics.popularity,
+            n_calibration=threshold.n_users,
+            levels_below=threshold.levels(entries[candidates]),
+            lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
+            group=threshold.group,
+            gap=self._gap(scorer, query),
+        )
+
+    def slate(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        items: IdMap,
+        k: int,
+    ) -> Slate:
+        """Give the k best items, and the probability that at least one is a hit."""
+        if k > SLATE_MOST:
+            raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
+        ranking = _rank(scorer, statistics, query)[2]
+        place = self.users.place_of(query.user)
+        best, mass = ranking.of_the_best()
+        features = slate_features(np.array([len(query.history)]), best[[k - 1]], mass[[k - 1]])
+        found = self.users.hit_probability(k, features, without=place)
+        gap, n_others = self._gap(scorer, query), len(self.users) - (place is not None)
+        return Slate(
+            items=items.ids.gather(ranking.items[:k]).to_list(),
+            probability=float(found.probability[0]),
+            low=float(found.low[0]),
+            high=float(found.high[0]),
+            guarantee=f"None: {gap}." if gap else self._terms.of_slate(k, n_others),
+        )
+
+    def promise(self, significance: float, assessment: UserAssessment) -> str:
+        """Say what the confidence promises, with its assumption; or why it promises nothing."""
+        if assessment.gap:
+            return f"None for this person: {assessment.gap}."
+        return self._terms.in_words(significance, assessment.n_calibration, assessment.group)
+
+    def beyond(self, significance: float, assessment: Assessment) -> str:
+        """Say what keeps every confidence from being supported: too few users, or new items."""
+        n, needed = assessment.n_calibration, users_needed(significance)
+        if n < needed:
+            return (
+                f"Every item qualifies: a confidence of {1 - significance:.4g} needs at least "
+                f"{needed:,} calibration users, and there {'is' if n == 1 else 'are'} {n:,}."
+            )
+        return (
+            f"None: {self.users.unknown_share:.1%} of what calibration users took next was "
+            f"unknown to the model, so no set of known items supports a confidence above "
+            f"{assessment.highest_confidence:.4g}; every item is in the set."
+        )
+
+    def _gap(self, scorer: Scorer, query: Query) -> str:
+        if query.users and scorer.leaves_users_out is False:
+            return "this user was part of what the scorer learned from, and cannot be left out"
+        if len(query.history) < self.min_known:
+            n = len(query.history)
+            return (
+                f"only {n} item{' is' if n == 1 else 's are'} known of this person, and the "
+                f"calibration users had {self.min_known} or more"
+            )
+        return ""
+
+
+def _rank(
+    scorer: Scorer, statistics: PrecedenceStatistics, query: Query
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Ranking]:
+    """Give every item's score and value, and all items outside the history ranked by them.
+
+    All of them, whatever is allowed: ranks and shares must mean what they meant in calibration.
+    """
+    scores = scorer.score_query(query)
+    values = scorer.value(scores, len(query.history), statistics.n_users)
+    outside = statistics.items_outside(query.history)
+    return scores, values, Ranking.of(outside, scores, values, statistics.popularity)

@@ -1,0 +1,167 @@
+"""The paper's 17 measures as scorers over precedence statistics."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec._checks import check_whole
+from surerec.measures._aggregates import ProfileRows, aggregate, log_score
+from surerec.measures._plan import Plan, make_plan
+from surerec.measures._recipe import Recipe
+from surerec.measures._scorer import Parts, Scorer
+from surerec.measures._table import Measure, find_measure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from surerec.measures._query import Query
+    from surerec.precedence import PrecedenceStatistics
+
+
+class MeasureScorer(Scorer):
+    """One of the paper's 17 measures over precedence statistics.
+
+    Parameters
+    ----------
+    statistics : PrecedenceStatistics
+        The counts.
+    measure : str or Measure
+        Such as "CM12"; see :data:`surerec.measures.MEASURES`.
+    top : int, default=1
+        How many of the largest factors the score (CM1) multiplies.
+    literal : bool, default=False
+        Read CM6–9 as the paper's formula, not as its text (notes 1).
+
+    Examples
+    --------
+    >>> from surerec import Interactions, count_precedence
+    >>> taken = Interactions.from_profiles([0, 3, 6, 8], [0, 1, 2, 0, 2, 1, 0, 2])
+    >>> scorer = MeasureScorer(count_precedence(taken), "CM4")
+    >>> scores = scorer.score(np.array([0]))
+    >>> scorer.value(scores, history_length=1, n_users=3).tolist()
+    [0.0, 3.0, 2.0]
+    """
+
+    leaves_users_out = True
+
+    def __init__(
+        self,
+        statistics: PrecedenceStatistics,
+        measure: str | int | Measure,
+        *,
+        top: int = 1,
+        literal: bool = False,
+    ) -> None:
+        self.statistics = statistics
+        self.measure = measure if isinstance(measure, Measure) else find_measure(measure)
+        self.top = check_whole("top", top)
+        self.literal = literal
+
+    @property
+    def name(self) -> str:
+        """The paper's name."""
+        return self.measure.name
+
+    @cached_property
+    def plan(self) -> Plan | None:  # type: ignore[override]  # made when it is first asked for
+        """What the fused kernels need; None where rows are not all held, or several are multiplied.
+
+        Made once: it is asked for thousands of times.
+        """
+        if self.measure.statistic == "score" and self.top > 1:
+            return None
+        return make_plan(self.statistics, self.measure, literal=self.literal)
+
+    def score_query(self, query: Query) -> NDArray[np.float64]:
+        """Score every item; see :class:`Scorer`.
+
+        Scores are in a unit that keeps ties exact: a sum for a mean, the sum of the two middle
+        values for a median, counts for what is a count over the number of users.
+        """
+        rows = ProfileRows(self.statistics, query.history, query.user)
+        measure = self.measure
+        if measure.statistic == "score" and self.top > 1:
+            return log_score(rows, self.top)
+        found = aggregate(rows, measure.statistic, only=measure.aggregate, literal=self.literal)
+        return measure.conformity(found)
+
+    def value(
+        self,
+        scores: NDArray[np.float64],
+        history_length: int | NDArray[np.int64],
+        n_users: int,
+    ) -> NDArray[np.float64]:
+        """Give the paper's numbers, higher for what conforms more: a nonconformity is negative."""
+        measure = self.measure
+        if measure.statistic == "score":
+            return np.exp(scores) if self.top > 1 else scores / n_users
+        unit = np.ones(1)
+        if measure.aggregate == "median":
+            unit = np.full(1, 2.0)
+        elif measure.aggregate == "mean":
+            unit = np.asarray(history_length, dtype=np.float64)
+        return scores / (unit * n_users) if measure.is_nonconformity else scores / unit
+
+    def paper_value(
+        self,
+        scores: NDArray[np.float64],
+        history_length: int | NDArray[np.int64],
+        n_users: int,
+    ) -> NDArray[np.float64]:
+        """Give the paper's numbers as the paper has them: higher is stranger for NCM14–17."""
+        values = self.value(scores, history_length, n_users)
+        return -values if self.measure.is_nonconformity else values
+
+    def parts(self) -> Parts:
+        """Give nothing: the statistics are all that it needs."""
+        return Parts({}, {})
+
+
+class FormulaRecipe(Recipe):
+    """A measure of the paper; it learns nothing.
+
+    Parameters
+    ----------
+    measure, top, literal
+        As of :class:`MeasureScorer`.
+    """
+
+    learns = False
+
+    def __init__(
+        self, measure: str | int | Measure, *, top: int = 1, literal: bool = False
+    ) -> None:
+        self.measure = measure if isinstance(measure, Measure) else find_measure(measure)
+        self.top = top
+        self.literal = literal
+        self.stored = self.measure.name
+
+    @property
+    def name(self) -> str:
+        """The paper's name."""
+        return self.measure.name
+
+    @property
+    def short_name(self) -> str:
+        """The paper's number."""
+        return str(self.measure.number)
+
+    def fit(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Take the statistics as they are."""
+        return MeasureScorer(statistics, self.measure, top=self.top, literal=self.literal)
+
+    def restore(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: Mapping[str, NDArray[Any]],
+        texts: Mapping[str, str],
+    ) -> Scorer:
+        """Take the statistics; there is nothing else to restore."""
+        assert not arrays and not texts  # noqa: S101, PT018  # it owns no part
+        return self.fit(statistics)

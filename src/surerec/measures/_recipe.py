@@ -1,0 +1,152 @@
+"""A recipe is fitted on statistics, and gives a scorer."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from surerec.measures._scorer import Parts, Scorer, as_scorer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from surerec.precedence import PrecedenceStatistics
+
+
+class Recipe(ABC):
+    """How a scorer is made, again and again: on all data, or on the past of some moment.
+
+    Attributes
+    ----------
+    learns : bool
+        Whether fitting it learns anything, and so takes time; a formula learns nothing.
+    refits : bool
+        Whether it can be fitted on other statistics; what comes fitted cannot.
+    stored : str or None
+        How a model folder names it; None if it must be given again at loading.
+    """
+
+    learns: bool = True
+    refits: bool = True
+    stored: str | None = None
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What reports and names of recommenders call it, such as "CM12"."""
+
+    @property
+    def short_name(self) -> str:
+        """What follows "icrs" in a recommender's name."""
+        return f"-{self.name}"
+
+    @abstractmethod
+    def fit(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Make a scorer from what these statistics know, and nothing else."""
+
+    def update(
+        self,
+        scorer: Scorer,  # noqa: ARG002
+        statistics: PrecedenceStatistics,
+        earlier_users: NDArray[np.integer] | None = None,  # noqa: ARG002
+    ) -> Scorer:
+        """Give a fitted scorer on newer statistics; by default by fitting again.
+
+        Parameters
+        ----------
+        scorer : Scorer
+            What this recipe made of earlier statistics.
+        statistics : PrecedenceStatistics
+            The newer ones.
+        earlier_users : array of int, optional
+            For each of their users the code in the earlier ones, −1 for somebody new; by default
+            codes are the same.
+        """
+        return self.fit(statistics)
+
+    def parts(self, scorer: Scorer) -> Parts:
+        """Give what is stored of a scorer that it made."""
+        return scorer.parts() or Parts({}, {})
+
+    def owns(self, part: str) -> bool:  # noqa: ARG002
+        """Tell whether a stored part is one of its scorer's."""
+        return False
+
+    def restore(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: Mapping[str, NDArray[Any]],  # noqa: ARG002
+        texts: Mapping[str, str],  # noqa: ARG002
+    ) -> Scorer:
+        """Make the scorer that was stored; KeyError or ValueError if these are not its parts.
+
+        They come from a file: kernels must not believe their shapes and indices.
+        """
+        return self.fit(statistics)
+
+
+_PREFIX = "scorer_"
+
+
+class OwnRecipe(Recipe):
+    """Something of somebody's own: a fitted scorer, or what makes one from statistics.
+
+    Parameters
+    ----------
+    given : object
+        What has ``score``, what has ``fit(statistics)``, or a function of statistics that gives
+        what has ``score``.
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self._fit: Callable[[PrecedenceStatistics], Any] | None = None
+        if isinstance(given, type) or not hasattr(given, "score"):
+            self._fit = given if isinstance(given, type) else getattr(given, "fit", given)
+        self.refits = self._fit is not None
+        self.learns = self.refits
+
+    @property
+    def name(self) -> str:
+        """The name of its class or function, of letters that a folder can hold."""
+        named = getattr(self.given, "name", None)
+        if not isinstance(named, str):
+            named = str(getattr(self.given, "__name__", type(self.given).__name__))
+        return re.sub(r"[^A-Za-z0-9._-]", "", named) or "own"
+
+    def fit(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Ask it for a scorer of these statistics, or take it as it comes."""
+        made = self.given if self._fit is None else self._fit(statistics)
+        return as_scorer(made, statistics.n_items)
+
+    def parts(self, scorer: Scorer) -> Parts:
+        """Give what is stored, under names that tell whose they are."""
+        arrays, texts = super().parts(scorer)
+        return Parts(
+            {f"{_PREFIX}{name}": array for name, array in arrays.items()},
+            {f"{_PREFIX}{name}": text for name, text in texts.items()},
+        )
+
+    def owns(self, part: str) -> bool:
+        """Tell by the prefix that parts of people's own are stored under."""
+        return part.startswith(_PREFIX)
+
+    def restore(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: Mapping[str, NDArray[Any]],
+        texts: Mapping[str, str],
+    ) -> Scorer:
+        """Give the parts to its ``restore(statistics, arrays, texts)``, or take it as it comes."""
+        restore = getattr(self.given, "restore", None)
+        if restore is None or not (arrays or texts):
+            return self.fit(statistics)
+        unprefixed = (
+            {name.removeprefix(_PREFIX): part for name, part in parts.items()}
+            for parts in (arrays, texts)
+        )
+        return as_scorer(restore(statistics, *unprefixed), statistics.n_items)

@@ -1,0 +1,64 @@
+"""Recipes by name, and whatever people give instead of a name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from surerec.errors import InputError
+from surerec.measures._formula import FormulaRecipe
+from surerec.measures._recipe import OwnRecipe, Recipe
+from surerec.measures._scorer import is_scorer
+from surerec.measures._table import MEASURES, Measure
+from surerec.measures.learned import LearnedMeasure, LearnedRecipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RecipeLike: TypeAlias = Any
+"""A name, a :class:`Recipe`, a scorer, or what makes a scorer from statistics."""
+
+_NAMED: dict[str, Callable[[int], Recipe]] = {
+    "learned": lambda seed: LearnedRecipe(seed=seed),
+    "icrs-learned": lambda seed: LearnedRecipe(seed=seed),
+}
+"""Recipes that are no formulas, by the names that people give them."""
+
+
+def recipe_names() -> list[str]:
+    """Give the names of all recipes that need nothing but a name."""
+    return [*MEASURES, "learned"]
+
+
+def as_recipe(given: RecipeLike, *, top: int = 1, literal: bool = False, seed: int = 0) -> Recipe:
+    """Give the recipe that somebody means.
+
+    Parameters
+    ----------
+    given : str, int, Measure, Recipe or object
+        One of the 17 measures by name or number, or "learned"; a recipe; something that scores
+        (it has ``score(history, *, without_user)``); or something that makes a scorer: an object
+        with ``fit(statistics)``, or a function of statistics.
+    top, literal
+        Of the formulas; see :class:`MeasureScorer`.
+    seed : int, default=0
+        Of what is trained.
+
+    Examples
+    --------
+    >>> as_recipe("icrs3").name, as_recipe("learned").learns, as_recipe("CM3").learns
+    ('CM3', True, False)
+    """
+    if isinstance(given, Recipe):
+        return given
+    if isinstance(given, LearnedMeasure):
+        return LearnedRecipe(given)
+    if isinstance(given, str) and given.strip().lower() in _NAMED:
+        return _NAMED[given.strip().lower()](seed)
+    if isinstance(given, (str, int, Measure)):
+        return FormulaRecipe(given, top=top, literal=literal)
+    if is_scorer(given) or callable(getattr(given, "fit", given)):
+        return OwnRecipe(given)
+    raise InputError(
+        f"{type(given).__name__} is no measure: give a name of `surerec measures`, something with "
+        "score(history, *, without_user), or a function that makes such a thing from statistics."
+    )

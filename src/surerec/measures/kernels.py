@@ -1,0 +1,18 @@
+"""The kernels of measures that other rooms build on: pure functions on arrays, no ids, no files."""
+
+from surerec.measures._folding import NARROW, RATIO, TOTAL, room_for
+from surerec.measures._plan import Plan, pays, rows_of, score_profile
+from surerec.measures._values import rough_ratios, total_ratios_of
+
+__all__ = [
+    "NARROW",
+    "RATIO",
+    "TOTAL",
+    "Plan",
+    "pays",
+    "room_for",
+    "rough_ratios",
+    "rows_of",
+    "score_profile",
+    "total_ratios_of",
+]

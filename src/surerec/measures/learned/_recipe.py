@@ -1,0 +1,73 @@
+"""The learned measure as a recipe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from surerec.measures._recipe import Recipe
+from surerec.measures.learned._learned import LearnedMeasure
+from surerec.measures.learned._parts import from_parts, is_learned_part
+from surerec.measures.learned._scorer import LearnedScorer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from surerec.measures._scorer import Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+
+class LearnedRecipe(Recipe):
+    """Trees trained on other users' futures.
+
+    Parameters
+    ----------
+    learned : LearnedMeasure, optional
+        What was learned before, to be used as it is. Its folds are of users by code: if it was
+        learned from other data, only people who were in neither are surely scored by what was not
+        learned from them.
+    seed : int, default=0
+        Of the training.
+    """
+
+    name = "learned"
+    stored = "learned"
+
+    def __init__(self, learned: LearnedMeasure | None = None, *, seed: int = 0) -> None:
+        self.learned = learned
+        self.seed = seed
+        self.refits = learned is None
+
+    def fit(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Train on these statistics, or take what was learned before."""
+        learned = self.learned or LearnedMeasure.train(statistics, seed=self.seed)
+        return LearnedScorer(statistics, learned)
+
+    def update(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        earlier_users: NDArray[np.integer] | None = None,
+    ) -> Scorer:
+        """Keep the trees, under the codes by which users go now."""
+        assert isinstance(scorer, LearnedScorer)  # noqa: S101  # as `fit` made it
+        learned = scorer.learned
+        if earlier_users is not None:
+            learned = learned.renumbered(earlier_users)
+        return LearnedScorer(statistics, learned)
+
+    def owns(self, part: str) -> bool:
+        """Tell whether a stored part belongs to a learned scorer."""
+        return is_learned_part(part)
+
+    def restore(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: Mapping[str, NDArray[Any]],
+        texts: Mapping[str, str],
+    ) -> Scorer:
+        """Read back what was learned, so that opening a model learns nothing again."""
+        learned, ridge = from_parts(statistics, arrays, texts)
+        return LearnedScorer(statistics, learned, ridge=ridge)
