@@ -17,6 +17,7 @@ __all__ = [
     "NotFittedError",
     "StaleModelWarning",
     "SurerecError",
+    "TooFewUsers",
     "UnknownHistory",
     "UnknownId",
     "UnknownRecommender",
@@ -143,6 +144,10 @@ class InProfile(InputError):  # noqa: N818
     def __init__(self, item: Any, consequence: str) -> None:
         super().__init__(f"Item {item!r} is in the known profile: {consequence}.")
         self.item = item
+
+
+class TooFewUsers(InputError):  # noqa: N818
+    """There are fewer people than learning, or calibrating, needs."""
 
 
 class NoUsers(InputError):  # noqa: N818

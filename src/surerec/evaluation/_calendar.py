@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from surerec._calendar import DAY, day_of
-from surerec.errors import InputError
+from surerec.errors import InputError, TooFewUsers
 from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, losses_at, risk_curve
 from surerec.evaluation._metrics import mean_and_error
 from surerec.futures import observe, window_cases
@@ -245,7 +245,11 @@ class _Observer:
         for model, (counted, window, counted_then) in zip(AGES, dates, strict=True):
             if not (self._has_people(window) and self._has_people(begin)):
                 continue
-            yield model, self._observed(counted, window), self._observed(counted_then, begin)
+            try:
+                found = self._observed(counted, window), self._observed(counted_then, begin)
+            except TooFewUsers:
+                continue  # there was nothing to learn from yet
+            yield model, *found
 
     def forget_before(self, date: int) -> None:
         """Let go of counts that no later window needs."""

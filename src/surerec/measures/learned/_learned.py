@@ -10,7 +10,7 @@ import numpy as np
 from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.errors import InputError
+from surerec.errors import InputError, TooFewUsers
 from surerec.measures.learned._boosting import N_TREES, boost
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import FEATURES, Features
@@ -192,7 +192,7 @@ def _examples_without(
     others = without_users(statistics.interactions, left_out)
     enough = np.flatnonzero(np.diff(others.offsets) >= _SHORTEST)
     if len(enough) < _FEWEST_USERS:
-        raise InputError(
+        raise TooFewUsers(
             f"{len(enough)} users with {_SHORTEST} items or more are left to learn from once a "
             f"fold is set aside, and {_FEWEST_USERS} are needed: give more users, or more folds."
         )

@@ -1,0 +1,21 @@
+"""Contract tests that ship, for scorers and recommenders of one's own.
+
+Every recommender of surerec passes them with every kind of scorer. Run them on your own:
+
+>>> import numpy as np
+>>> from surerec.testing import check_scorer
+>>> class Popular:
+...     leaves_users_out = True
+...     def __init__(self, statistics):
+...         self.statistics = statistics
+...     def score(self, history, *, without_user=None):
+...         support = self.statistics.support.astype(float)
+...         support[self.statistics.taken_by(without_user)[0]] -= 1
+...         return support
+>>> check_scorer(Popular, only=["known user", "new history", "sets are nested"])
+"""
+
+from surerec.testing._checks import CHECKS, check_recommender, check_scorer
+from surerec.testing._subject import Subject
+
+__all__ = ["CHECKS", "Subject", "check_recommender", "check_scorer"]

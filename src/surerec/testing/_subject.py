@@ -1,0 +1,89 @@
+"""What is checked: a way to make a recommender, and data to try it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surerec.datasets import synthetic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from surerec.interactions import Interactions
+    from surerec.measures import RecipeLike
+    from surerec.recommenders import RecommendationSet, Recommender
+
+
+def expect(condition: object, sentence: str) -> None:
+    """Fail with a sentence, under ``python -O`` too."""
+    if not condition:
+        raise AssertionError(sentence)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is checked.
+
+    Parameters
+    ----------
+    make : callable
+        Gives a recommender that is not fitted, the same each time.
+    data : Interactions, optional
+        To fit it on: made-up data by default. Users with ten items or more are needed.
+    scorer : object, optional
+        What :func:`surerec.load` must be given, if a model folder cannot hold the scorer.
+    spark : SparkSession, optional
+        To try it on Spark, too.
+    """
+
+    make: Callable[[], Recommender]
+    data: Interactions | None = None
+    scorer: RecipeLike | None = None
+    spark: Any = None
+
+    @cached_property
+    def interactions(self) -> Interactions:
+        """The data."""
+        if self.data is not None:
+            return self.data
+        return synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+
+    @cached_property
+    def fitted(self) -> Recommender:
+        """The recommender, fitted once for all checks."""
+        return self.make().fit(self.interactions)
+
+    @cached_property
+    def users(self) -> list[Any]:
+        """Some users of whom enough is known, by id."""
+        lengths = np.diff(self.interactions.offsets)
+        enough = np.flatnonzero((lengths >= 10) & (lengths < self.interactions.n_items))[:6]  # noqa: PLR2004
+        expect(len(enough), "the data have no user with ten items or more")
+        return self.interactions.users.ids.gather(enough).to_list()
+
+    def history(self, user: Any) -> list[Any]:
+        """Give what a user took, by id."""
+        code = self.interactions.users.code(user)
+        return self.interactions.items.ids.gather(self.interactions.taken(code)).to_list()
+
+    def level(self, confidence: float = 0.8) -> dict[str, Any]:
+        """Give the confidence to ask at, if it has any."""
+        return {"confidence": confidence} if self.fitted.gives_confidence else {}
+
+    def ask(self, model: Recommender, user: Any, confidence: float = 0.8) -> RecommendationSet:
+        """Recommend to a user."""
+        return model.recommend(user, **self.level(confidence))
+
+    def answers(self, model: Recommender) -> list[pl.DataFrame]:
+        """Give what a model answers to some users and to a history, to compare it by."""
+        found = [self.ask(model, user).to_frame() for user in self.users[:3]]
+        history = self.history(self.users[0])[:8]
+        found.append(model.recommend(history=history, **self.level()).to_frame())
+        found.append(model.recommend_many(self.users, k=5, **self.level()))
+        return found
