@@ -9,7 +9,7 @@ help:
 	@echo "make demo    set everything up and run the main job on real data"
 	@echo "make serve   the same data as a page in your browser, with an HTTP API"
 	@echo "make test    set everything up and run the tests"
-	@echo "make check   lint, format and types"
+	@echo "make check   lint, format, types, and the borders between rooms"
 	@echo "make format  let ruff mend what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
 	@echo "make bench   speed and memory against peers, as ratios: minutes (bench-full: up to 25M rows)"
@@ -29,6 +29,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,1 @@
+"""What `make check` checks beyond the tools that others wrote."""
