@@ -57,7 +57,7 @@ class Server:
             )
         self.url = self._wait_until_ready()
 
-    def _wait_until_ready(self, seconds=90):
+    def _wait_until_ready(self, seconds=300):  # kernels may have to be compiled first
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if found := re.search(r"^Serving .* at (http://\S+/) with", self.text, re.MULTILINE):

@@ -161,8 +161,8 @@ def backtest(
     made = as_recipe(recipe)
     if not made.refits:
         raise InputError(
-            f"{made.name} comes fitted and cannot be fitted on the past of a window: give a "
-            "function that makes it from statistics."
+            f"The scorer {made.name} comes fitted and cannot be fitted on the past of a window: "
+            "give a function that makes it from statistics."
         )
     begins = calendar_windows(interactions, calendar)[-n_windows if n_windows else 0 :]
     observer = _Observer(interactions, made, calendar, keep_candidates=cut == "score")
