@@ -29,7 +29,7 @@ def _service(request: Request) -> Service:
 
 
 async def _answer(request: Request, make: Callable[..., bytes], *asked: Any) -> Response:
-    """Compute off the event loop, with the model of this moment from beginning to end."""
+    """Give an answer computed off the event loop, with the current model to its end."""
     service = _service(request)
     model = service.models.current
     body = await service.work.run(partial(make, model, *asked))
