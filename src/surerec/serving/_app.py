@@ -34,7 +34,7 @@ in a log. Errors are `application/problem+json` with one sentence in `detail`.""
 
 
 def create_app(service: Service) -> ASGIApp:
-    """Put the application together.
+    """Give the ASGI application: the operations, and around them what every request passes.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
         self.headers = dict(headers or {})
 
     def body(self) -> bytes:
-        """Give the JSON."""
+        """Give the answer's JSON, as bytes."""
         content = {
             "type": "about:blank",
             "title": HTTPStatus(self.status).phrase,
@@ -73,7 +73,7 @@ class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
 
 
 def problem_response(problem: Problem) -> Response:
-    """Give the answer that says a problem."""
+    """Give the HTTP response of a problem."""
     return Response(problem.body(), problem.status, problem.headers, PROBLEM_TYPE)
 
 
@@ -120,7 +120,7 @@ def problem_of(error: InputError) -> Problem:
 
 
 def in_words(errors: Sequence[Any]) -> str:
-    """Say in one sentence what is wrong with a request, from what pydantic found.
+    """Give one sentence on what is wrong with a request, from what pydantic found.
 
     Parameters
     ----------
