@@ -10,6 +10,7 @@ import pytest
 
 from surerec.cli._serve import serve
 from surerec.serving import Settings
+from tests.serving.serving_server import save_without_scorer
 
 
 @pytest.fixture
@@ -63,6 +64,13 @@ def test_a_missing_or_damaged_model_is_a_sentence(cli, tmp_path):
     done = cli("serve", tmp_path, "--port", "0")
     assert done.code == 2
     assert "is damaged" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_model_without_its_scorer_is_a_sentence(cli, tmp_path):
+    done = cli("serve", save_without_scorer(tmp_path / "own"), "--port", "0")
+    assert (done.code, done.out) == (2, "")
+    assert "was saved without its scorer (ByCode)" in done.err
     assert done.err.count("\n") == 1
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import surerec as sr
-from tests.serving.serving_server import problem, save
+from tests.serving.serving_server import problem, save, save_without_scorer
 
 
 @pytest.fixture
@@ -118,6 +118,18 @@ def test_a_damaged_model_is_not_taken_over_and_the_old_one_is_served_on(start, f
             "changed": False,
             "workers": 2,
         }
+
+
+def test_a_model_without_its_scorer_is_not_taken_over_either(start, folder):
+    server = start(folder, "--workers", "1")
+    before = served(server)
+    save_without_scorer(folder, overwrite=True)
+    with server.client() as client:
+        assert "served on" in problem(client.post("admin/reload"), 409)
+        assert client.post("v1/recommendations", json={"user": 1}).status_code == 200
+    assert served(server) == before
+    (refused,) = server.lines("model not taken over")
+    assert "was saved without its scorer (ByCode)" in refused["why"]
 
 
 def test_a_killed_worker_loses_only_what_it_held_and_comes_back(start, folder):

@@ -22,6 +22,7 @@ from surerec.cli._output import (
 )
 from surerec.cli._reading import Reader, reads_data
 from surerec.cli._spark import check_engine, fit_on_spark, recommend_on_spark
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
 from surerec.measures import MEASURES
 from surerec.precedence import count_precedence
@@ -193,7 +194,7 @@ def recommend(
     """
     fitted = load(model, recommender)
     if confidence is None and significance is None and fitted.gives_confidence:
-        confidence = 0.9
+        confidence = DEFAULT_CONFIDENCE
     picks = fitted.recommend(
         user,
         history=as_items(fitted, history),
@@ -258,7 +259,7 @@ def recommend_all(
     wanted = None if users is None else _user_list(users)
     fitted = load(model, recommender)
     if confidence is None and significance is None and fitted.gives_confidence:
-        confidence = 0.9
+        confidence = DEFAULT_CONFIDENCE
     begin = perf_counter()
     frames = fitted.iter_recommendations(
         wanted, confidence=confidence, significance=significance, k=k

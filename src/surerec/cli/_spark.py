@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from surerec.cli import _show
 from surerec.cli._output import messages
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
 from surerec.storage import read_card
 
@@ -85,7 +86,7 @@ def recommend_on_spark(
 
     is_open = wanted["confidence"] is None and wanted["significance"] is None
     if is_open and load(model, recommender, verify=False).gives_confidence:
-        wanted["confidence"] = 0.9
+        wanted["confidence"] = DEFAULT_CONFIDENCE
     begin = perf_counter()
     spark = spark_session(**session)
     n_rows = recommend_spark(spark, model, output, users, recommender=recommender, **wanted)

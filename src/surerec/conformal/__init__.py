@@ -3,6 +3,7 @@
 from surerec.conformal._p_values import p_value_counts, smoothed_p_values
 from surerec.conformal._risk import RiskCurve, users_needed
 from surerec.conformal._sets import (
+    DEFAULT_CONFIDENCE,
     TOLERANCE,
     entry_confidence,
     highest_confidence,
@@ -13,6 +14,7 @@ from surerec.conformal._sets import (
 from surerec.conformal._venn_abers import CalibratedProbability, venn_abers
 
 __all__ = [
+    "DEFAULT_CONFIDENCE",
     "TOLERANCE",
     "CalibratedProbability",
     "RiskCurve",

@@ -11,14 +11,17 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
+from surerec.conformal import DEFAULT_CONFIDENCE
+from surerec.errors import NoUsers
 from surerec.serving import _schemas as ask
 from surerec.serving._problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
+    from surerec.measures import Query
     from surerec.recommenders import RecommendationSet, Recommender
     from surerec.serving._models import ServedModel
 
@@ -32,38 +35,38 @@ __all__ = [
     "search",
 ]
 
-_CONFIDENCE = 0.9
 _ALMOST_NEVER = 1e-9  # a significance at which every item is in the set
 _HISTORY_SHOWN = 200
 _FEW = 100  # rows: as many are written sooner one by one than polars begins, on its own threads
 
 
 def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
-    """Give a set."""
+    """Give a person's recommendation set, with what it promises."""
     name, recommender = _recommender(model, asked.recommender)
-    person = _person(model, asked)
-    level = _level(recommender, asked)
+    query = _query(recommender, asked)
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
-    picks = recommender.recommend(**person, **level, k=k, exclude=asked.exclude)
+    level = _level(recommender, asked)
+    picks = recommender.recommend(query=query, **level, k=k, exclude=asked.exclude)
     if len(picks) > _FEW:
         return _json(_about(name, picks), items=_titled(picks.to_frame()))
     return _json({**_about(name, picks), "items": _few_rows(picks)})
 
 
 def guarantee(model: ServedModel, asked: ask.AskGuarantee) -> bytes:
-    """Say what a set promises, without its items."""
+    """Give what a set promises, without its items."""
     name, recommender = _recommender(model, asked.recommender)
-    picks = recommender.recommend(**_person(model, asked), **_level(recommender, asked))
+    query = _query(recommender, asked)
+    picks = recommender.recommend(query=query, **_level(recommender, asked))
     return _json(_about(name, picks))
 
 
 def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> bytes:
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
     name, recommender = _recommender(model, asked.recommender)
-    person = _person(model, asked)
+    query = _query(recommender, asked)
     level: dict[str, Any] = {"significance": _ALMOST_NEVER} if recommender.gives_confidence else {}
-    picks = recommender.recommend(**person, **level)
+    picks = recommender.recommend(query=query, **level)
     entries = picks.columns[Columns.EntryConfidence]
     levels, counts = np.unique(entries[~np.isnan(entries)], return_counts=True)
     first = slice(0, asked.limit)
@@ -96,26 +99,23 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
 
 
 def p_values(model: ServedModel, asked: ask.AskPValues) -> bytes:
-    """Give the p-values of some items."""
+    """Give the p-value and the entry confidence of each item asked for."""
     name, recommender = _recommender(model, asked.recommender)
     if not recommender.gives_confidence:
         raise Problem(409, f"The recommender {name} ranks items and has no p-values.")
-    person = _person(model, asked)
-    codes = _known_items(recommender, asked.items)
-    _refuse_known(model, person, codes, asked.items)
-    frame = recommender.p_values(**person, items=asked.items)
+    query = _query(recommender, asked)
+    frame = recommender.p_values(query=query, items=asked.items)
+    codes = recommender.items_.codes(asked.items)  # for the titles, which the frame has not
     titles = pl.Series(Columns.Title, _titles(model, codes), dtype=pl.String)
-    answer = {"recommender": name, "ignored": _ignored(recommender, asked)}
+    answer = {"recommender": name, "ignored": list(query.ignored)}
     return _json(answer, items=frame.with_columns(titles))
 
 
 def explanation(model: ServedModel, asked: ask.AskExplanation) -> bytes:
-    """Say why an item is where it is."""
+    """Give an item's score and p-value, and the earlier items that speak for it."""
     name, recommender = _recommender(model, asked.recommender)
-    person = _person(model, asked)
-    codes = _known_items(recommender, [asked.item])
-    _refuse_known(model, person, codes, [asked.item])
-    why = recommender.explain(**person, item=asked.item)
+    query = _query(recommender, asked)
+    why = recommender.explain(query=query, item=asked.item)
     answer = {
         "recommender": name,
         "item_id": why.item,
@@ -125,17 +125,17 @@ def explanation(model: ServedModel, asked: ask.AskExplanation) -> bytes:
         "entry_confidence": _finite(why.entry_confidence),
         "n_calibration": why.n_calibration,
         "sentences": why.sentences(asked.limit),
-        "ignored": _ignored(recommender, asked),
+        "ignored": list(query.ignored),
     }
     return _json(answer, because=why.to_frame().head(asked.limit))
 
 
 def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
-    """Give the best items of many users."""
+    """Give the best items of each known user, and name the users that are not known."""
     name, recommender = _recommender(model, asked.recommender)
     interactions = model.interactions
     if interactions is None:
-        raise Problem(409, "This model holds no users; post a history.")
+        raise NoUsers("This model holds no users.")
     users = list(dict.fromkeys(asked.users))
     codes = interactions.users.codes(users)
     known = [user for user, code in zip(users, codes, strict=True) if code >= 0]
@@ -159,7 +159,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
 
 
 def search(model: ServedModel, query: str, limit: int) -> bytes:
-    """Find items by title."""
+    """Give the items whose title has the words of a query, the likeliest first."""
     codes = model.search.find(query, limit)
     statistics = model.first.statistics_
     frame = pl.DataFrame(
@@ -172,72 +172,24 @@ def search(model: ServedModel, query: str, limit: int) -> bytes:
     return _json({}, items=frame)
 
 
-def _recommender(model: ServedModel, wish: str | None) -> tuple[str, Recommender]:
-    name = next(iter(model.recommenders)) if wish is None else wish
+def _recommender(model: ServedModel, wanted: str | None) -> tuple[str, Recommender]:
+    name = next(iter(model.recommenders)) if wanted is None else wanted
     if name not in model.recommenders:
         known = ", ".join(model.recommenders)
         raise Problem(404, f"There is no such recommender; this model has {known}.")
     return name, model.recommenders[name]
 
 
-def _person(model: ServedModel, asked: ask._AboutPerson) -> dict[str, Any]:
-    """Say for whom, after seeing that they are known.
-
-    The library's sentences name near ids, which are other people's: over HTTP nobody gets those.
-    """
-    if asked.user is not None:
-        if model.interactions is None:
-            raise Problem(409, "This model holds no users; post a history.")
-        if asked.user not in model.interactions.users:
-            raise Problem(404, "There is no such user.")
-    if asked.history is not None and (model.first.items_.codes(asked.history) < 0).all():
-        raise Problem(404, "None of the items of the history is known.")
-    return {"user": asked.user, "history": asked.history}
+def _query(recommender: Recommender, asked: ask._AboutPerson) -> Query:
+    return recommender.query(asked.user, history=asked.history)
 
 
 def _level(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:
-    if not recommender.gives_confidence:
-        if asked.confidence is not None or asked.significance is not None:
-            raise Problem(
-                409, "This recommender ranks items and knows no confidence; leave it out."
-            )
-        return {}
     if asked.significance is not None:
         return {"significance": asked.significance}
-    return {"confidence": _CONFIDENCE if asked.confidence is None else asked.confidence}
-
-
-def _known_items(recommender: Recommender, items: Sequence[Any]) -> NDArray[np.int64]:
-    codes = recommender.items_.codes(items)
-    if (codes < 0).any():
-        item = items[int(np.argmax(codes < 0))]
-        raise Problem(404, f"There is no item {str(item)[:80]!r}.")
-    return codes
-
-
-def _refuse_known(
-    model: ServedModel, person: dict[str, Any], codes: NDArray[np.int64], items: Sequence[Any]
-) -> None:
-    """Refuse an item that the person has taken: nothing is left to say of it."""
-    if person["history"] is not None:
-        history = model.first.items_.codes(person["history"])
-    else:
-        interactions = model.interactions
-        assert interactions is not None  # noqa: S101  # the user was found in it
-        user = interactions.users.code(person["user"])
-        where = slice(interactions.offsets[user], interactions.offsets[user + 1])
-        history = interactions.items_taken[where].astype(np.int64)
-    taken = np.isin(codes, history)
-    if taken.any():
-        item = items[int(np.argmax(taken))]
-        raise Problem(409, f"Item {str(item)[:80]!r} is in the known profile.")
-
-
-def _ignored(recommender: Recommender, asked: ask._AboutPerson) -> list[Any]:
-    if asked.history is None:
-        return []
-    codes = recommender.items_.codes(asked.history)
-    return list(dict.fromkeys(i for i, c in zip(asked.history, codes, strict=True) if c < 0))
+    if asked.confidence is not None:
+        return {"confidence": asked.confidence}
+    return {"confidence": DEFAULT_CONFIDENCE} if recommender.gives_confidence else {}
 
 
 def _about(name: str, picks: RecommendationSet) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from surerec.serving._envelope import Envelope
 from surerec.serving._guard import Guard
 from surerec.serving._openapi import describe
 from surerec.serving._page import page_routes
-from surerec.serving._problems import Problem, in_words, problem_response
+from surerec.serving._problems import Problem, in_words, problem_of, problem_response
 from surerec.serving._routes import router
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ in a log. Errors are `application/problem+json` with one sentence in `detail`.""
 
 
 def create_app(service: Service) -> ASGIApp:
-    """Put the application together.
+    """Give the ASGI application: the operations, and around them what every request passes.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ async def _not_valid(_: Request, error: Any) -> Response:
 
 
 async def _not_usable(_: Request, error: Any) -> Response:
-    return problem_response(Problem(422, str(error)))
+    return problem_response(problem_of(error))
 
 
 async def _not_http(_: Request, error: Any) -> Response:

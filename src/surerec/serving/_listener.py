@@ -14,7 +14,7 @@ _UNACKNOWLEDGED_MS = 30_000
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open the listening socket, or say in one sentence why not."""
+    """Give a listening socket; InputError if the address or the port cannot be had."""
     try:
         found = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

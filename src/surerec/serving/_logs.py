@@ -39,7 +39,7 @@ def configure(level: str, style: str) -> None:
 
 
 def error_fields(error: BaseException) -> dict[str, Any]:
-    """Say where an unexpected error came from, without its message, which may name a person.
+    """Give the kind and the place of an error, without its message, which may name a person.
 
     Examples
     --------

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from surerec.errors import InputError
 from surerec.recommenders import load_all
 from surerec.serving._search import TitleSearch
@@ -54,7 +56,7 @@ class ServedModel:
 
 
 class ModelHolder:
-    """The model of the moment.
+    """The current model, and the next one while it is being taken over.
 
     Parameters
     ----------
@@ -80,7 +82,7 @@ class ModelHolder:
 
 
 def model_id(card: Mapping[str, Any]) -> str:
-    """Name what a folder holds by its content: the same statistics and recommenders, the same id.
+    """Give the id of what a folder holds, by its content: statistics and recommenders.
 
     Examples
     --------
@@ -96,7 +98,7 @@ def model_id(card: Mapping[str, Any]) -> str:
 
 
 def load_served(folder: Path, *, verify: bool = False) -> ServedModel:
-    """Load a model folder for serving, memory-mapped, with every kernel it needs ready to run.
+    """Give the model of a folder, memory-mapped, with every kernel it needs ready to run.
 
     Parameters
     ----------
@@ -113,13 +115,13 @@ def load_served(folder: Path, *, verify: bool = False) -> ServedModel:
     if not recommenders:
         raise InputError(f"The model in {folder} has no recommender; `surerec fit` makes one.")
     any_one = next(iter(recommenders.values()))
-    interactions = any_one.statistics_.interactions
-    titles = None if interactions is None else interactions.titles
+    statistics = any_one.statistics_
+    titles = None if statistics.interactions is None else statistics.interactions.titles
     return ServedModel(
         model_id(card),
         recommenders,
         _public_card(card, recommenders),
-        TitleSearch(any_one.items_.ids, titles),
+        TitleSearch(any_one.items_.ids, titles, statistics.popularity),
     )
 
 
@@ -150,13 +152,14 @@ def _public_card(
 
 
 def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
-    """Ask for what is promised to somebody who took the most popular items.
+    """Give what is promised to somebody who took the most popular items.
 
     Asking, rather than a table of sentences here, lets every kind of recommender speak for itself;
     it also compiles or loads each kernel before the first request comes.
     """
-    ids = recommender.items_.ids
-    history = ids.head(min(_SAMPLE_SIZE, max(1, len(ids) // 2))).to_list()
+    by_popularity = np.argsort(recommender.statistics_.popularity)
+    most_popular = by_popularity[: min(_SAMPLE_SIZE, max(1, len(by_popularity) // 2))]
+    history = recommender.items_.ids.gather(most_popular).to_list()
     asked: dict[str, Any] = (
         {"confidence": _SAMPLE_CONFIDENCE} if recommender.gives_confidence else {}
     )

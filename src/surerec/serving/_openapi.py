@@ -35,7 +35,7 @@ _OF_ALL = {"421": "Not the name of this server.", "500": "A mistake of ours."}
 
 
 def describe(app: FastAPI, *, needs_keys: bool) -> Callable[[], dict[str, Any]]:
-    """Give what FastAPI calls for the description; made once."""
+    """Give the function that FastAPI asks for the OpenAPI description, which is made once."""
 
     def openapi() -> dict[str, Any]:
         if not app.openapi_schema:

@@ -30,7 +30,7 @@ _PLOTLY: Final = "plotly.min.js"
 
 
 def plotly_file() -> Path:
-    """Find plotly's JavaScript in its wheel, without importing plotly."""
+    """Give the path of plotly's JavaScript in its wheel, without importing plotly."""
     spec = find_spec("plotly")
     for place in (spec.submodule_search_locations or []) if spec else []:
         if (file := Path(place) / "package_data" / _PLOTLY).is_file():

@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from surerec.errors import (
+    InProfile,
+    InputError,
+    NoConfidence,
+    NoUsers,
+    UnknownHistory,
+    UnknownId,
+)
 
-__all__ = ["PROBLEM_TYPE", "Problem", "in_words", "problem_response"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["PROBLEM_TYPE", "REFUSALS", "Problem", "in_words", "problem_of", "problem_response"]
 
 PROBLEM_TYPE = "application/problem+json"
 _SHOWN = 60
+_ID_SHOWN = 80
 _SENTENCES = {
     "value_error": "{error}",
     "json_invalid": "The body is not JSON",
@@ -52,7 +62,7 @@ class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
         self.headers = dict(headers or {})
 
     def body(self) -> bytes:
-        """Give the JSON."""
+        """Give the answer's JSON, as bytes."""
         content = {
             "type": "about:blank",
             "title": HTTPStatus(self.status).phrase,
@@ -63,12 +73,54 @@ class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
 
 
 def problem_response(problem: Problem) -> Response:
-    """Give the answer that says a problem."""
+    """Give the HTTP response of a problem."""
     return Response(problem.body(), problem.status, problem.headers, PROBLEM_TYPE)
 
 
+def _unknown_id(error: UnknownId) -> str:
+    if error.noun == "item":
+        return f"There is no item {_id(error.value)}."
+    return f"There is no such {error.noun}."
+
+
+def _id(value: object) -> str:
+    return repr(str(value)[:_ID_SHOWN])
+
+
+REFUSALS: dict[type[InputError], tuple[int, Callable[[Any], str]]] = {
+    UnknownId: (404, _unknown_id),
+    UnknownHistory: (404, lambda _: "None of the items of the history is known."),
+    InProfile: (409, lambda error: f"Item {_id(error.item)} is in the known profile."),
+    NoUsers: (409, lambda _: "This model holds no users; post a history."),
+    NoConfidence: (
+        409,
+        lambda _: "This recommender ranks items and knows no confidence; leave it out.",
+    ),
+}
+"""The status and the sentence for each error of the library.
+
+The sentences are made of what the error is about, never of its own sentence, which may name near
+ids: those are other people's.
+"""
+
+
+def problem_of(error: InputError) -> Problem:
+    """Give the problem that an error of the library is to whoever made the request.
+
+    Examples
+    --------
+    >>> problem = problem_of(UnknownId("item", "jaws", lambda: ["Jaws"]))
+    >>> problem.status, problem.detail
+    (404, "There is no item 'jaws'.")
+    """
+    for kind, (status, sentence) in REFUSALS.items():
+        if isinstance(error, kind):
+            return Problem(status, sentence(error))
+    return Problem(422, str(error))
+
+
 def in_words(errors: Sequence[Any]) -> str:
-    """Say in one sentence what is wrong with a request, from what pydantic found.
+    """Give one sentence on what is wrong with a request, from what pydantic found.
 
     Parameters
     ----------

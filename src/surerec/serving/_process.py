@@ -36,7 +36,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, settings: Settings, listener: int, rates: int) -> WorkerProcess:
-        """Start one.
+        """Give a worker process that was just started.
 
         A new interpreter, not a fork: threads of polars do not survive a fork. In a session of its
         own, so that Ctrl-C reaches only the supervisor, who lets it end what it is doing.
@@ -65,7 +65,7 @@ class WorkerProcess:
         return cls(process, await Channel.open(ours))
 
     async def ask(self, what: str, **fields: Any) -> bool:
-        """Tell it to do something; give whether it did. One that dies did not."""
+        """Give whether it did what it is told here; one that dies did not."""
         if self._is_gone:
             return False
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

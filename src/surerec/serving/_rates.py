@@ -18,7 +18,7 @@ _N_SLOTS: Final = 1024
 
 
 def shared_memory() -> IO[bytes]:
-    """Make the memory: a file without a name, whose descriptor workers inherit."""
+    """Give the memory of all rates: a file without a name, whose descriptor workers inherit."""
     file = TemporaryFile()  # noqa: SIM115  # held as long as the server runs
     os.ftruncate(file.fileno(), _SLOT.size * _N_SLOTS)
     return file

@@ -29,7 +29,7 @@ def _service(request: Request) -> Service:
 
 
 async def _answer(request: Request, make: Callable[..., bytes], *asked: Any) -> Response:
-    """Compute off the event loop, with the model of this moment from beginning to end."""
+    """Give an answer computed off the event loop, with the current model to its end."""
     service = _service(request)
     model = service.models.current
     body = await service.work.run(partial(make, model, *asked))
@@ -121,7 +121,7 @@ async def search_items(
 
 @router.get("/v1/model", response_model=ask.ModelCard, summary="The model card", tags=["model"])
 async def model_card(request: Request, response: Response) -> Any:
-    """Say what the model is: its data, counts, settings, recommenders and what they promise."""
+    """Give the model's data, counts, settings, recommenders and what these promise."""
     model = _service(request).models.current
     response.headers["Surerec-Model"] = model.model_id
     response.headers["Cache-Control"] = "no-store"

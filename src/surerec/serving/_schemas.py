@@ -14,6 +14,8 @@ from pydantic import (
     model_validator,
 )
 
+from surerec.conformal import DEFAULT_CONFIDENCE
+
 __all__ = [
     "AskBatch",
     "AskEntryConfidences",
@@ -94,7 +96,7 @@ class _AboutPerson(_Asked):
 
 class _AtLevel(BaseModel):
     confidence: Fraction | None = Field(
-        None, description="1 − ε, in (0, 1); 0.9 if neither is given."
+        None, description=f"1 − ε, in (0, 1); {DEFAULT_CONFIDENCE} if neither is given."
     )
     significance: Fraction | None = Field(None, description="ε, instead of the confidence.")
 
@@ -221,7 +223,7 @@ class KnownColumns(BaseModel):
 
 
 class EntryConfidencesAnswer(BaseModel):
-    """One answer for every confidence: cut it where `entry_confidence` is below the wished one."""
+    """One answer for every confidence: cut it where `entry_confidence` is below the wanted one."""
 
     recommender: str
     gives_confidence: bool
@@ -235,7 +237,7 @@ class EntryConfidencesAnswer(BaseModel):
 
 
 class Assessed(BaseModel):
-    """What is thought of an item."""
+    """An item's p-value, and the confidence above which it is in the set."""
 
     item_id: AnyId
     p_value: Number

@@ -32,18 +32,25 @@ class TitleSearch:
     Parameters
     ----------
     ids : polars.Series
-        Item ids, the most popular first.
+        Item ids, by code.
     titles : polars.Series or None
         The title of each, null where there is none: such an item is found by its id.
+    popularity : array of int
+        The place of each in the order of popularity, 0 for the most taken.
 
     Examples
     --------
-    >>> search = TitleSearch(pl.Series([7, 3, 5]), pl.Series(["Alien", "Amélie", "Star Wars"]))
-    >>> search.find("ame", 5), search.find("wars st", 5), search.find("", 2)
-    (array([1]), array([2]), array([0, 1]))
+    >>> titles = pl.Series(["Alien", "Amélie", "Star Wars"])
+    >>> search = TitleSearch(pl.Series([7, 3, 5]), titles, popularity=np.array([2, 1, 0]))
+    >>> search.find("ame", 5), search.find("wars st", 5), search.find("", 2), search.find("a", 5)
+    (array([1]), array([2]), array([2, 1]), array([1, 0, 2]))
     """
 
-    def __init__(self, ids: pl.Series, titles: pl.Series | None) -> None:
+    def __init__(
+        self, ids: pl.Series, titles: pl.Series | None, popularity: NDArray[np.int64]
+    ) -> None:
+        self._popularity = popularity
+        self._by_popularity = np.argsort(popularity)
         shown = ids.cast(pl.String)
         if titles is not None:
             shown = titles.zip_with(titles.is_not_null(), shown)
@@ -58,14 +65,14 @@ class TitleSearch:
         """
         words = plain_text(query).split()
         if not words:
-            return np.arange(min(limit, len(self._texts)))
+            return self._by_popularity[:limit]
         found = self._having(np.arange(len(self._texts)), words)
         texts = self._texts.gather(found)
         begins = texts.str.starts_with(" " + " ".join(words)).to_numpy()
         at_words = np.ones(len(found), dtype=bool)
         for word in words:
             at_words &= texts.str.contains(" " + word, literal=True).to_numpy()
-        order = np.lexsort((found, ~at_words, ~begins))
+        order = np.lexsort((self._popularity[found], ~at_words, ~begins))
         return found[order[:limit]]
 
     def _having(self, codes: NDArray[np.int64], words: list[str]) -> NDArray[np.int64]:

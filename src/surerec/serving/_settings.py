@@ -133,7 +133,7 @@ class Settings(BaseSettings):
 
 
 def read_settings(**given: Any) -> Settings:
-    """Make settings from flags and the environment, or say in one sentence what is wrong.
+    """Give the server's settings, from flags, then the environment, then the defaults.
 
     Parameters
     ----------

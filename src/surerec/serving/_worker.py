@@ -101,7 +101,7 @@ class Worker:
         self._server = _Server(config, self._say_ready)
 
     async def run(self, listener: socket.socket) -> None:
-        """Serve."""
+        """Serve until told to stop."""
         listening = asyncio.create_task(self._listen())
         await self._server.serve(sockets=[listener])
         WORKERS.set(0)

@@ -1,0 +1,136 @@
+"""Errors of the library as HTTP says them, and what they must not say."""
+
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec import errors
+from surerec.conformal import DEFAULT_CONFIDENCE
+from surerec.interactions import IdMap
+from surerec.recommenders import make_recommender
+from surerec.serving import _answers as answers
+from surerec.serving import _schemas as ask
+from surerec.serving._models import ServedModel, load_served
+from surerec.serving._problems import REFUSALS, problem_of
+from surerec.serving._search import TitleSearch
+
+
+@pytest.fixture(scope="module")
+def model(model_folder):
+    return load_served(model_folder)
+
+
+@pytest.fixture(scope="module")
+def without_users():
+    """A model of given counts, which have no users."""
+    counts = sr.PrecedenceStatistics.from_counts(np.triu(np.full((6, 6), 2), 1), [4] * 6, 5)
+    fitted = make_recommender("icrs3").fit(counts)
+    search = TitleSearch(fitted.items_.ids, None, counts.popularity)
+    return ServedModel("counts", {"icrs3": fitted}, {}, search)
+
+
+def never(*_):
+    raise AssertionError("near ids are other people's: nobody may ask for them here")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        (errors.UnknownId("user", "ann", never), 404, "There is no such user."),
+        (errors.UnknownId("item", "jaws", never), 404, "There is no item 'jaws'."),
+        (errors.UnknownId("item", "x" * 300, never), 404, f"There is no item '{'x' * 80}'."),
+        (
+            errors.UnknownHistory(["jaws"], never),
+            404,
+            "None of the items of the history is known.",
+        ),
+        (errors.InProfile(302, "no p-value"), 409, "Item '302' is in the known profile."),
+        (errors.NoUsers("None."), 409, "This model holds no users; post a history."),
+        (
+            errors.NoConfidence("None."),
+            409,
+            "This recommender ranks items and knows no confidence; leave it out.",
+        ),
+        (errors.InputError("k is 0; at least 1."), 422, "k is 0; at least 1."),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_each_error_has_its_status_and_its_sentence(error, status, says):
+    problem = problem_of(error)
+    assert (problem.status, problem.detail) == (status, says)
+
+
+def test_no_error_of_a_question_is_left_to_its_own_sentence():
+    kinds = {getattr(errors, name) for name in errors.__all__}
+    of_input = {kind for kind in kinds if issubclass(kind, errors.InputError)}
+    # A folder is loaded before anybody asks; a request's recommender is looked for in the model.
+    elsewhere = {errors.InputError, errors.UnknownRecommender}
+    assert set(REFUSALS) == of_input - elsewhere
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked", "kind"),
+    [
+        (answers.recommendations, ask.AskRecommendations(user="ann"), errors.UnknownId),
+        (answers.guarantee, ask.AskGuarantee(history=["jaws"]), errors.UnknownHistory),
+        (answers.entry_confidences, ask.AskEntryConfidences(user=-1), errors.UnknownId),
+        (answers.p_values, ask.AskPValues(user=1, items=["jaws"]), errors.UnknownId),
+        (answers.explanation, ask.AskExplanation(user=1, item="jaws"), errors.UnknownId),
+        (
+            answers.recommendations,  # the person comes before the level
+            ask.AskRecommendations(user="ann", confidence=0.9, recommender="precedence-mining"),
+            errors.UnknownId,
+        ),
+        (
+            answers.batch,
+            ask.AskBatch(users=[1], confidence=0.9, recommender="precedence-mining"),
+            errors.NoConfidence,
+        ),
+    ],
+)
+def test_near_ids_are_never_looked_for(model, monkeypatch, answer, asked, kind):
+    monkeypatch.setattr(IdMap, "near", never)
+    with pytest.raises(kind) as refused:
+        answer(model, asked)
+    assert problem_of(refused.value).status in {404, 409}
+
+
+def test_a_model_without_users_answers_histories_alone(without_users):
+    for answer, asked in (
+        (answers.recommendations, ask.AskRecommendations(user=1)),
+        (answers.batch, ask.AskBatch(users=[1])),
+    ):
+        with pytest.raises(errors.NoUsers):
+            answer(without_users, asked)
+    assert answers.recommendations(without_users, ask.AskRecommendations(history=[1, 2, 3]))
+
+
+def test_ids_are_looked_up_once(model, monkeypatch):
+    looked_up = []
+    codes = IdMap.codes
+
+    def noted(self, values):
+        values = list(values)
+        looked_up.append((self.noun, values))
+        return codes(self, values)
+
+    monkeypatch.setattr(IdMap, "codes", noted)
+    history = model.first.items_.ids[:5].to_list()
+    item = model.first.items_[9]
+    for answer, asked in (
+        (answers.recommendations, ask.AskRecommendations(user=1, history=history)),
+        (answers.guarantee, ask.AskGuarantee(user=1, history=history)),
+        (answers.entry_confidences, ask.AskEntryConfidences(user=1, history=history)),
+    ):
+        looked_up.clear()
+        answer(model, asked)
+        assert looked_up == [("user", [1]), ("item", history)]
+    looked_up.clear()
+    answers.explanation(model, ask.AskExplanation(user=1, history=history, item=item))
+    assert looked_up == [("user", [1]), ("item", history), ("item", [item])]
+
+
+def test_without_a_level_the_default_confidence_is_meant(model):
+    given = ask.AskRecommendations(user=1, confidence=DEFAULT_CONFIDENCE)
+    left_out = ask.AskRecommendations(user=1)
+    assert answers.recommendations(model, left_out) == answers.recommendations(model, given)
