@@ -6,8 +6,6 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["DAY", "day_of"]
-
 DAY: Final = 86_400_000_000
 """Microseconds of a day."""
 

@@ -11,8 +11,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["check_offsets", "check_whole"]
-
 
 def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
     """Raise ValueError unless offsets lead from 0 to `end` and never back.

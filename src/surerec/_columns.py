@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["Columns"]
-
 
 class Columns:
     """Names of the columns that surerec reads and gives."""

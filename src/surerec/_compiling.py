@@ -15,8 +15,6 @@ from surerec._version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["first_use_notice"]
-
 
 @contextmanager
 def first_use_notice() -> Iterator[None]:

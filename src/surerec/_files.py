@@ -16,7 +16,6 @@ import platformdirs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DISK_FULL", "cache_folder", "digest", "file_aside", "folder_aside"]
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

@@ -13,7 +13,6 @@ from surerec._threads import SMALL_WORK, available_threads, run_blocks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["group_rows"]
 
 _MOST_COUNTERS = 1 << 26
 

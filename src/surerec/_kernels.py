@@ -10,8 +10,6 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["count_codes", "place_rows", "scramble", "sort_columns"]
-
 
 @njit(nogil=True, cache=True)
 def count_codes(codes: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["exclusive"]
-
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from surerec.errors import InputError
 
-__all__ = ["available_memory", "from_words", "in_words"]
-
 _CGROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),

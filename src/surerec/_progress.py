@@ -19,8 +19,6 @@ from rich.progress import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["progress"]
-
 
 @contextmanager
 def progress(

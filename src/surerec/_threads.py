@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["SMALL_WORK", "available_threads", "equal_blocks", "run_blocks", "run_together"]
 
 SMALL_WORK = 20_000
 """Units of work, of some nanoseconds each, below which threads do not pay."""

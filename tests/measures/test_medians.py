@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surerec.measures._folding import Aggregates
-from surerec.measures._kernels import COUNT, HIGH, LOW, MIDDLE, TOTAL, aggregate_columns
+from surerec.measures._folding import COUNT, HIGH, LOW, MIDDLE, TOTAL, Aggregates
+from surerec.measures._kernels import aggregate_columns
 from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.measures._tiles import LeftOut
 from surerec.precedence import Source

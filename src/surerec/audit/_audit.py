@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from surerec.futures import Horizon, Outcomes
     from surerec.measures import RecipeLike, Scorer
 
-__all__ = ["FEWEST_USERS", "audit"]
 
 FEWEST_USERS = 20
 """With fewer nothing can be said."""

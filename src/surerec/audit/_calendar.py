@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
     from surerec.precedence import Ties
 
-__all__ = ["MOST_WINDOWS", "age_rows", "default_window", "over_the_calendar"]
 
 MOST_WINDOWS: Final = 12
 _ENOUGH_WINDOWS: Final = 6

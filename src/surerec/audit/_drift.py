@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from surerec.audit._items import PValues
 
-__all__ = ["ALPHA", "drift_rows", "log_martingale"]
 
 ALPHA = 0.01
 """Below this p-value drift is called found."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from surerec.audit._findings import Findings
 
-__all__ = ["draw"]
 
 _PROMISE: dict[str, Any] = {"color": "#7f7f7f", "linewidth": 1.2, "zorder": 1}
 _KINDS = {

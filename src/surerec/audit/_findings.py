@@ -10,8 +10,6 @@ import polars as pl
 if TYPE_CHECKING:
     from surerec.audit._verdicts import Verdict
 
-__all__ = ["Findings"]
-
 
 @dataclass(frozen=True)
 class Findings:

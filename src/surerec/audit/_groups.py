@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from surerec.audit._measured import Measured
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["Grouping", "group_rows", "groupings", "mondrian_rows"]
-
 
 class Grouping(NamedTuple):
     """Users, or their later items, in groups."""

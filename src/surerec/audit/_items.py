@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["ItemLevel", "PValues", "among_themselves", "observe_items"]
 
 _USERS_AT_ONCE = 8
 

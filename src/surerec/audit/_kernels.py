@@ -10,8 +10,6 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["online_p_values", "simple_jumper"]
-
 
 @njit(nogil=True, cache=True)
 def online_p_values(

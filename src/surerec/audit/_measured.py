@@ -13,7 +13,6 @@ from surerec.evaluation import CHECKED_EPSILONS
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["LEVEL", "Interval", "Measured", "interval_over_users", "interval_over_windows"]
 
 LEVEL = 1 - 0.05 / len(CHECKED_EPSILONS)
 """Of each interval, so that those of one kind hold together with 95 % (Bonferroni)."""

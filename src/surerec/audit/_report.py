@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from surerec.futures import Horizon
     from surerec.reports import Block
 
-__all__ = ["check_target", "to_html", "write"]
 
 _MARK = "report.html"
 _ALT = (

@@ -11,8 +11,6 @@ from surerec.audit._report import to_html, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Audit"]
-
 
 @dataclass(frozen=True)
 class Audit(Findings):

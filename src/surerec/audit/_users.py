@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from surerec.calibration import Cut, Promise
     from surerec.futures import Outcomes
 
-__all__ = ["N_SPLITS", "cross_tested"]
 
 N_SPLITS = 10
 """How many times users are halved; each half calibrates once and is tested once."""

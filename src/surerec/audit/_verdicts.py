@@ -10,16 +10,6 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "HEADLINE",
-    "Verdict",
-    "at_headline",
-    "of_kind",
-    "of_row",
-    "overall",
-    "percent",
-    "with_interval",
-]
 
 HEADLINE: Final = 0.1
 """The significance level that a sentence is about, unless another one fails."""

@@ -21,8 +21,6 @@ from surerec.reports import require_plots
 if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["audit_data"]
-
 
 @reads_data
 def audit_data(

@@ -13,8 +13,6 @@ from surerec.cli._reading import Reader, reads_data
 from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.precedence import count_precedence, strongest_pairs
 
-__all__ = ["datasets_app", "describe"]
-
 datasets_app = typer.Typer(help="Named data sets: list them, or fetch one into the cache.")
 
 

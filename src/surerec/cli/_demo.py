@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["run_demo", "serve_demo"]
 
 _MEASURE = "CM12"
 _CONFIDENCES = (0.5, 0.7, 0.8, 0.9)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["guarantees"]
 
 _PER_USER = "CM12"
 _SHOWN = 3  # diagrams side by side

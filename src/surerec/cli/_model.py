@@ -31,7 +31,6 @@ from surerec.recommenders import PopulationConformal, load, make_recommender, sa
 if TYPE_CHECKING:
     from surerec.recommenders import Recommender
 
-__all__ = ["as_items", "demo", "explain", "fit", "measures", "recommend", "recommend_all"]
 
 _Output = Annotated[
     Path | None, typer.Option(help="Write to this file instead, complete or not at all.")

@@ -12,34 +12,6 @@ from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
 from surerec.recommenders import recommender_names
 
-__all__ = [
-    "Columns",
-    "Confidence",
-    "Data",
-    "Engine",
-    "Exclude",
-    "ExecutorMemory",
-    "Format",
-    "History",
-    "ItemColumn",
-    "Master",
-    "MinProfileLength",
-    "Model",
-    "RatingColumn",
-    "RecommenderName",
-    "Significance",
-    "SkipBad",
-    "Threshold",
-    "Ties",
-    "TimeColumn",
-    "TimeFormat",
-    "TopK",
-    "User",
-    "UserColumn",
-    "as_horizon",
-    "read",
-]
-
 
 def _datasets() -> list[str]:
     return list(CATALOGUE)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["messages", "stdout", "to_json", "write_aside", "write_frame", "write_frames"]
-
 
 def stdout() -> Console:
     """Give the console for people; into a file or pipe there is no screen to fit into."""

@@ -19,8 +19,6 @@ from surerec.recommenders import PopulationConformal, load, load_all, save_all
 if TYPE_CHECKING:
     from surerec.recommenders import Recommender
 
-__all__ = ["recalibrate", "slate"]
-
 
 def slate(
     model: opt.Model,

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["Reader", "reads_data"]
-
 
 @dataclass(frozen=True)
 class Reader:

@@ -14,8 +14,6 @@ from surerec.cli._output import messages
 from surerec.cli._spark import check_engine, spark_engine
 from surerec.experiments import DataSource, Settings, reproduce
 
-__all__ = ["reproduce_paper"]
-
 
 def reproduce_paper(
     *,

@@ -16,7 +16,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["keys_app", "require_serving", "serve", "serve_model"]
 
 keys_app = typer.Typer(help="API keys of the server: create, list, revoke.", no_args_is_help=True)
 

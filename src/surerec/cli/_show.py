@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedencePair
     from surerec.recommenders import Explanation, RecommendationSet
 
-__all__ = [
-    "catalogue",
-    "explanation",
-    "fetched",
-    "interactions",
-    "measures",
-    "pairs",
-    "plain",
-    "recommendations",
-]
 
 plain = escape
 

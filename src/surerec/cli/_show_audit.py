@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from surerec.audit import Audit
 
-__all__ = ["show_audit"]
 
 _STYLES = {
     "holds": "green",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from surerec.experiments import Engine
     from surerec.recommenders import Recommender
 
-__all__ = ["check_engine", "fit_on_spark", "recommend_on_spark", "spark_engine"]
-
 
 def check_engine(engine: str, **given: object) -> None:
     """Refuse options that are Spark's without it."""

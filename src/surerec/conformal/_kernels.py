@@ -10,7 +10,6 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Levels", "count_at_most", "judge", "levels_of", "smooth"]
 
 _BUCKETS_PER_SCORE = 4
 _STEPS = 1024.0  # of the range of the scores, where half of them are as low as the lowest

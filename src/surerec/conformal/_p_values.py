@@ -13,7 +13,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["p_value_counts", "smoothed_p_values"]
 
 _AT_ONCE = 1 << 17
 

@@ -14,8 +14,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["RiskCurve", "users_needed"]
-
 
 def users_needed(significance: float) -> int:
     """Give how many calibration users ε needs, n ≥ 1/ε − 1: with fewer no set can promise it.

@@ -11,14 +11,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "DEFAULT_CONFIDENCE",
-    "entry_confidence",
-    "highest_confidence",
-    "in_set",
-    "left_out_up_to",
-    "significance_of",
-]
 
 DEFAULT_CONFIDENCE = 0.9
 """What the command line and the server take where no level is given."""

@@ -12,8 +12,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CalibratedProbability", "venn_abers"]
-
 
 class CalibratedProbability(NamedTuple):
     """A probability between its two bounds, one of which is calibrated whatever the data."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from surerec.datasets._entries import Counts, Dataset, Layout, Source
 
-__all__ = ["Fetched", "place", "recall"]
 
 _MANIFEST = "manifest.json"
 

@@ -12,8 +12,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CATALOGUE", "find_dataset"]
-
 
 _GROUPLENS = "https://files.grouplens.org/datasets"
 _RESEARCH = "research, no redistribution"

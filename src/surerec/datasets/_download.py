@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from http.client import HTTPResponse
     from pathlib import Path
 
-__all__ = ["download"]
 
 _BACK_OFF = 0.5
 _MAX_BYTES = 4 << 30

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-__all__ = ["Archive", "Counts", "Dataset", "Files", "Layout", "Source", "Wheel"]
-
 
 @dataclass(frozen=True)
 class Counts:

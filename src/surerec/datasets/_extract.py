@@ -17,7 +17,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-__all__ = ["extract", "is_archive"]
 
 _MAX_BYTES = 8 << 30
 _CHUNK = 1 << 20

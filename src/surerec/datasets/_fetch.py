@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from surerec.datasets._entries import Dataset, Source, Wheel
 
-__all__ = ["fetch"]
-
 
 def fetch(name: str, *, force: bool = False) -> Fetched:
     """Bring a data set into the cache, unless it is there.

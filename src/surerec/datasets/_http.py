@@ -16,7 +16,6 @@ from surerec.errors import FetchError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Interrupted", "SourceError", "receive", "validator", "visit"]
 
 _CHUNK = 1 << 16
 _WORTH_ANOTHER_TRY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}

@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     Stamps = NDArray[np.int32]
     State = NDArray[np.uint64]
 
-__all__ = [
-    "FAVOURITES",
-    "FIRST_SECOND",
-    "ORIGINAL",
-    "SEQUEL",
-    "SINGLE",
-    "Catalogue",
-    "Habits",
-    "Workspace",
-    "alias_tables",
-    "fill_profiles",
-    "uniforms",
-]
 
 SINGLE: Final = 0
 ORIGINAL: Final = 1

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from surerec.datasets._entries import Dataset
 
-__all__ = ["load_dataset"]
-
 
 def load_dataset(
     name: str, *, path: str | os.PathLike[str] | None = None, **reading: Any

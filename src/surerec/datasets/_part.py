@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Part", "disk_errors"]
-
 
 class Part:
     """``target.part`` with its sidecar ``target.part.json``.

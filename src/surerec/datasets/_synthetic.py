@@ -19,7 +19,6 @@ from surerec.interactions import Interactions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["synthetic"]
 
 _DAY: Final = 86_400
 _LARGEST_CODE: Final = 2**31 - 2

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Pairs: TypeAlias = Iterator[tuple[str, str]]
 
-__all__ = ["read_titles"]
-
 
 def read_titles(path: Path) -> pl.DataFrame:
     """Read a file of titles; which kind it is shows in its name.

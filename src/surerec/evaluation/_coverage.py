@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from surerec.conformal import RiskCurve
     from surerec.futures import Outcomes
 
-__all__ = [
-    "CHECKED_EPSILONS",
-    "Coverage",
-    "coverage",
-    "coverage_over_splits",
-    "losses_at",
-    "risk_curve",
-    "size_at_miss",
-]
 
 CHECKED_EPSILONS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
 """The significance levels at which promises are checked."""

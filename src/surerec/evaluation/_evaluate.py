@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from surerec.measures import Scorer, Scores
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["Evaluation", "evaluate", "evaluate_user"]
 
 _USERS_AT_ONCE = 10
 

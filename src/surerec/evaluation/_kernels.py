@@ -15,8 +15,6 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["expected_hits", "expected_metrics", "tied_groups"]
-
 
 @njit(nogil=True, cache=True)
 def tied_groups(

@@ -14,15 +14,6 @@ from surerec.evaluation._kernels import expected_hits, expected_metrics, tied_gr
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "MeanAndError",
-    "RankingMetrics",
-    "bootstrap_interval",
-    "hits_curve",
-    "mean_and_error",
-    "ranking_metrics",
-]
-
 
 class RankingMetrics(NamedTuple):
     """The metrics of one user's ranking of all candidates, with binary relevance.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["Shares", "Split", "SplitOrder", "choose_users", "split_user"]
 
 SplitOrder = Literal["time", "random"]
 

@@ -16,15 +16,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "CriticalDifference",
-    "FriedmanResult",
-    "average_ranks",
-    "cd_groups",
-    "dataset_ranks",
-    "friedman",
-    "nemenyi_critical_difference",
-]
 
 _FEWEST = 2  # of data sets, and of algorithms
 

@@ -12,7 +12,6 @@ from surerec.evaluation._validity import EPSILONS
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["K_MAX", "METRICS", "curves_table", "metrics_table", "validity_table", "write_table"]
 
 K_MAX: Final = 50
 """The largest k of the curves."""

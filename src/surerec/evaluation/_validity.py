@@ -11,7 +11,6 @@ from surerec.conformal import left_out_up_to
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["EPSILONS", "Validity", "validity"]
 
 EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """The significance levels of the paper's figures, 0.05 to 0.95."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from surerec.measures import Aggregates
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["ALGORITHMS", "EXTRA", "judge"]
 
 EXTRA: Final = "Precedence Mining, top 1"
 """The variant outside the paper's ranks (notes 3)."""

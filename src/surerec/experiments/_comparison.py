@@ -15,17 +15,6 @@ from surerec.experiments._algorithms import ALGORITHMS
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "PAPER_NAMES",
-    "RANKED",
-    "average_ranks_table",
-    "comparison_table",
-    "friedman_table",
-    "paper_average_ranks",
-    "paper_friedman",
-    "paper_means",
-    "ranks_table",
-]
 
 RANKED: Final = ("ap", "auc", "ndcg", "rr")
 """The metrics of the paper's result table; its names are these in capitals."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["Engine", "Spread", "Threads"]
 
 Work = TypeVar("Work")
 Answer = TypeVar("Answer")

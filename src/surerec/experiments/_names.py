@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["family", "file_names", "members", "titles_of"]
-
 
 def titles_of(datasets: pl.DataFrame) -> dict[str, str]:
     """Give each data set's title by its name."""

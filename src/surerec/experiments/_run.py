@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from surerec.experiments._settings import DataSource, Settings
     from surerec.interactions import Interactions
 
-__all__ = ["reproduce", "run"]
-
 
 def run(
     settings: Settings,

@@ -18,8 +18,6 @@ from surerec.datasets import CATALOGUE, find_dataset, load_dataset
 from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
 
-__all__ = ["DataSource", "Settings", "prepare_folder", "versions"]
-
 _FILE = "settings.json"
 _LIBRARIES = ("numpy", "numba", "scipy", "polars", "pyarrow", "matplotlib", "scikit-posthocs")
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Results"]
-
 
 @dataclass(frozen=True)
 class Results:

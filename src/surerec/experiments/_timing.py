@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import Recommender
 
-__all__ = ["PLAIN", "growth_table", "times_table"]
 
 PLAIN = "CRS-Max, as in the paper"
 """CRS-max as the paper's O(n_c · l · m), beside ours with sorted search."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import Recommender
 
-__all__ = ["SHARES", "TOPS", "tuning_table"]
 
 TOPS = (1, 2, 3, 5, 10, 20)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)

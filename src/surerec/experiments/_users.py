@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["evaluate_users"]
 
 _USERS_AT_ONCE = 10
 _ORDERS: tuple[SplitOrder, ...] = ("time", "random")

@@ -9,8 +9,6 @@ import polars as pl
 
 from surerec.errors import InputError
 
-__all__ = ["read_ids", "read_ratings", "read_times"]
-
 # Written year first, as dates are in every set we know; 03/04/2005 could be two days, so a
 # caller has to say which.
 _DATE_FORMATS: Final = (

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["IdMap", "encode"]
 
 _UNSEEN = np.uint32(2**32 - 1)
 _FEW = 16  # texts: as many are found sooner one by one than polars begins, on its own threads

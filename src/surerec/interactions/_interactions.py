@@ -17,8 +17,6 @@ from surerec.interactions._profiles import popular_first
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Interactions", "RowsRead"]
-
 
 @dataclass(frozen=True)
 class RowsRead:

@@ -10,8 +10,6 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["compact_profiles", "number_in_order", "order_profiles"]
-
 
 @njit(nogil=True, cache=True)
 def number_in_order(

@@ -9,7 +9,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ROLES", "find_columns", "looks_like_header"]
 
 ROLES: Final = ("user", "item", "time", "rating")
 

@@ -15,8 +15,6 @@ from surerec.interactions._kernels import compact_profiles, order_profiles
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Profiles", "build_profiles", "popular_first"]
-
 
 @dataclass(frozen=True)
 class Profiles:

@@ -23,7 +23,6 @@ from surerec.interactions._text import table_from_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read_interactions"]
 
 _PARQUET_MAGIC = b"PAR1"
 

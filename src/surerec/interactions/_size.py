@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["check_fits"]
 
 _TIMES_TEXT = 4  # memory at the peak, as a multiple of a text file: measured 3.3 to 4.8
 _PER_ROW = 100  # bytes of memory at the peak, a row of a Parquet file: measured 68 to 103

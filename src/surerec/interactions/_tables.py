@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["RawTable", "table_from_frame", "table_from_parquet"]
-
 
 def _no_rows() -> NDArray[np.int64]:
     return np.empty(0, dtype=np.int64)

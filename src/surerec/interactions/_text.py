@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["table_from_text"]
 
 _HEAD: Final = 1 << 16
 _BOMS: Final = (

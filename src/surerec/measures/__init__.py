@@ -1,6 +1,7 @@
 """How well an item fits a profile: the paper's 17 measures, a learned one, and your own."""
 
-from surerec.measures._aggregates import Aggregates, ProfileRows, aggregate, log_score
+from surerec.measures._aggregates import ProfileRows, aggregate, log_score
+from surerec.measures._folding import Aggregates
 from surerec.measures._formula import FormulaRecipe, MeasureScorer
 from surerec.measures._precedence import PrecedenceRecipe, PrecedenceScorer
 from surerec.measures._query import Query

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from surerec._threads import available_threads, run_together
-from surerec.measures import _kernels as kernels
+from surerec.measures import _folding as folding
 from surerec.measures._folding import Aggregates, room_for
+from surerec.measures._kernels import aggregate_columns
 from surerec.measures._products import HUGE, gather_columns, top_products
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Block, source
@@ -22,33 +23,25 @@ if TYPE_CHECKING:
     from surerec.measures._table import Aggregate, Statistic
     from surerec.precedence import Direction, PrecedenceStatistics, Source
 
-__all__ = [
-    "STATISTIC_CODES",
-    "WANTED",
-    "Aggregates",
-    "ProfileRows",
-    "aggregate",
-    "log_score",
-]
 
 STATISTIC_CODES: Final[dict[Statistic, int]] = {
-    "score": kernels.COUNT,  # of the one largest factor, which is the largest count
-    "count": kernels.COUNT,
-    "share": kernels.SHARE,
-    "ratio": kernels.RATIO,
-    "absent": kernels.ABSENT,
+    "score": folding.COUNT,  # of the one largest factor, which is the largest count
+    "count": folding.COUNT,
+    "share": folding.SHARE,
+    "ratio": folding.RATIO,
+    "absent": folding.ABSENT,
 }
 WANTED: Final[dict[Aggregate, int]] = {
-    "minimum": kernels.LOW,
-    "median": kernels.MIDDLE,
-    "mean": kernels.TOTAL,
-    "maximum": kernels.HIGH,
-    "top": kernels.HIGH,
+    "minimum": folding.LOW,
+    "median": folding.MIDDLE,
+    "mean": folding.TOTAL,
+    "maximum": folding.HIGH,
+    "top": folding.HIGH,
 }
-_ALL: Final = kernels.LOW | kernels.MIDDLE | kernels.TOTAL | kernels.HIGH
+_ALL: Final = folding.LOW | folding.MIDDLE | folding.TOTAL | folding.HIGH
 _COLUMNS_AT_ONCE: Final = 1024
 _NEVER: Final = np.int64(-1)
-_COSTS: Final = {(kernels.COUNT, kernels.TOTAL): 0.1, (kernels.COUNT, kernels.HIGH): 0.1}
+_COSTS: Final = {(folding.COUNT, folding.TOTAL): 0.1, (folding.COUNT, folding.HIGH): 0.1}
 """Nanoseconds a count takes, where it is far from one."""
 _WORTH_THREADS: Final = 250_000.0
 """Nanoseconds of work; a thread that sleeps takes a hundred thousand to wake up."""
@@ -186,9 +179,7 @@ def aggregate_profile(
     cost = cost_of(statistic, wanted, len(forward.places), n_items)
 
     def some_columns(block: tuple[int, int]) -> None:
-        kernels.aggregate_columns(
-            *block, statistic, wanted, following, forward, reverse, left_out, result
-        )
+        aggregate_columns(*block, statistic, wanted, following, forward, reverse, left_out, result)
 
     run_together(some_columns, equal_columns(n_items, cost))
 

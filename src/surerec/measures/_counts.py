@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from surerec.measures._tiles import LeftOut
     from surerec.precedence import Source
 
-__all__ = ["aggregate_counts"]
 
 _SPILL_NARROW = 1 << 16  # rows whose counts of 16 bits, and so many ones, still sum up in 32 bits
 _SPILL = 1 << 8  # rows whose counts, of 16 million users each, do

@@ -12,23 +12,6 @@ if TYPE_CHECKING:
 
     from surerec.precedence import Source
 
-__all__ = [
-    "ABSENT",
-    "COUNT",
-    "HIGH",
-    "LOW",
-    "MIDDLE",
-    "NARROW",
-    "RATIO",
-    "SHARE",
-    "SORTED_TILE",
-    "TILE",
-    "TOTAL",
-    "Aggregates",
-    "fold",
-    "in_matrix",
-    "room_for",
-]
 
 COUNT, SHARE, RATIO, ABSENT = 0, 1, 2, 3
 LOW, MIDDLE, TOTAL, HIGH = 1, 2, 4, 8

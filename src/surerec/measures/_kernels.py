@@ -7,25 +7,13 @@ from typing import TYPE_CHECKING
 from numba import njit
 
 from surerec.measures._counts import aggregate_counts
-from surerec.measures._folding import ABSENT, COUNT, HIGH, LOW, MIDDLE, RATIO, SHARE, TOTAL
+from surerec.measures._folding import COUNT
 from surerec.measures._values import aggregate_values
 
 if TYPE_CHECKING:
     from surerec.measures._folding import Aggregates
     from surerec.measures._tiles import LeftOut
     from surerec.precedence import Source
-
-__all__ = [
-    "ABSENT",
-    "COUNT",
-    "HIGH",
-    "LOW",
-    "MIDDLE",
-    "RATIO",
-    "SHARE",
-    "TOTAL",
-    "aggregate_columns",
-]
 
 
 @njit(nogil=True, cache=True)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["STRIP_BYTES", "aligned_zeros", "middles_of_counts"]
 
 STRIP_BYTES = 64
 

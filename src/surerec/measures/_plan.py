@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from surerec.measures import _kernels as kernels
 from surerec.measures._aggregates import STATISTIC_CODES, WANTED, is_worth_threads
+from surerec.measures._folding import HIGH, LOW, MIDDLE, TOTAL
+from surerec.measures._kernels import aggregate_columns
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Source, source
 
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from surerec.measures._table import Measure
     from surerec.precedence import PrecedenceStatistics
 
-aggregate_columns = kernels.aggregate_columns
-_PLACES = np.zeros(1 + kernels.HIGH, dtype=np.int64)  # of the aggregates, by which is wanted
-_PLACES[[kernels.LOW, kernels.MIDDLE, kernels.TOTAL, kernels.HIGH]] = range(4)
+_PLACES = np.zeros(1 + HIGH, dtype=np.int64)  # of the aggregates, by which is wanted
+_PLACES[[LOW, MIDDLE, TOTAL, HIGH]] = range(4)
 _NONE = np.empty(0, dtype=np.int64)
 
 

@@ -10,7 +10,6 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["HUGE", "gather_columns", "top_products"]
 
 HUGE = 1e150  # products are scaled down beyond it, far from overflow whatever the next factor
 _TILE = 1024  # columns: their products stay in the first-level cache

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["LeftOut", "leave_out", "mark_own", "own_columns", "subtract_own"]
-
-
 class LeftOut(NamedTuple):
     """What a user to leave out contributed, in time order, and when they took the rows' items."""
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from surerec.measures._tiles import LeftOut
     from surerec.precedence import Source
 
-__all__ = ["aggregate_values", "rough_ratios", "total_ratios_of"]
 
 _WIDE_TILE = 5120  # columns of ratios, which wait for the divider: long reads matter more
 

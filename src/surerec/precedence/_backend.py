@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from surerec.precedence._spans import Ties
 
-__all__ = ["CountingBackend", "MemoryBackend"]
-
 
 class CountingBackend(Protocol):
     """Counts who took what before what in a table of users, items and times.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from surerec.precedence._held import HeldRows
     from surerec.precedence._spans import Direction, Spans
 
-__all__ = ["BoundedRows"]
-
 
 class BoundedRows(RowStore):
     """Rows of both directions within a memory budget, which changes speed and never results.

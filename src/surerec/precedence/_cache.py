@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Count = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[Any]], None]
 
-__all__ = ["RowCache"]
-
 
 class RowCache:
     """A matrix whose rows are given out, and counted anew when they are needed for another item.

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from surerec.precedence._spans import Direction, Spans
 
-__all__ = ["HeldRows", "RowForm", "divide_budget", "hold_rows", "slots_of"]
 
 _ITEM = 4  # bytes
 _ROWS_AT_ONCE = 32

@@ -18,14 +18,6 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "compress_rows",
-    "count_listed",
-    "count_rows",
-    "find_spans",
-    "items_outside",
-    "transpose_rows",
-]
 
 _TILE = 256  # rows and columns: what is read and what is written both stay in cache
 _MOST_IN_16_BITS = 2**16 - 1

@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from surerec.precedence._statistics import PrecedenceStatistics
 
-__all__ = ["PrecedencePair", "strongest_pairs"]
-
 
 @dataclass(frozen=True)
 class PrecedencePair:

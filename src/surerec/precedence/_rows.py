@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
     from surerec.precedence._spans import Direction, Spans
 
-__all__ = [
-    "Block",
-    "DenseRows",
-    "LeftOutRows",
-    "OnDemandRows",
-    "RowStore",
-    "check_fits",
-    "source",
-]
 
 _AFTER_ALL = np.iinfo(np.int64).max
 _ROWS_AT_ONCE = 256

@@ -10,8 +10,6 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Source", "load", "of_matrix", "read_row"]
-
 
 class Source(NamedTuple):
     """Rows of one direction, each wherever it is held.

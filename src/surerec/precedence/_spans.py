@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["Direction", "Spans", "Ties", "narrowest", "spans", "too_popular"]
 
 Ties = Literal["order", "strict"]
 Direction = Literal["followers", "predecessors"]

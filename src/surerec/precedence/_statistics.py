@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
-__all__ = ["PrecedenceStatistics", "Strategy", "check_budget", "count_precedence"]
 
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 

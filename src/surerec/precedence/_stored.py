@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction
 
-__all__ = ["rows_from"]
 
 _DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
 _MOST_CACHE = 1 << 30  # bytes of rows counted when asked for

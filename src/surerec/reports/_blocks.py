@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Block", "Bullets", "Heading", "Paragraph", "Picture", "Strong", "Table", "Verdicts"]
-
 
 class Strong(str):
     """Text of a table's cell that stands out."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from surerec.reports._blocks import Block
 
-__all__ = ["to_html"]
 
 _PAGE = """<!doctype html>
 <html lang="en">

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from surerec.reports._blocks import Block
 
-__all__ = ["to_markdown"]
-
 
 def to_markdown(title: str, blocks: Iterable[Block]) -> str:
     """Give the report as one Markdown text."""

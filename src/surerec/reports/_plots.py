@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from surerec.errors import InputError
 
-__all__ = ["require_plots"]
-
 
 def require_plots() -> None:
     """Say at once, before hours of work, that the figures could not be drawn.

@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from surerec.recommenders import RecommendationSet, Recommender
     from surerec.serving._models import ServedModel
 
-__all__ = [
-    "batch",
-    "entry_confidences",
-    "explanation",
-    "guarantee",
-    "p_values",
-    "recommendations",
-    "search",
-]
 
 _ALMOST_NEVER = 1e-9  # a significance at which every item is in the set
 _HISTORY_SHOWN = 200

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from surerec.serving._service import Service
 
-__all__ = ["create_app"]
 
 _DESCRIPTION = """Recommendation sets with a confidence that you can trust.
 

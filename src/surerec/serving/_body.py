@@ -11,7 +11,6 @@ from surerec.serving._problems import Problem
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["BodyLimit"]
 
 _CLOSE = {"Connection": "close"}
 _DRAINED = 8  # times the limit that is read and thrown away, so that the answer is seen

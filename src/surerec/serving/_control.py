@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import socket
 
-__all__ = ["Channel"]
 
 _LONGEST = 1 << 20
 

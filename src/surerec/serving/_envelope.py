@@ -17,7 +17,6 @@ from surerec.serving._problems import Problem, problem_response
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["SECURITY_HEADERS", "Envelope"]
 
 SECURITY_HEADERS: Final = {
     "Content-Security-Policy": (

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from surerec.serving._service import Service
 
-__all__ = ["Guard", "is_public"]
 
 _PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
 _PUBLIC_FOLDER: Final = "/static/"

@@ -18,7 +18,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["SCOPES", "ApiKey", "KeyFile", "Keyring"]
 
 SCOPES: Final = ("read", "admin")
 _FORMAT: Final = "surerec-keys"

@@ -7,8 +7,6 @@ import socket
 
 from surerec.errors import InputError
 
-__all__ = ["listen", "url_of"]
-
 _BACKLOG = 1024
 _UNACKNOWLEDGED_MS = 30_000
 

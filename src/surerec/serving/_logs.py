@@ -10,8 +10,6 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["configure", "error_fields", "log"]
-
 _LOGGER: Final = logging.getLogger("surerec.serving")
 _PACKAGE: Final = Path(__file__).parents[1]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from prometheus_client import (
-    CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
     Gauge,
@@ -17,20 +16,6 @@ from prometheus_client import (
     generate_latest,
     multiprocess,
 )
-
-__all__ = [
-    "CONTENT_TYPE_LATEST",
-    "HELD",
-    "MODEL_TIME",
-    "REFUSED",
-    "REQUESTS",
-    "RESTARTS",
-    "SECONDS",
-    "SWAPS",
-    "WORKERS",
-    "exposition",
-    "forget_process",
-]
 
 REQUESTS = Counter(
     "surerec_requests", "Requests answered.", ["method", "route", "status"], registry=None

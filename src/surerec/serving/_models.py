@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
     from surerec.recommenders import Recommender
 
-__all__ = ["ModelHolder", "ServedModel", "load_served", "model_id"]
 
 _SAMPLE_SIZE = 40
 _SAMPLE_CONFIDENCE = 0.8

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-__all__ = ["describe"]
 
 _OF_BODY = {
     "400": "The body cannot be read.",

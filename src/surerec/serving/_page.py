@@ -17,7 +17,6 @@ from surerec.serving._problems import Problem
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["page_routes", "plotly_file"]
 
 _STATIC: Final = Path(__file__).parent / "static"
 _TYPES: Final = {

@@ -20,7 +20,6 @@ from surerec.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["PROBLEM_TYPE", "REFUSALS", "Problem", "in_words", "problem_of", "problem_response"]
 
 PROBLEM_TYPE = "application/problem+json"
 _SHOWN = 60

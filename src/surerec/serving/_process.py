@@ -17,8 +17,6 @@ from surerec.serving._control import Channel
 if TYPE_CHECKING:
     from surerec.serving._settings import Settings
 
-__all__ = ["WorkerProcess"]
-
 
 class WorkerProcess:
     """A process, and the line to it."""

@@ -14,8 +14,6 @@ from surerec.serving._problems import PROBLEM_TYPE, Problem
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["GuardedProtocol", "guarded_protocol"]
-
 
 class GuardedProtocol(H11Protocol):
     """uvicorn's protocol with limits that it lacks.

@@ -11,8 +11,6 @@ import time
 from tempfile import TemporaryFile
 from typing import IO, Final
 
-__all__ = ["RateLimits", "shared_memory"]
-
 _SLOT: Final = struct.Struct("<Qd")
 _N_SLOTS: Final = 1024
 

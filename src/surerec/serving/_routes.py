@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from surerec.serving import _answers as answers
 from surerec.serving import _schemas as ask
-from surerec.serving._metrics import CONTENT_TYPE_LATEST, exposition
+from surerec.serving._metrics import exposition
 from surerec.serving._problems import Problem
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from surerec.serving._service import Service
 
-__all__ = ["router"]
 
 router = APIRouter()
 

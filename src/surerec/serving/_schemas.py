@@ -16,26 +16,6 @@ from pydantic import (
 
 from surerec.conformal import DEFAULT_CONFIDENCE
 
-__all__ = [
-    "AskBatch",
-    "AskEntryConfidences",
-    "AskExplanation",
-    "AskGuarantee",
-    "AskPValues",
-    "AskRecommendations",
-    "BatchAnswer",
-    "EntryConfidencesAnswer",
-    "ExplanationAnswer",
-    "Found",
-    "GuaranteeAnswer",
-    "ModelCard",
-    "PValuesAnswer",
-    "ProblemDetail",
-    "RecommendationsAnswer",
-    "Reloaded",
-    "Status",
-]
-
 MAX_HISTORY: Final = 5_000
 MAX_ITEMS: Final = 1_000
 MAX_USERS: Final = 500

@@ -11,8 +11,6 @@ import polars as pl
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TitleSearch", "plain_text"]
-
 
 def plain_text(text: str) -> str:
     """Give a text without case and accents.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from surerec.serving._settings import Settings
     from surerec.serving._work import WorkQueue
 
-__all__ = ["Service"]
-
 
 @dataclass
 class Service:

@@ -12,8 +12,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from surerec._threads import available_threads
 from surerec.errors import InputError
 
-__all__ = ["ENV_PREFIX", "Settings", "read_settings"]
-
 ENV_PREFIX = "SUREREC_SERVE_"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 

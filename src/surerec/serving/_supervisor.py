@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from surerec.serving._settings import Settings
 
-__all__ = ["Supervisor"]
 
 _SHORT_LIFE = 10.0
 _LONGEST_PAUSE = 30.0

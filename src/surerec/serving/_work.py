@@ -11,7 +11,6 @@ from surerec.serving._problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["WorkQueue"]
 
 Result = TypeVar("Result")
 

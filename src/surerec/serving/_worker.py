@@ -30,7 +30,6 @@ from surerec.serving._work import WorkQueue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CANNOT_SERVE", "main"]
 
 CANNOT_SERVE = 3
 """The exit code of a worker that could not load its model."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from surerec.precedence import PrecedenceStatistics, Strategy, Ties
 
-__all__ = ["SparkBackend"]
-
 
 @dataclass(frozen=True)
 class SparkBackend:

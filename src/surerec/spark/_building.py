@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from surerec.precedence import Direction
     from surerec.spark._source import Source
 
-__all__ = [
-    "StagedProfiles",
-    "index_items",
-    "seal_arrays",
-    "stage_profiles",
-    "tasks_for",
-]
 
 _ROWS_WORTH_A_TASK = 25_000
 _ROWS_A_PART = 2_000_000

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from surerec.spark._staging import Staging
     from surerec.spark._writing import RowWriter
 
-__all__ = ["CombineCells", "CountCells", "count_cell", "part_spans"]
 
 _CHUNK = 1 << 20  # bytes of dense counts in one record of the shuffle
 

@@ -11,7 +11,6 @@ from surerec.errors import InputError, SurerecError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["plain_errors"]
 
 # The first that is found counts; what its group found fills the sentence.
 _SENTENCES: Final = (

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from surerec.experiments import Spread
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["SparkEngine"]
-
 
 @lru_cache(maxsize=1)
 def _statistics(folder: str) -> PrecedenceStatistics:

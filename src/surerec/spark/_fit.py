@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from surerec.recommenders import Recommender
     from surerec.spark._building import StagedProfiles
 
-__all__ = ["Counting", "count_precedence_spark", "fit_spark"]
 
 _TASKS_A_CORE = 3  # so that a slow one does not keep all others waiting
 _DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from surerec.spark._profiles import Part
     from surerec.spark._staging import Staging
 
-__all__ = ["IndexItems"]
 
 _NAMES: dict[str, Direction] = {"following": "followers", "preceding": "predecessors"}
 

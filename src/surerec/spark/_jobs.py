@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["collect", "map_arrow", "run_numbered", "settings", "stage"]
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 

@@ -9,7 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["add_packed", "pack"]
 
 _WIDTHS: tuple[np.dtype[np.unsignedinteger], ...] = (
     np.dtype(np.uint8),

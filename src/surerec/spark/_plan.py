@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from surerec.precedence import Direction
     from surerec.spark._profiles import Part
 
-__all__ = ["Plan", "item_blocks", "plan_counting"]
 
 _ITEM = 4  # bytes of an item in a profile
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from surerec.spark._staging import Staging
 
-__all__ = ["BuildProfiles", "Part", "WriteProfiles", "code_part", "read_part"]
 
 _ROWS_AT_ONCE = 100_000
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["read_frame"]
 
 _SEPARATORS = ("::", "\t", ";", "|", ",")
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from surerec.recommenders import Recommender
 
-__all__ = ["recommend_spark"]
 
 _USERS_AT_ONCE = 256
 _TASKS_A_CORE = 8

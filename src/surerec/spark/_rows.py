@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from surerec.spark._staging import Staging
     from surerec.spark._writing import RowWriter
 
-__all__ = ["RowCounting"]
 
 _RECORDS_A_BATCH = 16
 _FIRST_LOOK = 16  # of the most popular items, whose counts are the largest

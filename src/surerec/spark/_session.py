@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["require_spark", "spark_session"]
 
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|spark://.+:\d+|yarn|k8s://.+"

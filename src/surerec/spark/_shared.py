@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from surerec.spark._staging import Staging
 
-__all__ = ["check_seen", "check_shared", "cores"]
-
 
 def cores(spark: SparkSession) -> int:
     """Give how many tasks run at a time."""

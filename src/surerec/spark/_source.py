@@ -15,7 +15,6 @@ from surerec.interactions import RowsRead, find_columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Source", "read_source"]
 
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FRACTIONS: Final = ("float", "double", "decimal")

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["SealedArray", "Staging"]
 
 _PIECE = 16 << 20
 

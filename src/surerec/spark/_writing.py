@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from surerec.spark._staging import Staging
 
-__all__ = ["RowWriter", "WriteHeld", "transposed_name", "write_both", "write_largest"]
 
 _COLUMNS_AT_ONCE = 1024
 

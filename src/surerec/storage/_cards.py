@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from surerec.interactions import RowsRead
 
-__all__ = ["Counts", "DataCard", "FileRecord", "Settings"]
-
 
 @dataclass(frozen=True)
 class Counts:

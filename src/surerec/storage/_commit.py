@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from surerec.storage._cards import FileRecord
 
-__all__ = ["NewFile", "commit", "held", "merged"]
-
 
 class NewFile(Protocol):
     """A file that a model folder is to have."""

@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "Content",
-    "array_content",
-    "open_array",
-    "open_table",
-    "read_text",
-    "table_content",
-    "text_content",
-]
 
 _PIECE = 16 << 20  # bytes between two moves of the progress bar
 

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from surerec.storage._cards import FileRecord
 
-__all__ = [
-    "is_there",
-    "remove_others",
-    "require_room",
-    "sole_writer",
-    "sync_folder",
-    "write",
-    "writing_errors",
-]
-
 
 def is_there(path: Path, record: FileRecord) -> bool:
     """Tell whether a file is there and whole, so that saving again repairs a damaged one."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["expect"]
-
 
 def expect(value: object, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
     """Give a value that has exactly these keys, each of its kind; ValueError if it is another."""

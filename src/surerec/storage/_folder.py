@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = [
-    "LOCK",
-    "MANIFEST",
-    "damaged",
-    "is_ours",
-    "is_unfinished",
-    "names_in",
-    "plain_size",
-    "read_manifest",
-    "reading_errors",
-]
 
 MANIFEST: Final = "manifest.json"
 LOCK: Final = ".lock"

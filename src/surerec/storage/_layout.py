@@ -15,21 +15,6 @@ if TYPE_CHECKING:
 
     from surerec.storage._cards import Counts
 
-__all__ = [
-    "MOST_TEXT",
-    "PART_ROLES",
-    "ROLES",
-    "ROW_ROLES",
-    "TABLES",
-    "check_array",
-    "check_part_array",
-    "check_part_text",
-    "check_table",
-    "file_kind",
-    "file_name",
-    "role_of",
-    "roles_for",
-]
 
 TABLES: Final = {"users": Columns.User, "items": Columns.Item}
 """The tables by role, with the column of ids."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from surerec.storage._manifest import Manifest
     from surerec.storage._spec import RecommenderSpec
 
-__all__ = ["StoredModel", "load_model", "read_card"]
 
 _LOOKS = 20  # at the same manifest, before a file that it lists counts as missing
 

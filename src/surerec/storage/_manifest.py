@@ -17,13 +17,6 @@ from surerec.storage._parts import RecommenderCard
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "FORMAT",
-    "FORMAT_VERSION",
-    "Manifest",
-    "encode",
-    "is_intact",
-]
 
 FORMAT: Final = "surerec-model"
 FORMAT_VERSION: Final = 2

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from surerec.storage._content import Content
     from surerec.storage._spec import JSON
 
-__all__ = ["PartFiles", "PartKey", "RecommenderCard", "part_contents"]
 
 PartKey: TypeAlias = tuple[str, str, str]
 """The recommender's name, "arrays" or "texts", the part's name."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from surerec.storage._content import Content
     from surerec.storage._spec import RecommenderSpec
 
-__all__ = ["WrittenFile", "named", "save_model"]
-
 
 def save_model(
     folder: str | os.PathLike[str],

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from surerec.storage._manifest import Manifest
 
-__all__ = ["Files", "check_indices", "contents", "describe", "statistics_from"]
-
 
 class Files(Protocol):
     """Gives what the files of a model hold, by role."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["times", "top_k"]
 
 _HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo")
 _WIDE = 1000  # more decades than that leave no room for more numbers

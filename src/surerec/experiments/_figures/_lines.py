@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["SHOWN", "curves", "efficiency", "truth", "validity"]
 
 SHOWN = ("ICRS1", "ICRS3", "ICRS7", "ICRS11", "ICRS15")
 """The measures that the paper shows."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Diagram", "critical_differences"]
 
 _STEP = 0.55  # between group bars
 _ROW = 0.8  # between labels

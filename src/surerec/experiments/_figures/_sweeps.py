@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["growth", "shares", "tops"]
 
 _VARIABLES = {"m": "m, training items", "l": "l, calibration items", "n_c": "n_c, candidates"}
 

@@ -15,17 +15,6 @@ from surerec.experiments._timing import PLAIN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "Claim",
-    "Verdict",
-    "conformal_beats_precedence_mining",
-    "inductive_is_faster",
-    "listed",
-    "mean_and_median_are_best",
-    "minimum_is_worst",
-    "noise_floor",
-    "verdict",
-]
 
 Verdict = Literal["holds", "holds in part", "does not hold", "for comparison"]
 

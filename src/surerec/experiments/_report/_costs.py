@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from surerec.experiments._settings import Settings
     from surerec.reports import Block
 
-__all__ = ["growth_section", "settings_section", "times_section", "tuning_section"]
 
 _COMPLEXITY = {
     "Precedence Mining": "O(n_c·(m + l))",

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from surerec.reports import Block
 
-__all__ = ["efficiency_section", "top_k_section", "truth_section", "validity_section"]
 
 _SPLITS = {"time": "in time order", "random": "random split"}
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from surerec.reports import Block
 
-__all__ = ["comparison_section", "data_section", "results_section", "statistics_section"]
 
 _NONE = "–"
 _COUNTS_IN_PAPER = ("users, paper", "items, paper", "records, paper")

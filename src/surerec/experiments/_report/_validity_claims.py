@@ -11,7 +11,6 @@ from surerec.experiments._report._claims import Claim, Verdict, listed, verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LEVELS", "efficient", "excesses", "valid_at_random", "valid_in_time_order"]
 
 LEVELS = (0.05, 0.1, 0.2, 0.3, 0.5)
 """The significance levels of the tables."""

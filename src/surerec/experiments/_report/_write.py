@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from surerec.experiments._tables import Results
     from surerec.reports import Block
 
-__all__ = ["write_report"]
 
 _TITLE = "The Inductive Conformal Recommender System, reproduced"
 _FILES = {

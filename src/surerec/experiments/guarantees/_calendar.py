@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from surerec.evaluation import Calendar
     from surerec.interactions import Interactions
 
-__all__ = ["calendar_table"]
-
 
 def calendar_table(
     interactions: Interactions,

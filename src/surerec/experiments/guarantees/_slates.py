@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from surerec.futures import Outcomes
 
-__all__ = ["Reliability", "reliability", "slate_reliability"]
 
 _BINS: Final = 10
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from surerec.experiments.guarantees._observed import Observed
     from surerec.futures import Cases, Outcomes
 
-__all__ = ["MISSES", "hits_table", "misses_table", "per_user_sizes", "precision", "sizes_table"]
 
 MISSES: Final = (0.1, 0.3, 0.5)
 """The mean miss rates at which set sizes are compared."""

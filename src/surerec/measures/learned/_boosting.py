@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from surerec.measures.learned._examples import Examples
 
-__all__ = ["N_TREES", "boost", "contributions"]
 
 N_TREES: Final = 200
 _PATIENCE: Final = 15  # trees that may come without being of use to the users held out

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from surerec.measures.learned._features import Features
 
-__all__ = ["Examples", "Sampling", "log_odds", "make_examples", "without_users"]
 
 _USERS_AT_ONCE = 16
 _HELD_OUT = 0.2

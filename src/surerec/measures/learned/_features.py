@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from surerec.precedence import Block, PrecedenceStatistics
 
-__all__ = ["FEATURES", "Features"]
 
 FEATURES: Final[dict[str, str]] = {
     "count": "users who took it after an item of the profile, on average (CM4)",

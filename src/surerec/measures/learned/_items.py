@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["ItemFacts", "ItemMeans"]
 
 _STEPS: Final = 1 << 20  # of a place between the first and the last of a profile
 _SECOND: Final = 1_000_000

@@ -16,16 +16,6 @@ from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_cou
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "N_SUMS",
-    "STEPS",
-    "add_trees",
-    "count_near",
-    "leave_out_stand_ins",
-    "sum_picked",
-    "sum_rows",
-    "summarise_rows",
-]
 
 (
     COUNT,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from surerec.measures.learned._examples import Examples
     from surerec.precedence import PrecedenceStatistics
 
-__all__ = ["LearnedMeasure"]
 
 _SHORTEST: Final = 5
 """Items of a profile at the least, to be trained on."""

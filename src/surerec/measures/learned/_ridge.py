@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-__all__ = ["MOST_ITEMS", "Ridge"]
 
 MOST_ITEMS: Final = 10_000
 """Items of the ridge at the most, the most popular: 800 MB; the others score 0."""

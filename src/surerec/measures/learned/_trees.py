@@ -13,7 +13,6 @@ from surerec.measures.learned._kernels import add_trees
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MOST_LEAVES", "Trees"]
 
 MOST_LEAVES: Final = 32
 """Leaves of a tree at the most: one bit each."""
