@@ -268,20 +268,20 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="of each fit of --growth")
     parser.add_argument("--join-limit", type=float, default=600, help="seconds for the self-join")
     parser.add_argument("--folder", type=Path, default=None)
-    wish = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="surerec-spark-", dir=wish.folder))
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="surerec-spark-", dir=asked.folder))
     try:
         cluster = Cluster()
         small = sr.datasets.synthetic(100, 50, 2_000, seed=1)
         for _ in range(2):
             fit(cluster, make_case(folder, "warm-up", small), folder)
-        cases = {x: case_of(folder, x) for x in {*wish.growth, *wish.join, *wish.kill}}
-        if wish.join:
-            compare_with_join(cluster, [cases[x] for x in wish.join], folder, wish.join_limit)
-        for name in wish.kill:
+        cases = {x: case_of(folder, x) for x in {*asked.growth, *asked.join, *asked.kill}}
+        if asked.join:
+            compare_with_join(cluster, [cases[x] for x in asked.join], folder, asked.join_limit)
+        for name in asked.kill:
             lose_an_executor(cluster, cases[name], folder)
-        if wish.growth:
-            growth(cluster, [cases[x] for x in wish.growth], folder, wish.repeats)
+        if asked.growth:
+            growth(cluster, [cases[x] for x in asked.growth], folder, asked.repeats)
         cluster.spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -118,7 +118,9 @@ def observe_items(
     measured = _measured(users, people)
     if subject.judge is not None:
         return ItemLevel(measured, None)
-    times = [_times(interactions.times, interactions.offsets, person) for person in people]
+    splits = [person.split for person in people]
+    # Of what follows the training items.
+    times = [interactions.times_of(split.user)[len(split.training) :] for split in splits]
     by_time = np.argsort(np.concatenate(times), kind="stable")
     p_values = PValues(
         earlier=np.concatenate([person.earlier for person in people]),
@@ -179,14 +181,6 @@ def among_themselves(
     below = np.searchsorted(ordered, scores)
     alike = np.searchsorted(ordered, scores, side="right") - below
     return np.asarray((below + uniforms * alike) / max(len(scores), 1))
-
-
-def _times(
-    times: NDArray[np.int64], offsets: NDArray[np.int64], person: _Person
-) -> NDArray[np.int64]:
-    """Give when what follows the training items was taken."""
-    user = person.split.user
-    return times[offsets[user] + len(person.split.training) : offsets[user + 1]]
 
 
 def _measured(users: NDArray[np.int64], people: list[_Person]) -> Measured:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
+from surerec.conformal import TOLERANCE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -16,11 +18,10 @@ HEADLINE: Final = 0.1
 
 _TOO_WIDE: Final = 0.2
 _KEPT: Final = ("holds", "conservative", "holds in part")
-_SAME: Final = 1e-9  # levels that differ by less are one
 
 
 class Verdict(NamedTuple):
-    """What is to be thought of one kind of guarantee."""
+    """The conclusion on one kind of guarantee."""
 
     kind: str
     name: str
@@ -38,7 +39,7 @@ class Verdict(NamedTuple):
 
 def at_headline(table: pl.DataFrame) -> pl.DataFrame:
     """Give the rows of a table that are about the headline's level."""
-    return table.filter((pl.col("epsilon") - HEADLINE).abs() < _SAME)
+    return table.filter((pl.col("epsilon") - HEADLINE).abs() < TOLERANCE)
 
 
 def of_row(promised: float, low: float, high: float) -> str:

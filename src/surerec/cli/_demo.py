@@ -101,11 +101,10 @@ def _person(
     console: Console, model: InductiveConformal, interactions: Interactions, code: int
 ) -> None:
     user = interactions.users[code]
-    start, stop = interactions.offsets[code], interactions.offsets[code + 1]
-    latest = interactions.items_taken[max(start, stop - 4) : stop]
+    taken = interactions.taken(code)
     console.rule(f"[bold]User {_show.plain(str(user))}[/bold]", align="left")
-    names = ", ".join(_show.plain(interactions.title(int(item))) for item in latest)
-    console.print(f"took {stop - start:,} items, the latest: {names}", highlight=False)
+    names = ", ".join(_show.plain(interactions.title(int(item))) for item in taken[-4:])
+    console.print(f"took {len(taken):,} items, the latest: {names}", highlight=False)
     sets = {at: model.recommend(user, confidence=at) for at in _CONFIDENCES}
     supported = sets[0.9].highest_confidence
     sizes = ", ".join(
@@ -172,8 +171,7 @@ def _later_items(
     long_enough = np.flatnonzero(np.diff(interactions.offsets) >= 10)  # noqa: PLR2004
     chosen = np.random.default_rng(0).permutation(long_enough)[:_N_HELD_OUT]
     for code in chosen.tolist():
-        start, stop = interactions.offsets[code], interactions.offsets[code + 1]
-        items = interactions.items.ids.gather(interactions.items_taken[start:stop]).to_list()
+        items = interactions.items.ids.gather(interactions.taken(code)).to_list()
         known = 2 * int(0.3 * len(items) + 0.5)
         user = interactions.users[code]
         values = model.p_values(user, history=items[:known])

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
+from surerec._calendar import DAY
 from surerec._columns import Columns
 from surerec._threads import equal_blocks, run_blocks
 from surerec.datasets import _kernels as kernels
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_DAY: Final = 86_400
+_DAY: Final = DAY // 1_000_000  # seconds
 _LARGEST_CODE: Final = 2**31 - 2
 _LARGEST_SEED: Final = 2**64 - 1
 _MOST_DAYS: Final = 1_000_000  # dates stay before the year 10000

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from surerec.conformal import TOLERANCE
 from surerec.experiments._report._claims import Claim, Verdict, listed, verdict
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ LEVELS = (0.05, 0.1, 0.2, 0.3, 0.5)
 
 _SHOWN = ("ICRS1", "ICRS3", "ICRS7", "ICRS11", "ICRS15")
 _SMALL = 0.1  # the "smaller values of ε" of the claim on efficiency
-_NEAR = 1e-9
 _COMPARED = 0.2  # where set sizes are compared
 _MOST = 0.5  # "most" irrelevant items are filtered out
 
@@ -32,7 +32,7 @@ class Excess(NamedTuple):
 
 def at_levels(validity: pl.DataFrame) -> pl.DataFrame:
     """Keep the significance levels of the tables."""
-    near = pl.any_horizontal((pl.col("epsilon") - level).abs() < _NEAR for level in LEVELS)
+    near = pl.any_horizontal((pl.col("epsilon") - level).abs() < TOLERANCE for level in LEVELS)
     return validity.filter(near)
 
 
@@ -97,7 +97,7 @@ def _validity(validity: pl.DataFrame, split: str) -> tuple[Verdict, tuple[str, .
 def _price(table: pl.DataFrame, found: list[Excess]) -> str:
     """Compare the sets of those that keep the promise with those of the others."""
     above = pl.col("algorithm").is_in([excess.algorithm for excess in found])
-    at_one = table.filter((pl.col("epsilon") - _COMPARED).abs() < _NEAR)
+    at_one = table.filter((pl.col("epsilon") - _COMPARED).abs() < TOLERANCE)
     kept, broken = (at_one.filter(chosen)["set_size"].mean() for chosen in (~above, above))
     if not isinstance(kept, float) or not isinstance(broken, float) or kept <= broken:
         return ""
@@ -143,7 +143,7 @@ def efficient(validity: pl.DataFrame) -> Claim:
     parts, kept, total = [], 0, 0
     for name, table in _by_dataset(validity, "time"):
         shown = table.filter(pl.col("algorithm").is_in(_SHOWN))
-        found = shown.filter((pl.col("epsilon") - _SMALL).abs() < _NEAR)
+        found = shown.filter((pl.col("epsilon") - _SMALL).abs() < TOLERANCE)
         errors = found["efficiency_error"].to_list()
         kept += sum(error < _MOST for error in errors)
         total += len(errors)

@@ -74,6 +74,7 @@ def without_users(interactions: Interactions, left_out: NDArray[np.bool_]) -> In
         np.concatenate(([0], np.cumsum(lengths[users]))),
         interactions.items_taken[rows],
         interactions.times[rows],
+        popularity=interactions.popularity,
     )
 
 
@@ -115,8 +116,7 @@ def make_examples(
 def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> list[Examples]:
     interactions = features.statistics.interactions
     assert interactions is not None  # noqa: S101  # features are made from profiles
-    where = slice(interactions.offsets[user], interactions.offsets[user + 1])
-    profile = interactions.items_taken[where].astype(np.int64)
+    profile = interactions.taken(user).astype(np.int64)
     never = features.statistics.items_outside(profile)
     n_negatives = min(sampling.negatives, len(never))
     if not n_negatives:

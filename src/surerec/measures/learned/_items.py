@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from surerec._calendar import DAY
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 _STEPS: Final = 1 << 20  # of a place between the first and the last of a profile
 _SECOND: Final = 1_000_000
 _REAL_TIME: Final = 1000 * _SECOND  # times below are no dates, but places or other small numbers
-_DAY: Final = 86_400.0
+_DAY: Final = DAY / 1_000_000  # seconds
 
 
 class ItemMeans(NamedTuple):
