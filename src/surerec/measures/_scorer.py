@@ -54,6 +54,8 @@ class Scorer:
     ----------
     leaves_users_out : bool or None
         Whether a user to leave out has no part in their scores, exactly. None is undeclared.
+    unit : str
+        What scores are, in words: contributions move them.
     plan : Plan or None
         What the fused kernels need to score whole profiles and compare them in one call; None
         where there is no faster way than `score`.
@@ -68,6 +70,7 @@ class Scorer:
     """
 
     leaves_users_out: bool | None = None
+    unit: str = "score"
     plan: Plan | None = None
 
     @property
@@ -137,6 +140,7 @@ class OwnScorer(Scorer):
         self.own = own
         self._n_items = n_items
         self.leaves_users_out = getattr(own, "leaves_users_out", None)
+        self.unit = str(getattr(own, "unit", Scorer.unit))
 
     @property
     def name(self) -> str:

@@ -347,8 +347,7 @@ class Recommender(Parameters, ABC):
         self._refuse_known(asked, np.array([code]), "there is nothing to explain")
         assessment = self.assess(asked, np.array([code]))
         scored = self._calibration().scored(asked)
-        contributions = self.scorer_.contributions(scored, code)
-        return explain(self.statistics_, self.items_, scored, code, assessment, contributions)
+        return explain(self.statistics_, self.items_, scored, code, assessment, self.scorer_)
 
     def recommend_many(
         self,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment
     from surerec.interactions import IdMap
-    from surerec.measures import Query
+    from surerec.measures import Query, Scorer
     from surerec.precedence import Direction, PrecedenceStatistics
 
 _IN_WORDS = 5
@@ -41,6 +41,8 @@ class Explanation:
     contributions : tuple of (str, float, float)
         For a scorer that can tell, such as the learned one: each feature in words, its value, and
         how far it moved the score of this item, the strongest first.
+    unit : str
+        What that score is, in words.
     """
 
     item: Any
@@ -51,6 +53,7 @@ class Explanation:
     n_calibration: int
     frame: pl.DataFrame
     contributions: tuple[Contribution, ...] = ()
+    unit: str = "score"
 
     @property
     def moved(self) -> tuple[Contribution, ...]:
@@ -95,7 +98,7 @@ class Explanation:
             strongest = "; ".join(
                 f"{words} ({value:.3g}): {by:+.2f}" for words, value, by in self.contributions[:3]
             )
-            lines.append(f"What moved its log-odds most: {strongest}.")
+            lines.append(f"What moved its {self.unit} most: {strongest}.")
         return "\n".join([*lines, self.entry] if self.entry else lines)
 
     def __repr__(self) -> str:
@@ -108,7 +111,7 @@ def explain(
     scored: Query,
     code: int,
     assessment: Assessment,
-    contributions: tuple[Contribution, ...] = (),
+    scorer: Scorer,
 ) -> Explanation:
     """Gather the counts between the items that scored it and one item, without the user's own."""
     training = scored.history
@@ -140,7 +143,8 @@ def explain(
         entry_confidence=float(assessment.entry_confidences[0]),
         n_calibration=assessment.n_calibration,
         frame=frame[np.argsort(-_surely(frame), kind="stable")],
-        contributions=contributions,
+        contributions=scorer.contributions(scored, code),
+        unit=scorer.unit,
     )
 
 

@@ -47,6 +47,7 @@ class LearnedScorer(Scorer):
     """
 
     leaves_users_out = True
+    unit = "log-odds"
 
     def __init__(
         self,

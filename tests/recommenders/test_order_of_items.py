@@ -1,0 +1,53 @@
+"""Items of equal score come by popularity, whatever their codes are."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.interactions import IdMap
+
+MODELS = {
+    "CM2": sr.InductiveConformal("CM2"),  # a minimum: most items tie
+    "CM12": sr.InductiveConformal("CM12"),
+    "rank": sr.PopulationConformal("CM2", cut="rank"),
+    "score": sr.PopulationConformal("CM6", cut="score"),
+    "crs": sr.TransductiveConformal("max"),
+    "mining": sr.PrecedenceMining(),
+}
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=120, n_items=90, n_rows=2_500, ties=0.3, seed=6)
+
+
+@pytest.fixture(scope="module")
+def shuffled(films):
+    """The same data under other codes, which are not in the order of popularity."""
+    new = np.random.default_rng(1).permutation(films.n_items)  # the new code of each old one
+    old = np.argsort(new)
+    return sr.Interactions(
+        films.users,
+        IdMap(films.items.ids.gather(old), noun="item"),
+        films.offsets,
+        new[films.items_taken].astype(np.uint32),
+        films.times,
+        popularity=old,  # old codes were the places by popularity
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_codes_decide_nothing(films, shuffled, name):
+    model = MODELS[name]
+    level = {"confidence": 0.8} if model.gives_confidence else {}
+    answers = []
+    for data in (films, shuffled):
+        fitted = type(model)(**model.get_params()).fit(data)
+        frames = [fitted.recommend_many(k=k, **level) for k in (None, 7)]
+        frames += [fitted.recommend(user, **level).to_frame() for user in data.users.ids[:4]]
+        if model.gives_confidence:
+            frames.append(fitted.p_values(data.users[0]))
+        answers.append([frame.select(pl.exclude("title")) for frame in frames])
+    assert all(here.equals(there) for here, there in zip(*answers, strict=True))
+    assert not np.array_equal(shuffled.popularity, np.arange(shuffled.n_items))

@@ -1,0 +1,137 @@
+"""Scorers of one's own, in every recommender, saved with and without what they learned."""
+
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec.measures import Contribution, Parts, Query, Scorer, as_recipe
+from surerec.recommenders import load_all, save_all
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=200, n_items=50, n_rows=4_000, seed=4)
+
+
+class Habit:
+    """Learns how often each item is taken, and says everything that a scorer can say."""
+
+    name = "habit"
+    leaves_users_out = True
+
+    def __init__(self, statistics, counts=None):
+        self.statistics = statistics
+        self.counts = statistics.support.astype(float) if counts is None else counts
+
+    def score(self, history, *, without_user=None):  # noqa: ARG002
+        scores = self.counts.copy()
+        scores[self.statistics.taken_by(without_user)[0]] -= 1
+        return scores
+
+    def value(self, scores, history_length, n_users):  # noqa: ARG002
+        return scores / n_users
+
+    def contributions(self, query, item):  # noqa: ARG002
+        return [("how many took it", float(self.counts[item]), 1.0)]
+
+    def parts(self):
+        return {"counts": self.counts}, {"note": "taken by so many"}
+
+    @classmethod
+    def restore(cls, statistics, arrays, texts):
+        assert texts == {"note": "taken by so many"}
+        return cls(statistics, np.array(arrays["counts"]))
+
+
+class Bare:
+    """Nothing but a score."""
+
+    def __init__(self, n_items):
+        self.n_items = n_items
+
+    def score(self, history, *, without_user=None):  # noqa: ARG002
+        return np.arange(self.n_items) % (history[-1] + 2) * 1.0
+
+
+@pytest.mark.parametrize("kind", [sr.InductiveConformal, sr.PopulationConformal])
+def test_parts_are_stored_and_restored(films, tmp_path, kind):
+    model = kind(Habit).fit(films)
+    model.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=Habit)
+    assert back.scorer_.own.counts is not films
+    picks = model.recommend(user=7, confidence=0.7)
+    assert back.recommend(user=7, confidence=0.7).to_frame().equals(picks.to_frame())
+    why = back.explain(user=7, item=picks.items[0])
+    assert why.contributions[0] == Contribution(
+        "how many took it", float(films.items_taken.tolist().count(films.items.code(why.item))), 1.0
+    )
+    assert "What moved its score most: how many took it" in str(why)
+
+
+def test_names_of_ones_own_go_into_names_of_recommenders(films):
+    assert sr.PopulationConformal(Habit).default_name() == "population-habit"
+    assert sr.InductiveConformal(Bare(5)).default_name() == "icrs-bare"
+    assert sr.PopulationConformal(lambda _: Bare(5)).default_name() == "population-lambda"
+    assert as_recipe(Bare(films.n_items)).refits is False
+
+
+def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
+    own = sr.PopulationConformal(Bare(films.n_items)).fit(sr.count_precedence(films))
+    other = sr.InductiveConformal("CM4").fit(own.statistics_)
+    save_all(tmp_path / "model", {"mine": own, "theirs": other})
+    sentence = r"'mine' was saved without its scorer \(Bare\).*surerec\.load\(folder, scorer=…\)"
+    for ask in (lambda: sr.load(tmp_path / "model"), lambda: load_all(tmp_path / "model")):
+        with pytest.raises(sr.InputError, match=sentence):
+            ask()
+    assert sr.load(tmp_path / "model", "theirs").measure == "CM4"
+    with pytest.raises(sr.InputError, match="'theirs' has its scorer: load it without scorer="):
+        sr.load(tmp_path / "model", "theirs", scorer=Bare(films.n_items))
+    back = sr.load(tmp_path / "model", scorer=Bare(films.n_items))
+    assert back.recommend(user=3, confidence=0.8).items == (
+        own.recommend(user=3, confidence=0.8).items
+    )
+
+
+def test_several_users_to_leave_out_are_refused_by_what_can_leave_out_one(films):
+    model = sr.InductiveConformal("CM4").fit(films)
+    with pytest.raises(sr.InputError, match="2 users are to be left out at once"):
+        model.assess(Query(np.array([1, 2, 3]), users=(4, 5)))
+
+
+def test_only_allowed_items_are_recommended_and_nothing_is_promised_of_them(films):
+    for model in (sr.InductiveConformal("CM4"), sr.PopulationConformal("CM4")):
+        fitted = model.fit(films)
+        asked = fitted.query(user=9)
+        whole = fitted.recommend(query=asked, confidence=0.9)
+        allowed = films.items.codes(whole.items[::2])
+        some = Query(asked.history, asked.users, asked.times, allowed=allowed)
+        picks = fitted.recommend(query=some, confidence=0.9)
+        assert picks.items == whole.items[::2]  # in their order, by the same entry confidences
+        assert picks.guarantee.startswith("None for this list, from which items were left out.")
+
+
+@pytest.mark.parametrize("wrong", [3.5, None, object()])
+def test_what_cannot_score_is_refused_at_once(films, wrong):
+    with pytest.raises(sr.InputError, match="is no measure: give a name"):
+        sr.InductiveConformal(wrong).fit(films)
+
+
+def test_a_recipe_that_makes_nothing_that_scores_is_refused(films):
+    with pytest.raises(sr.InputError, match="str scores nothing: it has no method score"):
+        sr.InductiveConformal(lambda _: "scores").fit(films)
+    with pytest.raises(NotImplementedError, match="Scorer defines neither score nor score_query"):
+        Scorer().score_query(Query(np.array([1])))
+    assert Scorer().parts() is None
+    assert Parts({}, {}) == ({}, {})
+
+
+def test_calibrated_with_one_measure_it_does_not_answer_with_another(films):
+    model = sr.PopulationConformal("CM12").fit(films).set_params(measure="CM4")
+    with pytest.raises(sr.NotFittedError, match="call fit again"):
+        model.recommend(user=3, confidence=0.8)
+
+
+def test_the_old_name_of_contributions_still_works(films):
+    why = sr.InductiveConformal("CM12").fit(films).explain(history=[1, 2], item=5)
+    with pytest.warns(DeprecationWarning, match="Explanation.contributions"):
+        assert why.moved == why.contributions
