@@ -17,6 +17,7 @@ from surerec.evaluation._judging import candidates_of, judge_by, user_rows
 from surerec.evaluation._protocol import choose_users, split_user
 from surerec.evaluation._tables import curves_table, metrics_table, validity_table
 from surerec.interactions import Interactions
+from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 from surerec.recommenders import Recommender
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from surerec.evaluation._judging import Judge
     from surerec.evaluation._protocol import Shares, SplitOrder
-    from surerec.measures import Scorer, Scores
+    from surerec.measures import RecipeLike
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -77,7 +78,7 @@ def evaluate_user(
 
 
 def evaluate(
-    algorithms: Mapping[str, Recommender | Scorer | Scores],
+    algorithms: Mapping[str, Recommender | RecipeLike],
     data: Interactions | PrecedenceStatistics,
     *,
     n_users: int = 500,
@@ -93,8 +94,9 @@ def evaluate(
 
     Parameters
     ----------
-    algorithms : mapping of str to Recommender or Scorer
-        By name. Recommenders are fitted anew, with the protocol's split.
+    algorithms : mapping of str to Recommender or recipe
+        By name. Recommenders are fitted anew, with the protocol's split; so is what
+        :func:`surerec.measures.as_recipe` takes, unless it comes fitted.
     data : Interactions or PrecedenceStatistics
         The profiles, or counts made of them.
     n_users : int, default=500
@@ -121,15 +123,17 @@ def evaluate(
     statistics = count_precedence(data) if isinstance(data, Interactions) else data
     if statistics.interactions is None:
         raise InputError("These statistics have no users to evaluate.")
-    algorithms = {
+    fitted = {
         # Fitted here once: what is learned must not be learned again for every user.
-        name: each.fitted_on(statistics) if isinstance(each, Recommender) else each
+        name: each.fitted_on(statistics)
+        if isinstance(each, Recommender)
+        else as_recipe(each).fit(statistics)
         for name, each in algorithms.items()
     }
     users = choose_users(statistics.interactions, n_users, seed=seed)
     one = partial(
         evaluate_user,
-        judge_by(algorithms),
+        judge_by(fitted),
         statistics,
         order=order,
         shares=shares,

@@ -8,7 +8,7 @@ from surerec.calibration import compare_with_items
 from surerec.evaluation._metrics import hits_curve, ranking_metrics
 from surerec.evaluation._tables import K_MAX
 from surerec.evaluation._validity import validity
-from surerec.measures import Query, as_scorer
+from surerec.measures import Query
 from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, ItemAssessment
     from surerec.evaluation._protocol import Split
-    from surerec.measures import Scorer, Scores
+    from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -52,7 +52,7 @@ def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.
     return statistics.items_outside(split.known)
 
 
-def judge_by(algorithms: Mapping[str, Recommender | Scorer | Scores]) -> Judge:
+def judge_by(algorithms: Mapping[str, Recommender | Scorer]) -> Judge:
     """Let recommenders and scorers judge; a user's calibration items calibrate a scorer."""
 
     def judge(
@@ -62,8 +62,7 @@ def judge_by(algorithms: Mapping[str, Recommender | Scorer | Scores]) -> Judge:
             if isinstance(algorithm, Recommender):
                 yield name, _recommender(algorithm, statistics, split, candidates)
             else:
-                asked = as_scorer(algorithm, statistics.n_items)
-                yield name, Judgement.of(assess_split(asked, split, candidates))
+                yield name, Judgement.of(assess_split(algorithm, split, candidates))
 
     return judge
 

@@ -12,11 +12,12 @@ from surerec.experiments.guarantees._observed import recipe_by
 if TYPE_CHECKING:
     from surerec.evaluation import Calendar
     from surerec.interactions import Interactions
+    from surerec.measures import RecipeLike
 
 
 def calendar_table(
     interactions: Interactions,
-    scorer: str,
+    scorer: RecipeLike,
     calendar: Calendar,
     *,
     epsilons: tuple[float, ...] = (0.1, 0.2, 0.3),

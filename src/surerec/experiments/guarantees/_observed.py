@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from surerec.futures import Cases, Horizon, Outcomes
     from surerec.interactions import Interactions
-    from surerec.measures import Recipe
+    from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -39,9 +39,9 @@ class Popularity(Scorer):
         return support
 
 
-def recipe_by(name: str) -> Recipe:
-    """Give a recipe by name: one of the 17 measures, "learned" (it is trained), "popularity"."""
-    return OwnRecipe(Popularity) if name == "popularity" else as_recipe(name)
+def recipe_by(given: RecipeLike) -> Recipe:
+    """Give a recipe: one of the 17 measures, "learned" (it is trained), "popularity", any other."""
+    return OwnRecipe(Popularity) if given == "popularity" else as_recipe(given)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Observed:
 
 def observe_all(
     interactions: Interactions,
-    scorers: Iterable[str],
+    scorers: Iterable[RecipeLike],
     *,
     horizon: Horizon = 0.4,
     n_users: int = 2000,
@@ -67,8 +67,8 @@ def observe_all(
     ----------
     interactions : Interactions
         The profiles.
-    scorers : iterable of str
-        Names that :func:`recipe_by` knows.
+    scorers : iterable of str or object
+        What :func:`recipe_by` takes.
     horizon : float or int, default=0.4
         The future.
     n_users : int, default=2000
@@ -78,8 +78,10 @@ def observe_all(
     """
     statistics = count_precedence(interactions)
     cases = profile_cases(interactions, horizon).sample(n_users, seed)
-    for name in scorers:
-        scorer = recipe_by(name).fit(statistics)
+    for given in scorers:
+        recipe = recipe_by(given)
+        name = given if isinstance(given, str) else recipe.name
+        scorer = recipe.fit(statistics)
         outcomes = observe(
             scorer, statistics, cases, keep_candidates=True, doing=f"Observing {name}"
         )
