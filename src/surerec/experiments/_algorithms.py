@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ALGORITHMS", "EXTRA", "judge"]
 
 EXTRA: Final = "Precedence Mining, top 1"
-"""The variant outside the paper's ranks (notes 3)."""
+"""The variant outside the paper's ranks (paper.md 3)."""
 
 ALGORITHMS: Final = (
     "Precedence Mining",
