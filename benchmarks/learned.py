@@ -1,7 +1,7 @@
 """What the learned measure is worth: set sizes at equal miss rates, precision, and its cost.
 
 ``python -m benchmarks.learned [ml-100k ml-1m …] [--users N]`` prints a table for each data set.
-Known are the first 60 % of a profile, the future is the rest (notes 8), users have 10 items or
+Known are the first 60 % of a profile, the future is the rest (paper.md 8), users have 10 items or
 more, and nobody is scored by what was learned from them.
 """
 

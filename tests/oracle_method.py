@@ -1,7 +1,7 @@
 """The paper's method in exact arithmetic, one plain line per formula: what surerec must agree with.
 
-Written from the paper and notes.md alone. ``i`` is an item of the history, ``h`` the item judged;
-``PC[i, h]`` users took i before h.
+Written from the paper and docs/paper.md alone. ``i`` is an item of the history, ``h`` the item
+judged; ``PC[i, h]`` users took i before h.
 """
 
 from collections import Counter
@@ -39,11 +39,11 @@ def given(matrix, support, n_users):
 
 
 def exact(above, below):
-    return Fraction(above, below) if below else Fraction(0)  # notes 11 and 12
+    return Fraction(above, below) if below else Fraction(0)  # paper.md 11 and 12
 
 
 def floating(above, below):
-    return above / below if below else 0.0  # notes 17: one float64 division
+    return above / below if below else 0.0  # paper.md 17: one float64 division
 
 
 def total(values):
@@ -70,7 +70,7 @@ def share_taken_later(counts, i, h):
 
 
 def share_taken_earlier(counts, i, h):
-    return counts.pc[h, i], counts.sup[i]  # Eq. 1 to the letter (notes 1)
+    return counts.pc[h, i], counts.sup[i]  # Eq. 1 to the letter (paper.md 1)
 
 
 def share_of_the_free(counts, i, h):
@@ -108,7 +108,7 @@ def measure(counts, name, history, h, *, top=1, literal=False):
 
 
 def float_key(counts, name, history, h, *, literal=False):
-    """CM6–13 as float64 compares them (notes 17): a mean stands as its sum, in profile order."""
+    """CM6–13 as float64 compares them (paper.md 17): a mean stands as its sum, in profile order."""
     aggregate = TABLE[name][1]
     values = shares(counts, name, history, h, floating, literal=literal)
     return total(values) if aggregate is mean else aggregate(values)
@@ -129,7 +129,7 @@ def p_value(calibration, new, *, nonconformity=False):
 
 
 def split(history, share="0.5"):
-    """Notes 8: m = ⌈share · n⌉ items to train, the rest to calibrate."""
+    """paper.md 8: m = ⌈share · n⌉ items to train, the rest to calibrate."""
     m = ceil(Fraction(share) * len(history))
     return history[:m], history[m:]
 
@@ -162,7 +162,7 @@ def crs_by_product(counts, train, new, c):
 
 
 def crs_by_search(counts, train, new, c):
-    """Notes 9: 1 + #{h in T : PP(h|c) ≤ PP(o|c)}, over m + 1."""
+    """paper.md 9: 1 + #{h in T : PP(h|c) ≤ PP(o|c)}, over m + 1."""
     known_ones = [exact(counts.pc[h, c], counts.sup[c]) for h in train]
     return p_value(known_ones, exact(counts.pc[new, c], counts.sup[c]))
 

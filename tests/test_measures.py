@@ -136,7 +136,7 @@ def test_true_ties_of_the_score_over_the_top_few_are_ties():
 
 @given(st.data())
 def test_the_score_over_the_best_one_ranks_as_the_highest_count(data):
-    case = Case(data)  # notes 4
+    case = Case(data)  # paper.md 4
     cm1 = case.score(MeasureScorer(case.statistics, "CM1"))
     cm5 = case.score(MeasureScorer(case.statistics, "CM5"))
     assert places(cm1.tolist()) == places(cm5.tolist())
@@ -217,7 +217,7 @@ def test_many_items_and_a_long_profile_to_leave_out(many_items, name):
 
 
 def test_nobody_was_free_to_take_it_later():
-    # Everyone who took i had taken h before: Sup(i) − PC(h, i) = 2 − 2 = 0 (notes 11).
+    # Everyone who took i had taken h before: Sup(i) − PC(h, i) = 2 − 2 = 0 (paper.md 11).
     interactions = read([(u, item, t) for u in (1, 2) for t, item in enumerate("hi")])
     h, i = interactions.items.codes("hi")
     for name in ("CM10", "CM11", "CM12", "CM13"):

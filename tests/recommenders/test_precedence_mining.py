@@ -55,7 +55,7 @@ def test_one_zero_makes_the_product_zero_but_not_the_top():
 
 
 def test_the_whole_known_profile_counts():
-    # T and C together (notes 3): b, the later half of the history, decides.
+    # T and C together (paper.md 3): b, the later half of the history, decides.
     rows = [(1, "a", 1), (1, "b", 2), (1, "x", 3), (2, "a", 1), (2, "y", 2)]
     frame = sr.PrecedenceMining().fit(read(rows)).recommend(history=["a", "b"]).to_frame()
     assert frame["item_id"].to_list() == ["x", "y"]

@@ -42,7 +42,7 @@ crowded_rows = st.lists(
 
 @given(crowded_rows, st.permutations(range(5)))
 def test_without_zeros_the_search_equals_the_papers_product(rows, items):
-    # What notes 9 claims, on the oracle alone.
+    # What paper.md 9 claims, on the oracle alone.
     counts = paper.count(rows)
     *train, c, new = items
     assume(counts.sup[c] and all(counts.pc[h, c] for h in train))

@@ -42,7 +42,7 @@ def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bo
 
 
 def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int64]:
-    """Give the highest count that ε leaves out, ⌊ε · levels⌋: the border of every set (notes 17).
+    """Give the highest count that ε leaves out, ⌊ε · levels⌋: every set's border (paper.md 17).
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Shares:
     calibration: float = 0.3
 
     def sizes(self, n_items: int) -> tuple[int, int]:
-        """Give the numbers of training and calibration items, ⌊share · n + ½⌋ each (notes 8)."""
+        """Give the numbers of training and calibration items, ⌊share · n + ½⌋ each (paper.md 8)."""
         return int(self.training * n_items + 0.5), int(self.calibration * n_items + 0.5)
 
 

@@ -1,4 +1,4 @@
-"""Validity and efficiency of recommendation sets (notes 13 and 14)."""
+"""Validity and efficiency of recommendation sets (paper.md 13 and 14)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 EXTRA: Final = "Precedence Mining, top 1"
-"""The variant outside the paper's ranks (notes 3)."""
+"""The variant outside the paper's ranks (paper.md 3)."""
 
 ALGORITHMS: Final = (
     "Precedence Mining",

@@ -49,7 +49,7 @@ def family(algorithm: str) -> str:
     if not algorithm.startswith("ICRS"):
         return "not inductive"
     aggregate = find_measure(algorithm).aggregate
-    # CM1 with I = 1 is the largest factor (notes 4).
+    # CM1 with I = 1 is the largest factor (paper.md 4).
     return "maximum" if aggregate == "top" else aggregate
 
 

@@ -129,7 +129,7 @@ def aggregate(
         The one that is wanted; the others are then undefined. By default all four.
     literal : bool, default=False
         For "share": ``PC(h, i) / Sup(i)``, as the paper's Eq. 1 has it, instead of
-        ``PC(i, h) / Sup(i)``, as its text does (notes 1).
+        ``PC(i, h) / Sup(i)``, as its text does (paper.md 1).
     """
     following = statistic != "share" or not literal
     forward = rows.source("followers" if following else "predecessors")

@@ -36,7 +36,7 @@ class MeasureScorer(Scorer):
     top : int, default=1
         How many of the largest factors the score (CM1) multiplies.
     literal : bool, default=False
-        Read CM6–9 as the paper's formula, not as its text (notes 1).
+        Read CM6–9 as the paper's formula, not as its text (paper.md 1).
 
     Examples
     --------

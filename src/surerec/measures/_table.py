@@ -63,7 +63,7 @@ _SCORE = Measure(
 _AGGREGATES: tuple[Aggregate, ...] = ("minimum", "median", "mean", "maximum")
 _STATISTICS: tuple[tuple[Statistic, str], ...] = (
     ("count", "PC(i, h)"),  # CM2–5: how many took h after i
-    ("share", "PC(i, h) / Sup(i)"),  # CM6–9: the share of those who took i (notes 1)
+    ("share", "PC(i, h) / Sup(i)"),  # CM6–9: the share of those who took i (paper.md 1)
     ("ratio", "PC(i, h) / (Sup(i) − PC(h, i))"),  # CM10–13: of those who had not taken h before
     ("absent", "(Sup(i) − PC(i, h)) / n_u"),  # NCM14–17: took i and not h after it
 )

@@ -19,7 +19,7 @@ class TransductiveConformal(Recommender):
 
     For each later item c of the known profile, ``p(o, c)`` is the share of the training items,
     candidate o included, whose precedence probability ``PC(·, c) / Sup(c)`` is not above that of o
-    (notes 9). The p-value of o is the maximum or the median over the later items.
+    (paper.md 9). The p-value of o is the maximum or the median over the later items.
 
     Parameters
     ----------

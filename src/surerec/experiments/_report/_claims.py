@@ -206,7 +206,7 @@ def _speed_words(rival: str, factors: list[float]) -> str:
 
 
 def noise_floor(ranks: pl.DataFrame) -> Claim:
-    """Compare ICRS1 and ICRS5, which rank alike by algebra (notes 4), here and in the paper."""
+    """Compare ICRS1 and ICRS5, which rank alike by algebra (paper.md 4), here and in the paper."""
     pair = ranks.filter(pl.col("algorithm").is_in(["ICRS1", "ICRS5"]))
     wide = pair.pivot("algorithm", index=["metric", "dataset"], values="mean")
     ours = max(wide.select((pl.col("ICRS1") - pl.col("ICRS5")).abs()).to_series())

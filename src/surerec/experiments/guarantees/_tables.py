@@ -79,7 +79,7 @@ def per_user_sizes(cases: Cases, measure: str) -> dict[str, float]:
 
 
 def _expected_hits(future: NDArray[np.float64], every: NDArray[np.float64], k: int) -> float:
-    """Give the expected share of hits among the k best, ties broken at random (notes 5)."""
+    """Give the expected share of hits among the k best, ties broken at random (paper.md 5)."""
     best = np.sort(every)[::-1]
     border = best[min(k, len(best)) - 1]
     above, tied = int((every > border).sum()), int((every == border).sum())
