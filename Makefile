@@ -48,6 +48,7 @@ bench-full: $(VENV)/.bench
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src -name '*.nb[ic]' -delete  # compiled kernels: numba looks only at the called one's file
 
 # A stamp stands for an environment that was completed; it is stale when pyproject.toml changed.
 $(BIN)/python:

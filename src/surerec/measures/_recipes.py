@@ -17,16 +17,13 @@ if TYPE_CHECKING:
 RecipeLike: TypeAlias = Any
 """A name, a :class:`Recipe`, a scorer, or what makes a scorer from statistics."""
 
-_NAMED: dict[str, Callable[[int], Recipe]] = {
-    "learned": lambda seed: LearnedRecipe(seed=seed),
-    "icrs-learned": lambda seed: LearnedRecipe(seed=seed),
-}
-"""Recipes that are no formulas, by the names that people give them."""
+_NAMED: dict[str, Callable[[int], Recipe]] = {"learned": lambda seed: LearnedRecipe(seed=seed)}
+"""Recipes that are no formulas, by name; each is made with a seed."""
 
 
 def recipe_names() -> list[str]:
     """Give the names of all recipes that need nothing but a name."""
-    return [*MEASURES, "learned"]
+    return [*MEASURES, *_NAMED]
 
 
 def as_recipe(given: RecipeLike, *, top: int = 1, literal: bool = False, seed: int = 0) -> Recipe:
@@ -52,8 +49,9 @@ def as_recipe(given: RecipeLike, *, top: int = 1, literal: bool = False, seed: i
         return given
     if isinstance(given, LearnedMeasure):
         return LearnedRecipe(given)
-    if isinstance(given, str) and given.strip().lower() in _NAMED:
-        return _NAMED[given.strip().lower()](seed)
+    name = given.strip().lower().removeprefix("icrs-") if isinstance(given, str) else ""
+    if name in _NAMED:
+        return _NAMED[name](seed)
     if isinstance(given, (str, int, Measure)):
         return FormulaRecipe(given, top=top, literal=literal)
     if is_scorer(given) or callable(getattr(given, "fit", given)):
