@@ -63,8 +63,8 @@ def test_each_error_has_its_status_and_its_sentence(error, status, says):
 def test_no_error_of_a_question_is_left_to_its_own_sentence():
     kinds = {getattr(errors, name) for name in errors.__all__}
     of_input = {kind for kind in kinds if issubclass(kind, errors.InputError)}
-    # A folder is loaded before anybody asks; a request's recommender is looked for in the model.
-    elsewhere = {errors.InputError, errors.UnknownRecommender}
+    # Before anybody asks, models are fitted and loaded; a recommender is looked for in the model.
+    elsewhere = {errors.InputError, errors.TooFewUsers, errors.UnknownRecommender}
     assert set(REFUSALS) == of_input - elsewhere
 
 
