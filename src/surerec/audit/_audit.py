@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from surerec.audit._items import observe_items
 from surerec.audit._measured import interval_over_users
 from surerec.audit._result import Audit
 from surerec.audit._subject import Subject, of_recipe, of_recommender
-from surerec.audit._users import N_SPLITS, cross_tested
+from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
 from surerec.audit._verdicts import of_kind, of_row, overall
 from surerec.calibration import PROMISES, find_promise
 from surerec.errors import InputError
@@ -153,11 +152,6 @@ class _Work:
     mondrian: list[dict[str, Any]] = field(default_factory=list)
     windows: pl.DataFrame | None = None
 
-    @cached_property
-    def scorer(self) -> Scorer:
-        """What it is on the audited data, fitted once."""
-        return self.subject.scorer_on(self.statistics)
-
     def __post_init__(self) -> None:
         assert self.statistics.interactions is not None  # noqa: S101  # was checked
         self.interactions: Interactions = self.statistics.interactions
@@ -170,6 +164,7 @@ class _Work:
                 f"{self.interactions.name or 'The data'}: only {len(self.users)} users took "
                 f"{shortest} items or more; an audit needs at least {FEWEST_USERS}."
             )
+        self._fit()
         self.has_times = _have_times(self.interactions, self.users)
         if not self.has_times:
             self.skipped.append(
@@ -177,6 +172,44 @@ class _Work:
                 "nothing is said about time order, drift, or the calendar, and what follows in the "
                 "file stands in for the future."
             )
+
+    def _fit(self) -> None:
+        """Fit what is audited; if nobody can be left out of it, only on people who are not audited.
+
+        `learned_from` are then some whom it learned from, for what it delivers as it may be used.
+        """
+        recipe, scorer = self.subject.recipe, self.subject.scorer_on(self.statistics)
+        self.scorer: Scorer = scorer
+        self.fitted_on = self.statistics
+        self.learned_from: NDArray[np.int64] = self.users[:0]
+        self.unsure = ""
+        if scorer.leaves_users_out:
+            return
+        says = "cannot leave users out"
+        if scorer.leaves_users_out is None:
+            says = "does not say whether it leaves users out"
+        if not recipe.refits:
+            self.unsure = f"the scorer comes fitted and {says}, so it may know these futures"
+            self.skipped.append(f"Nothing can be told here: {self.unsure}.")
+            return
+        fitted = np.random.default_rng((self.seed, 2)).random(self.interactions.n_users) < 0.5  # noqa: PLR2004
+        self.learned_from, self.users = (
+            self.users[fitted[self.users]],
+            self.users[~fitted[self.users]],
+        )
+        if min(len(self.users), len(self.learned_from)) < FEWEST_USERS:
+            raise InputError(
+                f"{self.interactions.name or 'The data'}: {self.subject.name} {says}, so it is "
+                f"audited on half of the users, and these are fewer than {FEWEST_USERS}."
+            )
+        others = self.interactions.without_users(np.flatnonzero(~fitted))
+        self.fitted_on = count_precedence(others, ties=self.statistics.ties)
+        self.scorer = recipe.fit(self.fitted_on)
+        self.skipped.append(
+            f"{self.subject.name} {says}: it was fitted on half of the users and audited on the "
+            "others. What it delivers if it is calibrated on people whom it learned from stands "
+            "beside."
+        )
 
     def item_level(self) -> None:
         """See what p-values of items deliver, in time order and in random order."""
@@ -225,13 +258,15 @@ class _Work:
                 cuts = [cut for cut in promise.audited if by_score or cut != "score"]
                 self._promise(promise, cuts)
 
-    def _futures(self, horizon: Horizon, *, keep_candidates: bool = False) -> Outcomes | None:
+    def _futures(
+        self, horizon: Horizon, users: NDArray[np.int64], *, keep_candidates: bool = False
+    ) -> Outcomes | None:
         try:
             cases = profile_cases(self.interactions, horizon, min_known=self.subject.min_known)
         except InputError as error:
             self.skipped.append(f"A user-level promise is left out: {error}")
             return None
-        cases = cases[np.isin(cases.users, self.users)]
+        cases = cases[np.isin(cases.users, users)]
         if len(cases) < FEWEST_USERS:
             self.skipped.append(
                 f"A user-level promise with a horizon of {horizon} is left out: only {len(cases)} "
@@ -240,7 +275,7 @@ class _Work:
             return None
         return observe(
             self.scorer,
-            self.statistics,
+            self.fitted_on,
             cases,
             keep_candidates=keep_candidates,
             doing=f"Futures, horizon {horizon}",
@@ -248,14 +283,21 @@ class _Work:
 
     def _promise(self, promise: Promise, cuts: Sequence[Cut]) -> None:
         horizon = self.subject.horizon(promise)
-        outcomes = self._futures(horizon, keep_candidates="score" in cuts)
+        outcomes = self._futures(horizon, self.users, keep_candidates="score" in cuts)
         if outcomes is None:
             return
+        seen = None
+        if len(self.learned_from):
+            seen = self._futures(horizon, self.learned_from)
         future = f"next {horizon}" if isinstance(horizon, int) else f"last {horizon:.0%}"
         for cut in cuts:
             kind = f"{promise.kind}-{cut}"
             found = cross_tested(outcomes, cut, promise, seed=self.seed)
-            self._add(kind, f"User-level {promise.title(future)}, cut by {cut}", found)
+            name = f"User-level {promise.title(future)}, cut by {cut}"
+            self._add(kind, name, found)
+            if seen is not None:
+                used = with_threshold_of(seen, outcomes, cut, promise)
+                self._add(f"{kind}-as-used", f"{name}, calibrated on people it learned from", used)
             by_length = self._add_groups(kind, found) if promise.by_group else None
             if by_length is None or len(by_length.names) == 1:
                 continue
@@ -288,9 +330,14 @@ class _Work:
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in self.coverage:
             rows.setdefault(row["kind"], []).append(row)
-        verdicts = [of_kind(found) for found in rows.values()]
+        verdicts = [of_kind(found, self.unsure) for found in rows.values()]
         judged = [
-            row | {"verdict": of_row(row["promised"], row["low"], row["high"])}
+            row
+            | {
+                "verdict": "cannot tell"
+                if self.unsure
+                else of_row(row["promised"], row["low"], row["high"])
+            }
             for row in self.coverage
         ]
         data = self.interactions.name or "data without a name"

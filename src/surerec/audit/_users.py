@@ -89,3 +89,36 @@ def cross_tested(
         losses=losses / n_splits,
         sizes=sizes / n_splits,
     )
+
+
+def with_threshold_of(
+    calibrates: Outcomes,
+    tested: Outcomes,
+    cut: Cut,
+    promise: str | Promise,
+    *,
+    epsilons: Sequence[float] = CHECKED_EPSILONS,
+) -> Measured:
+    """Test people with the threshold of others: of those whom the scorer had learned from, say.
+
+    Parameters
+    ----------
+    calibrates, tested : Outcomes
+        Of the people who calibrate, and of those who are tested.
+    cut, promise, epsilons
+        As in :func:`cross_tested`.
+    """
+    curves = [risk_curve(each, cut, promise) for each in (calibrates, tested)]
+    entries, users = tested.entries(cut), np.arange(len(tested))
+    found = [coverage(curves[0], curves[1], tested, users, cut, epsilon) for epsilon in epsilons]
+    cuts = np.array([each.cut for each in found])[:, None]
+    return Measured(
+        users=tested.cases.users,
+        n_known=tested.cases.n_known,
+        n_candidates=tested.n_candidates,
+        owners=tested.owners,
+        items=tested.items,
+        missed=((entries > cuts) | np.isinf(entries)).astype(np.float64),
+        losses=np.stack([each.losses for each in found]),
+        sizes=np.stack([each.sizes for each in found]),
+    )

@@ -61,13 +61,18 @@ def of_row(promised: float, low: float, high: float) -> str:
     return "cannot tell" if high - low > _TOO_WIDE else "holds"
 
 
-def of_kind(rows: Sequence[Mapping[str, Any]]) -> Verdict:
-    """Judge a kind by its rows, one for each ε: one level that fails is enough."""
+def of_kind(rows: Sequence[Mapping[str, Any]], unsure: str = "") -> Verdict:
+    """Judge a kind by its rows, one for each ε: one level that fails is enough.
+
+    `unsure` says why nothing can be told, whatever the numbers are.
+    """
     states = [of_row(row["promised"], row["low"], row["high"]) for row in rows]
     about = min(rows, key=lambda row: abs(row["epsilon"] - HEADLINE))
     failed = [row for row, state in zip(rows, states, strict=True) if state == "does not hold"]
     weakest = max(rows, key=lambda row: row.get("windows_below") or 0)
-    if failed:
+    if unsure:
+        verdict = "cannot tell"
+    elif failed:
         verdict = "does not hold"
         if about not in failed:
             about = max(failed, key=lambda row: row["promised"] - row["delivered"])
@@ -80,6 +85,7 @@ def of_kind(rows: Sequence[Mapping[str, Any]]) -> Verdict:
         verdict = "conservative" if 2 * conservative > len(states) else "holds"
     name = str(about["name"])
     row = {**about, "weakest": weakest, "levels": {row["epsilon"]: row for row in rows}}
+    row["unsure"] = unsure
     promise = f"{name}: promised {percent(about['promised'])}, delivered {with_interval(about)}"
     sentence = f"{promise}: {_conclusion(verdict, row)}."
     return Verdict(str(about["kind"]), name, verdict, sentence, row)
@@ -89,7 +95,7 @@ def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
     if verdict == "conservative":
         return "holds, with larger sets than it would take"
     if verdict == "cannot tell":
-        return f"{row['n']:,} {row['unit']} are too few to tell"
+        return row["unsure"] or f"{row['n']:,} {row['unit']} are too few to tell"
     if verdict == "holds in part":
         weakest = row["weakest"]
         where = f"in {weakest['windows_below']} of {weakest['n']} windows"

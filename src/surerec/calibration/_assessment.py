@@ -32,6 +32,8 @@ class Assessment:
     """The place of every item in the order of popularity, which orders equal scores."""
     n_calibration: int = 0
     """How many calibration items, or calibration users, there are."""
+    gap: str = ""
+    """Why the promise does not cover this person; empty if it does."""
 
     @property
     def key(self) -> NDArray[np.float64]:
@@ -142,8 +144,6 @@ class UserAssessment(Assessment):
     """The smallest ε that so many calibration users support."""
     group: str = ""
     """Which people the promise is about, in words; empty for all."""
-    gap: str = ""
-    """Why the promise does not cover this person; empty if it does."""
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:

@@ -59,7 +59,10 @@ class Calibration(ABC):
 
     @abstractmethod
     def promise(self, significance: float, assessment: Any) -> str:
-        """Say what the confidence promises, in one sentence, with its assumption."""
+        """Say what the confidence promises, in one sentence, with its assumption.
+
+        Asked only where the promise covers the person: see :attr:`Assessment.gap`.
+        """
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Say why every item qualifies at a confidence that cannot be supported."""
@@ -79,6 +82,18 @@ class Calibration(ABC):
     ) -> BestOfMany | None:
         """Give the k best of many users at once, where that is faster than one by one."""
         return None
+
+
+def seen_before(scorer: Scorer, query: Query) -> str:
+    """Say why a scorer may know the person's future already; empty if it surely does not."""
+    if scorer.leaves_users_out is None:
+        return (
+            f"the scorer {scorer.name} does not say whether it leaves users out "
+            "(leaves_users_out = True or False), so nobody is promised anything"
+        )
+    if query.users and not scorer.leaves_users_out:
+        return "this user was part of what the scorer learned from, and cannot be left out"
+    return ""
 
 
 class Uncalibrated(Calibration):

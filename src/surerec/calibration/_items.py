@@ -9,7 +9,7 @@ import numpy as np
 
 from surerec.calibration._assessment import ItemAssessment
 from surerec.calibration._batch import best_of_users
-from surerec.calibration._calibration import BestOfMany, Calibration
+from surerec.calibration._calibration import BestOfMany, Calibration, seen_before
 from surerec.calibration._fused import judge_profile
 from surerec.calibration._kernels import uniforms
 from surerec.calibration._split import training_size
@@ -51,9 +51,7 @@ def compare_with_items(
     >>> compare_with_items(scores, np.array([1, 2]), np.array([3, 4])).p_values.round(3).tolist()
     [1.0, 0.333]
     """
-    new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
-    judge(scores, calibration, candidates, new, counts)
-    smoothed = None if chances is None else smoothed_p_values(scores[calibration], new, chances)
+    new, counts, smoothed = _judge(scores, calibration, candidates, chances)
     return ItemAssessment(
         candidates=candidates,
         score=new,
@@ -64,6 +62,19 @@ def compare_with_items(
         levels=len(calibration) + 1,
         smoothed=smoothed,
     )
+
+
+def _judge(
+    scores: NDArray[np.float64],
+    calibration: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    chances: NDArray[np.float64] | None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64] | None]:
+    """Give the candidates' scores, their p-values as counts, and with ties broken at random."""
+    new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
+    judge(scores, calibration, candidates, new, counts)
+    smoothed = None if chances is None else smoothed_p_values(scores[calibration], new, chances)
+    return new, counts, smoothed
 
 
 @dataclass(frozen=True)
@@ -105,14 +116,8 @@ class ItemCalibration(Calibration):
             chances = None
             if self.smoothed:
                 chances = uniforms(np.uint64(self.seed), _key(query), candidates)
-            found = compare_with_items(
-                scorer.score_query(query.first(n_training)),
-                query.history[n_training:],
-                candidates,
-                popularity=statistics.popularity,
-                chances=chances,
-            )
-            new, counts, smoothed = found.score, found.counts, found.smoothed
+            scores = scorer.score_query(query.first(n_training))
+            new, counts, smoothed = _judge(scores, query.history[n_training:], candidates, chances)
         n_users = max(statistics.n_users - len(query.users), 1)
         n_calibration = len(query.history) - n_training
         return ItemAssessment(
@@ -121,6 +126,7 @@ class ItemCalibration(Calibration):
             shown=lambda order: scorer.value(new[order], n_training, n_users),
             popularity=statistics.popularity,
             n_calibration=n_calibration,
+            gap=seen_before(scorer, query),
             counts=counts,
             levels=n_calibration + 1,
             smoothed=smoothed,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.calibration._assessment import UserAssessment
-from surerec.calibration._calibration import Calibration
+from surerec.calibration._calibration import Calibration, seen_before
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
@@ -49,6 +49,9 @@ class UserCalibration(Calibration):
         How many groups of people, by the number of known items, have a threshold of their own.
     min_known : int
         People of whom less is known are promised nothing.
+    held_out : bool
+        Whether the calibration users had no part in what the scorer learned, if it cannot leave
+        users out: else it knew their futures, and nobody is promised anything.
     """
 
     users: CalibrationUsers
@@ -58,6 +61,7 @@ class UserCalibration(Calibration):
     cut: Cut
     n_groups: int
     min_known: int
+    held_out: bool
 
     def __post_init__(self) -> None:
         if not self.promised.monotone:
@@ -125,9 +129,7 @@ class UserCalibration(Calibration):
         )
 
     def promise(self, significance: float, assessment: UserAssessment) -> str:
-        """Say what the confidence promises, with its assumption; or why it promises nothing."""
-        if assessment.gap:
-            return f"None for this person: {assessment.gap}."
+        """Say what the confidence promises, with its assumption."""
         return self._terms.in_words(significance, assessment.n_calibration, assessment.group)
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
@@ -145,8 +147,17 @@ class UserCalibration(Calibration):
         )
 
     def _gap(self, scorer: Scorer, query: Query) -> str:
-        if query.users and scorer.leaves_users_out is False:
-            return "this user was part of what the scorer learned from, and cannot be left out"
+        if scorer.leaves_users_out is False and not self.held_out:
+            return (
+                f"the scorer {scorer.name} comes fitted and users cannot be left out of it, so it "
+                "may have learned from the futures that calibrate it"
+            )
+        # Whoever calibrates a scorer of which nobody can be left out had no part in it.
+        outside = self.window is None and self.users.place_of(query.user) is not None
+        if (seen := seen_before(scorer, query)) and not (
+            outside and scorer.leaves_users_out is False
+        ):
+            return seen
         if len(query.history) < self.min_known:
             n = len(query.history)
             return (

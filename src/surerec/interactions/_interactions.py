@@ -234,6 +234,33 @@ class Interactions:
         past.times = self.times[earlier]
         return past
 
+    def without_users(self, users: NDArray[np.integer]) -> Interactions:
+        """Give the interactions of the other users, under the same codes.
+
+        Users who are left out stay in the map, with nothing to their name.
+
+        Parameters
+        ----------
+        users : array of int
+            The codes of those to leave out.
+
+        Examples
+        --------
+        >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+        >>> others = taken.without_users(np.array([0]))
+        >>> others.taken(0).tolist(), others.taken(1).tolist()
+        ([], [0])
+        """
+        kept = np.ones(self.n_users, dtype=bool)
+        kept[users] = False
+        lengths = np.diff(self.offsets)
+        rows = np.repeat(kept, lengths)
+        others = copy(self)  # with its id maps, titles and order of popularity
+        others.offsets = np.concatenate(([0], np.cumsum(np.where(kept, lengths, 0))))
+        others.items_taken = self.items_taken[rows]
+        others.times = self.times[rows]
+        return others
+
     def title(self, code: int) -> str:
         """Give an item's title, or its id where it has none."""
         title = self.titles[int(code)] if self.titles is not None else None

@@ -26,12 +26,16 @@ class Recipe(ABC):
         Whether fitting it learns anything, and so takes time; a formula learns nothing.
     refits : bool
         Whether it can be fitted on other statistics; what comes fitted cannot.
+    leaves_users_out : bool or None
+        What its scorers say of themselves (see :class:`Scorer`), if that is known before one is
+        made.
     stored : str or None
         How a model folder names it; None if it must be given again at loading.
     """
 
     learns: bool = True
     refits: bool = True
+    leaves_users_out: bool | None = None
     stored: str | None = None
 
     @property
@@ -108,6 +112,7 @@ class OwnRecipe(Recipe):
         if isinstance(given, type) or not hasattr(given, "score"):
             self._fit = given if isinstance(given, type) else getattr(given, "fit", given)
         self.refits = self._fit is not None
+        self.leaves_users_out = getattr(given, "leaves_users_out", None)
         self.learns = self.refits
 
     @property

@@ -53,7 +53,9 @@ class Scorer:
     Attributes
     ----------
     leaves_users_out : bool or None
-        Whether a user to leave out has no part in their scores, exactly. None is undeclared.
+        Whether a user to leave out has no part in their scores. False says that nobody can be left
+        out, so that only people whom it has not seen may calibrate it and are promised anything;
+        None is undeclared, and then nobody is promised anything.
     unit : str
         What scores are, in words: contributions move them.
     plan : Plan or None
@@ -151,6 +153,8 @@ class OwnScorer(Scorer):
         self, history: NDArray[np.integer], *, without_user: int | None = None
     ) -> NDArray[np.float64]:
         """Ask it, and check what it says."""
+        if self.leaves_users_out is False:
+            without_user = None  # nobody can be left out of it
         scores = np.asarray(self.own.score(history, without_user=without_user), dtype=np.float64)
         n_items = len(scores) if self._n_items is None and scores.ndim else self._n_items
         if scores.shape != (n_items,):

@@ -167,10 +167,15 @@ class Recommender(Parameters, ABC):
         if not all(map(recipe.owns, texts)):
             raise ValueError(f"{type(self).__name__} has no such texts")
         of_scorer = {name: array for name, array in arrays.items() if recipe.owns(name)}
-        self._keep_scorer(recipe.restore(statistics, of_scorer, texts))
         rest = {name: array for name, array in arrays.items() if name not in of_scorer}
         self._restore_calibration(rest)
+        self._keep_scorer(self._restored_scorer(recipe, of_scorer, texts))
         return self
+
+    def _restored_scorer(
+        self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
+    ) -> Scorer:
+        return recipe.restore(self.statistics_, arrays, texts)
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if arrays:
@@ -428,7 +433,10 @@ class Recommender(Parameters, ABC):
         calibration = self._calibration()
         if assessment.everything_qualifies(epsilon):
             return calibration.beyond(epsilon, assessment)
-        promise = calibration.promise(epsilon, assessment)
+        if assessment.gap:
+            promise = f"None for this person: {assessment.gap}."
+        else:
+            promise = calibration.promise(epsilon, assessment)
         if is_whole:
             return promise
         return f"None for this list, from which items were left out. The whole set: {promise}"

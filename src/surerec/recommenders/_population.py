@@ -153,17 +153,14 @@ class PopulationConformal(Recommender):
             raise InputError("These counts were given without profiles: nobody can calibrate.")
         if self.window is None:
             cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
-            scorer = recipe.fit(now)
-            self._keep_scorer(scorer)
-            self._calibrate(scorer, now, cases)
+            self._keep_scorer(self._calibrate(recipe, now, cases))
             return
         end = int(profiles.times.max()) + 1
         begin = end - int(self.window * DAY)
         cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
         past = count_precedence(profiles.until(begin), ties=now.ties)
-        scorer = recipe.fit(past)  # on the past of what calibrates it, and nothing later
-        self._keep_scorer(recipe.update(scorer, now))
-        self._calibrate(scorer, past, cases)
+        # Fitted on the past of what calibrates it, and nothing later.
+        self._keep_scorer(recipe.update(self._calibrate(recipe, past, cases), now))
 
     def recalibrate(
         self,
@@ -195,16 +192,42 @@ class PopulationConformal(Recommender):
                 "nothing to recalibrate on."
             )
         cases = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
+        recipe = self.recipe()
         if refit:
             self._take(counts or count_precedence(interactions, ties=past.ties))
+        scorer = self._calibrate(recipe, past, cases, scorer)
+        if refit:
             earlier = codes_in(past, interactions)[0]
-            self._keep_scorer(self.recipe().update(scorer, self.statistics_, earlier))
-        self._calibrate(scorer, past, cases)
+            self._keep_scorer(recipe.update(scorer, self.statistics_, earlier))
+        else:
+            self._keep_scorer(scorer)
         return self
 
-    def _calibrate(self, scorer: Scorer, past: PrecedenceStatistics, cases: Cases) -> None:
-        outcomes = observe(scorer, past, cases.sample(self.n_calibration, self.seed))
+    def _calibrate(
+        self,
+        recipe: Recipe,
+        past: PrecedenceStatistics,
+        cases: Cases,
+        scorer: Scorer | None = None,
+    ) -> Scorer:
+        """Fit the measure on the past, unless it is, and calibrate it on what came then.
+
+        Whoever cannot be left out of what was learned must not be in it: then some users, half of
+        them at the most, calibrate it and have no part in the fit.
+        """
+        chosen = cases.sample(self.n_calibration, self.seed)
+        can_leave_out = recipe.leaves_users_out if scorer is None else scorer.leaves_users_out
+        if scorer is None and not (recipe.refits and can_leave_out is False):
+            scorer = recipe.fit(past)
+            can_leave_out = scorer.leaves_users_out
+        if scorer is None or (recipe.refits and can_leave_out is False):
+            chosen = cases.sample(min(self.n_calibration, max(1, len(cases) // 2)), self.seed)
+            users = codes_in(past, chosen.interactions)[0][chosen.users]
+            past = _without(past, users[users >= 0])
+            scorer = recipe.fit(past)
+        outcomes = observe(scorer, past, chosen)
         self._keep(CalibrationUsers.of(outcomes, self.cut, self.statistics_))
+        return scorer
 
     def _keep(self, users: CalibrationUsers) -> None:
         self._calibrated = UserCalibration(
@@ -215,6 +238,7 @@ class PopulationConformal(Recommender):
             self.cut,
             self.groups,
             self.min_known,
+            held_out=self.recipe().refits,
         )
         self._warned = False
 
@@ -230,6 +254,15 @@ class PopulationConformal(Recommender):
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._keep(CalibrationUsers.from_arrays(arrays))
+
+    def _restored_scorer(
+        self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
+    ) -> Scorer:
+        scorer = super()._restored_scorer(recipe, arrays, texts)
+        if arrays or texts or scorer.leaves_users_out is not False or not recipe.refits:
+            return scorer
+        users = self.calibration_.users if self.window is None else self.calibration_.users[:0]
+        return recipe.fit(_without(self.statistics_, users[users >= 0]))  # as it was, not stored
 
     def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:
         """Evaluate candidates; see :meth:`Recommender.assess`. Warns once beyond its window."""
@@ -284,6 +317,12 @@ class PopulationConformal(Recommender):
             StaleModelWarning,
             stacklevel=4,
         )
+
+
+def _without(statistics: PrecedenceStatistics, users: NDArray[np.int64]) -> PrecedenceStatistics:
+    """Count again without some users."""
+    assert statistics.interactions is not None  # noqa: S101  # it was fitted on profiles
+    return count_precedence(statistics.interactions.without_users(users), ties=statistics.ties)
 
 
 def _instant(time: int) -> datetime:

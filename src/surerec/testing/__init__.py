@@ -16,6 +16,13 @@ Every recommender of surerec passes them with every kind of scorer. Run them on 
 """
 
 from surerec.testing._checks import CHECKS, check_recommender, check_scorer
+from surerec.testing._left_out import check_leaves_users_out
 from surerec.testing._subject import Subject
 
-__all__ = ["CHECKS", "Subject", "check_recommender", "check_scorer"]
+__all__ = [
+    "CHECKS",
+    "Subject",
+    "check_leaves_users_out",
+    "check_recommender",
+    "check_scorer",
+]

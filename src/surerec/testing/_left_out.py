@@ -1,0 +1,79 @@
+"""Whether a scorer leaves users out, as it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec.interactions import Interactions
+from surerec.measures import as_recipe
+from surerec.precedence import count_precedence
+from surerec.testing._subject import expect
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.measures import RecipeLike
+
+
+def check_leaves_users_out(
+    recipe: RecipeLike, data: Interactions, *, n_users: int = 20, seed: int = 0
+) -> None:
+    """Check that a user who is left out has no part in what scores them.
+
+    For some users the recipe is fitted again on data in which that one user took other things: what
+    scores them must not change. Fitting must give the same each time, so seed what is random.
+
+    Parameters
+    ----------
+    recipe : object
+        What :func:`surerec.measures.as_recipe` takes, and can be fitted again.
+    data : Interactions
+        To fit it on.
+    n_users : int, default=20
+        How many users are tried; each takes a fit.
+    seed : int, default=0
+        Of their choice, and of what they take instead.
+
+    Raises
+    ------
+    AssertionError
+        If it declares nothing, or a user's scores depend on what that user took.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+    >>> check_leaves_users_out("CM12", films)
+    """
+    made, random = as_recipe(recipe), np.random.default_rng(seed)
+    expect(made.refits, f"{made.name} comes fitted: nothing can be compared with another fit")
+    fitted = made.fit(count_precedence(data))
+    expect(fitted.leaves_users_out, f"{made.name} does not say leaves_users_out = True")
+    lengths = np.diff(data.offsets)
+    enough = random.permutation(np.flatnonzero((lengths > 1) & (lengths < data.n_items)))
+    expect(len(enough), "the data have no user with two items")
+    for user in enough[:n_users].tolist():
+        history = data.taken(user)[: max(1, lengths[user] // 2)].astype(np.int64)
+        other = made.fit(count_precedence(_with_another_profile(data, user, random)))
+        here, there = (each.score(history, without_user=user) for each in (fitted, other))
+        expect(
+            np.allclose(here, there, rtol=1e-9, atol=1e-12),
+            f"what scores user {data.users[user]!r} depends on what they took: {made.name} does "
+            "not leave users out",
+        )
+
+
+def _with_another_profile(
+    data: Interactions, user: int, random: np.random.Generator
+) -> Interactions:
+    """Give the data with as many other items, at the same times, for one user."""
+    own: NDArray[np.uint32] = data.taken(user)
+    others = np.setdiff1d(np.arange(data.n_items), own)
+    instead = random.permutation(np.concatenate((random.permutation(others), own)))[: len(own)]
+    taken = data.items_taken.copy()
+    taken[data.offsets[user] : data.offsets[user + 1]] = instead
+    return Interactions(
+        data.users, data.items, data.offsets, taken, data.times, popularity=data.popularity
+    )
