@@ -82,6 +82,9 @@ def best_of_users(
     interactions = statistics.interactions
     if interactions is None:
         raise InputError("These statistics have no users to recommend to.")
+    by_popularity = np.argsort(statistics.popularity)
+    if np.array_equal(by_popularity, np.arange(statistics.n_items)):
+        by_popularity = by_popularity[:0]  # the order of the codes
     shape = (len(starts), k)
     items, counts = np.empty(shape, np.int64), np.empty(shape, np.int64)
     scores, n_found = np.empty(shape), np.zeros(len(starts), np.int64)
@@ -93,7 +96,7 @@ def best_of_users(
         interactions.items_taken,
         interactions.times,
         cuts,
-        np.argsort(statistics.popularity),
+        by_popularity,
         items,
         counts,
         scores,
