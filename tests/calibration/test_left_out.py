@@ -165,6 +165,8 @@ def test_recalibrating_holds_others_out(films):
     middle = int(np.quantile(films.times, 0.7))
     model = sr.PopulationConformal(Memory).fit(films.until(middle)).recalibrate(films)
     assert model.scorer_.own.taken.sum() == films.n_rows  # fitted on all, once calibrated
+    calibrates = films.users[int(model.calibration_.users[0])]
+    assert "cannot be left out" in model.recommend(calibrates, confidence=0.8).guarantee
     renewed = sr.PopulationConformal(Memory).fit(films.until(middle))
     renewed.recalibrate(films, refit=False)
     assert not renewed.scorer_.own.taken[renewed.calibration_.users].any()

@@ -50,8 +50,10 @@ class UserCalibration(Calibration):
     min_known : int
         People of whom less is known are promised nothing.
     held_out : bool
-        Whether the calibration users had no part in what the scorer learned, if it cannot leave
-        users out: else it knew their futures, and nobody is promised anything.
+        Whether the calibration users had no part in what the scorer learned when it was calibrated,
+        if it cannot leave users out: else it knew their futures, and nobody is promised anything.
+    apart : bool
+        Whether they still have none in the scorer that serves, which may have been fitted since.
     """
 
     users: CalibrationUsers
@@ -62,6 +64,7 @@ class UserCalibration(Calibration):
     n_groups: int
     min_known: int
     held_out: bool
+    apart: bool
 
     def __post_init__(self) -> None:
         if not self.promised.monotone:
@@ -152,11 +155,9 @@ class UserCalibration(Calibration):
                 f"the scorer {scorer.name} comes fitted and users cannot be left out of it, so it "
                 "may have learned from the futures that calibrate it"
             )
-        # Whoever calibrates a scorer of which nobody can be left out had no part in it.
-        outside = self.window is None and self.users.place_of(query.user) is not None
-        if (seen := seen_before(scorer, query)) and not (
-            outside and scorer.leaves_users_out is False
-        ):
+        is_apart = self.apart and self.users.place_of(query.user) is not None
+        seen = seen_before(scorer, query)
+        if seen and not (is_apart and scorer.leaves_users_out is False):
             return seen
         if len(query.history) < self.min_known:
             n = len(query.history)

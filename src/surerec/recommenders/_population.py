@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -160,7 +161,7 @@ class PopulationConformal(Recommender):
         cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
         past = count_precedence(profiles.until(begin), ties=now.ties)
         # Fitted on the past of what calibrates it, and nothing later.
-        self._keep_scorer(recipe.update(self._calibrate(recipe, past, cases), now))
+        self._update(recipe, self._calibrate(recipe, past, cases))
 
     def recalibrate(
         self,
@@ -197,11 +198,17 @@ class PopulationConformal(Recommender):
             self._take(counts or count_precedence(interactions, ties=past.ties))
         scorer = self._calibrate(recipe, past, cases, scorer)
         if refit:
-            earlier = codes_in(past, interactions)[0]
-            self._keep_scorer(recipe.update(scorer, self.statistics_, earlier))
+            self._update(recipe, scorer, codes_in(past, interactions)[0])
         else:
             self._keep_scorer(scorer)
         return self
+
+    def _update(
+        self, recipe: Recipe, scorer: Scorer, earlier_users: NDArray[np.int64] | None = None
+    ) -> None:
+        """Serve what was calibrated on all that is known now, whoever calibrated it included."""
+        self._keep_scorer(recipe.update(scorer, self.statistics_, earlier_users))
+        self._calibrated = replace(self._calibrated, apart=False)
 
     def _calibrate(
         self,
@@ -239,6 +246,7 @@ class PopulationConformal(Recommender):
             self.groups,
             self.min_known,
             held_out=self.recipe().refits,
+            apart=True,
         )
         self._warned = False
 
@@ -259,10 +267,12 @@ class PopulationConformal(Recommender):
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
     ) -> Scorer:
         scorer = super()._restored_scorer(recipe, arrays, texts)
-        if arrays or texts or scorer.leaves_users_out is not False or not recipe.refits:
-            return scorer
-        users = self.calibration_.users if self.window is None else self.calibration_.users[:0]
-        return recipe.fit(_without(self.statistics_, users[users >= 0]))  # as it was, not stored
+        users = self.calibration_.users
+        if not arrays and not texts and scorer.leaves_users_out is False and recipe.refits:
+            return recipe.fit(_without(self.statistics_, users[users >= 0]))
+        # A stored scorer may have been fitted since it was calibrated.
+        self._calibrated = replace(self._calibrated, apart=False)
+        return scorer
 
     def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:
         """Evaluate candidates; see :meth:`Recommender.assess`. Warns once beyond its window."""
