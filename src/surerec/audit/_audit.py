@@ -206,9 +206,9 @@ class _Work:
         self.fitted_on = count_precedence(others, ties=self.statistics.ties)
         self.scorer = recipe.fit(self.fitted_on)
         self.skipped.append(
-            f"{self.subject.name} {says}: it was fitted on half of the users and audited on the "
-            "others. What it delivers if it is calibrated on people whom it learned from stands "
-            "beside."
+            f"People whom {self.subject.name} learned from, as it {says}: it was fitted on half of "
+            "the users and audited on the others. What it delivers if it is calibrated on people "
+            "whom it learned from stands beside."
         )
 
     def item_level(self) -> None:
