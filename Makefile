@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test check format spark bench bench-full bench-spark clean
+.PHONY: help demo serve test check format spark fuzz bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
@@ -12,6 +12,7 @@ help:
 	@echo "make check   lint, format, types, and the borders between rooms"
 	@echo "make format  let ruff mend what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
+	@echo "make fuzz    try to crash it, or to make it lie: minutes"
 	@echo "make bench   speed and memory against peers, as ratios: minutes (bench-full: up to 25M rows)"
 	@echo "make clean   remove .venv and caches"
 
@@ -39,6 +40,9 @@ spark: $(VENV)/.spark
 
 bench-spark: $(VENV)/.spark
 	$(BIN)/python -m benchmarks.spark
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m fuzz.run
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run

@@ -1,0 +1,1 @@
+"""Tools that try to crash surerec, or to make it lie; see README.md."""

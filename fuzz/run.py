@@ -1,0 +1,66 @@
+"""Try to break surerec: ``python -m fuzz.run --files 20000 --seed 1``. See README.md."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from importlib import import_module
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fuzz.tally import Tally
+
+KINDS: Final = {
+    "files": 2000,
+    "calls": 2000,
+    "commands": 500,
+    "folders": 200,
+    "requests": 1000,
+    "kills": 12,
+}
+"""Each module of this package that has ``run(n, seed)``, and how many inputs it tries by default."""
+
+
+def main() -> int:
+    """Try every kind, and tell what came of it; 1 if anything failed."""
+    settings = _settings()
+    failed = False
+    for kind in KINDS:
+        n = getattr(settings, kind)
+        if not n:
+            continue
+        begun = perf_counter()
+        tally: Tally = import_module(f"fuzz.{kind}").run(n, settings.seed)
+        _show(tally, perf_counter() - begun)
+        failed |= bool(tally.failures)
+    return int(failed)
+
+
+def _show(tally: Tally, seconds: float) -> None:
+    print(
+        f"{tally.kind}: {tally.tried:,} tried in {seconds:.0f} s: {tally.answered:,} answered, "
+        f"{tally.refused:,} refused in a sentence, {tally.failures.total():,} failed",
+        flush=True,
+    )
+    for note, count in tally.notes.most_common():
+        print(f"  {note}: {count:,}")
+    for signature, count in tally.failures.most_common():
+        print(f"  FAILED {signature}: {count:,}, such as {tally.examples[signature]}")
+
+
+def _settings() -> Namespace:
+    parser = ArgumentParser(prog="python -m fuzz.run", description=__doc__)
+    for kind, n in KINDS.items():
+        parser.add_argument(f"--{kind}", type=int, default=n, help=f"how many {kind} (default {n})")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed tries the same inputs")
+    parser.add_argument("--only", choices=KINDS, help="this kind, and none of the others")
+    settings = parser.parse_args()
+    for kind in KINDS:
+        if settings.only not in {None, kind}:
+            setattr(settings, kind, 0)
+    return settings
+
+
+if __name__ == "__main__":
+    sys.exit(main())
