@@ -19,7 +19,7 @@ KINDS: Final = {
     "requests": 1000,
     "kills": 12,
 }
-"""Each module of this package that has ``run(n, seed)``, and how many inputs it tries by default."""
+"""The modules here that have ``run(n, seed)``, and how many inputs each tries by default."""
 
 
 def main() -> int:
