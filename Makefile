@@ -23,8 +23,9 @@ demo: $(VENV)/.core
 serve: $(VENV)/.serve
 	@$(BIN)/surerec demo --serve
 
+# A file's tests share what they made, so a file stays in one process.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

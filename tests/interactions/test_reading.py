@@ -45,7 +45,7 @@ EXPECTED = [
         ("quoted.csv", CSV.replace("ann", '"ann"')),
         ("semicolons.csv", CSV.replace(",", ";")),
         ("ratings.tsv", CSV.replace(",", "\t")),
-        ("packed.csv.gz", gzip.compress(CSV.encode())),
+        ("packed.csv.gz", gzip.compress(CSV.encode(), mtime=0)),
         ("ratings.dat", CSV.split("\n", 1)[1].replace(",", "::")),
         ("blank.dat", CSV.split("\n", 1)[1].replace(",", "::") + "\n\n"),
         (
