@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numba import njit
 
+from surerec._calendar import DAY
 from surerec._kernels import scramble
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ SEQUEL: Final = 2
 
 FIRST_SECOND: Final = 1_577_836_800  # 2020-01-01 00:00 UTC
 _MICROSECONDS: Final = 1_000_000
-_EPOCH_SECONDS: Final = 91 * 86_400  # about a quarter
+_EPOCH_SECONDS: Final = 91 * DAY // _MICROSECONDS  # about a quarter
 
 FAVOURITES: Final = 3
 _FOLLOW: Final = 0.6  # chance that who takes an original wants its sequel
