@@ -19,7 +19,9 @@ from surerec.recommenders import (
     PrecedenceMining,
     RecommendationSet,
     TransductiveConformal,
+    WrappedRecommender,
     load,
+    wrap,
 )
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "StaleModelWarning",
     "SurerecError",
     "TransductiveConformal",
+    "WrappedRecommender",
     "__version__",
     "count_precedence",
     "datasets",
@@ -43,4 +46,5 @@ __all__ = [
     "load_dataset",
     "read_interactions",
     "strongest_pairs",
+    "wrap",
 ]

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.calibration._assessment import UserAssessment
-from surerec.calibration._calibration import Calibration, seen_before
+from surerec.calibration._calibration import Calibration
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
 from surerec.conformal import users_needed
 from surerec.errors import InputError
-from surerec.futures import SLATE_MOST, Ranking
+from surerec.futures import SLATE_MOST, Ranking, candidates_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._assessment import Assessment
+    from surerec.calibration._coverage import Coverage
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
@@ -49,11 +50,10 @@ class UserCalibration(Calibration):
         How many groups of people, by the number of known items, have a threshold of their own.
     min_known : int
         People of whom less is known are promised nothing.
-    held_out : bool
-        Whether the calibration users had no part in what the scorer learned when it was calibrated,
-        if it cannot leave users out: else it knew their futures, and nobody is promised anything.
-    apart : bool
-        Whether they still have none in the scorer that serves, which may have been fitted since.
+    coverage : Coverage
+        Whom it says anything about.
+    about : str
+        The future that it is about in words, where neither the horizon nor the window says it.
     """
 
     users: CalibrationUsers
@@ -63,8 +63,8 @@ class UserCalibration(Calibration):
     cut: Cut
     n_groups: int
     min_known: int
-    held_out: bool
-    apart: bool
+    coverage: Coverage
+    about: str = ""
 
     def __post_init__(self) -> None:
         if not self.promised.monotone:
@@ -80,7 +80,9 @@ class UserCalibration(Calibration):
     @cached_property
     def _terms(self) -> Terms:
         begin, end = (int(time) for time in self.users.period)
-        return Terms(self.promised, self.horizon, self.window, (begin, end))
+        return Terms(
+            self.promised, self.horizon, self.window, (begin, end), self.coverage, self.about
+        )
 
     def assess(
         self,
@@ -150,15 +152,9 @@ class UserCalibration(Calibration):
         )
 
     def _gap(self, scorer: Scorer, query: Query) -> str:
-        if scorer.leaves_users_out is False and not self.held_out:
-            return (
-                f"the scorer {scorer.name} comes fitted and users cannot be left out of it, so it "
-                "may have learned from the futures that calibrate it"
-            )
-        is_apart = self.apart and self.users.place_of(query.user) is not None
-        seen = seen_before(scorer, query)
-        if seen and not (is_apart and scorer.leaves_users_out is False):
-            return seen
+        gap = self.coverage.gap(scorer, query, self.users.place_of(query.user))
+        if gap:
+            return gap
         if len(query.history) < self.min_known:
             n = len(query.history)
             return (
@@ -177,5 +173,5 @@ def _rank(
     """
     scores = scorer.score_query(query)
     values = scorer.value(scores, len(query.history), statistics.n_users)
-    outside = statistics.items_outside(query.history)
-    return scores, values, Ranking.of(outside, scores, values, statistics.popularity)
+    ranked = candidates_of(scorer, statistics, query, scores)
+    return scores, values, Ranking.of(ranked, scores, values, statistics.popularity)

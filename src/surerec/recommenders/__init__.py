@@ -9,6 +9,8 @@ from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._precedence_mining import PrecedenceMining
 from surerec.recommenders._sets import RecommendationSet
 from surerec.recommenders._transductive import TransductiveConformal
+from surerec.recommenders._wrap import wrap
+from surerec.recommenders._wrapped import WrappedRecommender
 
 __all__ = [
     "Explanation",
@@ -18,9 +20,11 @@ __all__ = [
     "RecommendationSet",
     "Recommender",
     "TransductiveConformal",
+    "WrappedRecommender",
     "load",
     "load_all",
     "make_recommender",
     "recommender_names",
     "save_all",
+    "wrap",
 ]

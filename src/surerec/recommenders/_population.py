@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
-from surerec.calibration import CalibrationUsers, Cut, UserCalibration, find_promise
+from surerec.calibration import CalibrationUsers, Cut, LeftOut, UserCalibration, find_promise
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import check_horizon, codes_in, observe, profile_cases, window_cases
 from surerec.measures import as_recipe
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, Promise, Slate
+    from surerec.calibration import Assessment, Coverage, Promise, Slate
     from surerec.futures import Cases, Horizon
     from surerec.interactions import Interactions
     from surerec.measures import Query, Recipe, RecipeLike, Scorer
@@ -101,7 +101,7 @@ class PopulationConformal(Recommender):
         self.measure = measure
         self.promise = promise
         self.horizon = horizon
-        self.cut = cut
+        self.cut: Cut | None = cut
         self.groups = groups
         self.window = window
         self.n_calibration = n_calibration
@@ -136,7 +136,7 @@ class PopulationConformal(Recommender):
     def _validate(self) -> None:
         self.recipe()
         find_promise(self.promise)
-        if self.cut not in get_args(Cut):
+        if self._cut_by() not in get_args(Cut):
             raise InputError(f"cut is {self.cut!r}; choose one of {', '.join(get_args(Cut))}.")
         check_horizon(self.horizon)
         for name, lowest in (("groups", 1), ("n_calibration", 1), ("min_known", 1), ("seed", 0)):
@@ -145,6 +145,10 @@ class PopulationConformal(Recommender):
             isinstance(self.window, (int, float)) and self.window > 0
         ):
             raise InputError(f"window is {self.window!r}; it must be a number of days above 0.")
+
+    def _cut_by(self) -> Cut:
+        """Give where sets are cut."""
+        return self.cut or "score"
 
     def _learn(self) -> None:
         """Fit the measure, and calibrate it on users' futures."""
@@ -208,7 +212,7 @@ class PopulationConformal(Recommender):
     ) -> None:
         """Serve what was calibrated on all that is known now, whoever calibrated it included."""
         self._keep_scorer(recipe.update(scorer, self.statistics_, earlier_users))
-        self._calibrated = replace(self._calibrated, apart=False)
+        self._calibrated = replace(self._calibrated, coverage=LeftOut(recipe.refits, apart=False))
 
     def _calibrate(
         self,
@@ -233,20 +237,22 @@ class PopulationConformal(Recommender):
             past = _without(past, users[users >= 0])
             scorer = recipe.fit(past)
         outcomes = observe(scorer, past, chosen)
-        self._keep(CalibrationUsers.of(outcomes, self.cut, self.statistics_))
+        self._keep(CalibrationUsers.of(outcomes, self._cut_by(), self.statistics_))
         return scorer
 
-    def _keep(self, users: CalibrationUsers) -> None:
+    def _keep(
+        self, users: CalibrationUsers, coverage: Coverage | None = None, about: str = ""
+    ) -> None:
         self._calibrated = UserCalibration(
             users,
             find_promise(self.promise),
             self.horizon,
             self.window,
-            self.cut,
+            self._cut_by(),
             self.groups,
             self.min_known,
-            held_out=self.recipe().refits,
-            apart=True,
+            coverage or LeftOut(self.recipe().refits),
+            about,
         )
         self._warned = False
 
@@ -271,7 +277,7 @@ class PopulationConformal(Recommender):
         if not arrays and not texts and scorer.leaves_users_out is False and recipe.refits:
             return recipe.fit(_without(self.statistics_, users[users >= 0]))
         # A stored scorer may have been fitted since it was calibrated.
-        self._calibrated = replace(self._calibrated, apart=False)
+        self._calibrated = replace(self._calibrated, coverage=LeftOut(recipe.refits, apart=False))
         return scorer
 
     def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:

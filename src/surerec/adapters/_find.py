@@ -1,0 +1,57 @@
+"""Which adapter a model needs, told by its library without importing any other."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from surerec.adapters._own import OwnAdapter
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from surerec.adapters._adapter import Adapter
+
+_LIBRARIES: Final = {"implicit": "surerec.adapters._implicit"}
+"""The module of each library's adapter, with an `adapter(model, items, users)` of its own."""
+
+
+def adapt(
+    model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
+) -> Adapter:
+    """Give the adapter of somebody's model.
+
+    Parameters
+    ----------
+    model : object
+        A model of implicit, something with ``score(history)``, or a function from histories to
+        scores.
+    items, users : iterable of ids, optional
+        Which ids its columns and rows are.
+
+    Raises
+    ------
+    InputError
+        If it is of no such kind, or does not fit the ids.
+
+    Examples
+    --------
+    >>> adapt(lambda histories: [[0.0, 1.0] for _ in histories], items=["a", "b"]).folds_in
+    True
+    """
+    if not isinstance(model, type):
+        for each in type(model).__mro__:
+            library = each.__module__.partition(".")[0]
+            if library in _LIBRARIES:
+                made: Adapter = import_module(_LIBRARIES[library]).adapter(model, items, users)
+                return made
+        if callable(getattr(model, "score", None)) or (
+            callable(model) and not hasattr(model, "fit")
+        ):
+            return OwnAdapter(model, items, users)
+    what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+    raise InputError(
+        f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item), something "
+        "with score(history), or a function from histories to scores."
+    )
