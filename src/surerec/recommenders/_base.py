@@ -147,13 +147,18 @@ class Recommender(Parameters, ABC):
         parts = recipe.parts(scorer)
         params = self._stored_params(recipe)
         arrays = {**parts.arrays, **self._calibration_arrays()}
-        return RecommenderSpec(type(self).__name__, params, arrays, parts.texts)
+        texts = {**parts.texts, **self._calibration_texts()}
+        return RecommenderSpec(type(self).__name__, params, arrays, texts)
 
     def _stored_params(self, recipe: Recipe) -> dict[str, Any]:  # noqa: ARG002
         return self.get_params()
 
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
         """Give the arrays that its calibration is made of, to be saved."""
+        return {}
+
+    def _calibration_texts(self) -> dict[str, str]:
+        """Give the texts that its calibration is made of, to be saved."""
         return {}
 
     def restore(
@@ -168,18 +173,22 @@ class Recommender(Parameters, ABC):
         """
         recipe = self.recipe()
         self._take(statistics)
-        if not all(map(recipe.owns, texts)):
-            raise ValueError(f"{type(self).__name__} has no such texts")
+        self._restore_texts({name: text for name, text in texts.items() if not recipe.owns(name)})
         of_scorer = {name: array for name, array in arrays.items() if recipe.owns(name)}
         rest = {name: array for name, array in arrays.items() if name not in of_scorer}
         self._restore_calibration(rest)
-        self._keep_scorer(self._restored_scorer(recipe, of_scorer, texts))
+        said = {name: text for name, text in texts.items() if recipe.owns(name)}
+        self._keep_scorer(self._restored_scorer(recipe, of_scorer, said))
         return self
 
     def _restored_scorer(
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
     ) -> Scorer:
         return recipe.restore(self.statistics_, arrays, texts)
+
+    def _restore_texts(self, texts: Mapping[str, str]) -> None:
+        if texts:
+            raise ValueError(f"{type(self).__name__} has no such texts")
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if arrays:
@@ -219,8 +228,8 @@ class Recommender(Parameters, ABC):
             return found
         if self._user_groups() is None:
             raise InputError(
-                f"This {type(self).__name__} has no groups by a column of people's own: ask without "
-                "group=."
+                f"This {type(self).__name__} has no groups by a column of people's own: ask "
+                "without group=."
             )
         return replace(found, group=str(group))
 
