@@ -148,9 +148,7 @@ def fit(
     check_engine(engine, master=master, **{"executor-memory": executor_memory}, **on_spark)
     made = {name.lower(): make_recommender(name) for name in recommender or ["icrs12"]}
     in_groups = opt.as_groups(groups)
-    _set_over_users(
-        made, horizon=opt.as_horizon(horizon), cut=cut, groups=in_groups, window=window
-    )
+    _set_over_users(made, horizon=opt.as_horizon(horizon), cut=cut, groups=in_groups, window=window)
     if (groups_file is None) != (in_groups is None or isinstance(in_groups, int)):
         raise InputError(
             "--groups-file and a column in --groups go together, such as --groups-file users.csv "
@@ -309,7 +307,8 @@ def recommend_all(
         people = fitted.histories(path, leave_out=leave_out, **reading)
         said = people.warnings()
         if n := len(people.ignored):
-            said.append(f"{n:,} rows name items that nobody in the data took: ignored.")
+            rows = "1 row" if n == 1 else f"{n:,} rows"
+            said.append(f"Nobody in the data took the items of {rows}: ignored.")
         for sentence in said:
             messages().print(_show.plain(sentence))
     frames = fitted.iter_recommendations(
