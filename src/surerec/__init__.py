@@ -5,6 +5,7 @@ from surerec._version import __version__
 from surerec.datasets import load_dataset
 from surerec.errors import (
     FetchError,
+    HistoriesWarning,
     InputError,
     NotFittedError,
     StaleModelWarning,
@@ -27,6 +28,7 @@ from surerec.recommenders import (
 __all__ = [
     "MEASURES",
     "FetchError",
+    "HistoriesWarning",
     "InductiveConformal",
     "InputError",
     "Interactions",

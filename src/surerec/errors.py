@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FetchError",
+    "HistoriesWarning",
     "InProfile",
     "InputError",
     "NoConfidence",
@@ -47,6 +48,10 @@ class FetchError(SurerecError, OSError):
 
 class StaleModelWarning(UserWarning):
     """A model serves beyond the window that it was calibrated for."""
+
+
+class HistoriesWarning(UserWarning):
+    """Some of many people given by their histories are left out, or promised nothing."""
 
 
 # The errors below name what is the matter, not that something is: `except UnknownId` reads well.

@@ -130,7 +130,7 @@ def of_recommender(name: str, model: Recommender) -> Subject:
             model.scorer_,
             horizons={find_promise(model.promise).name: model.horizon},
             window=model.window,
-            groups=max(model.groups, Subject.groups),
+            groups=max(model.n_length_groups, Subject.groups),
             min_known=model.min_known,
         )
     return Subject(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.measures import Query, Scorer
+    from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -81,6 +81,17 @@ class Calibration(ABC):
         k: int,  # noqa: ARG002
     ) -> BestOfMany | None:
         """Give the k best of many users at once, where that is faster than one by one."""
+        return None
+
+    def best_of_queries(
+        self,
+        scorer: Scorer,  # noqa: ARG002
+        statistics: PrecedenceStatistics,  # noqa: ARG002
+        queries: Queries,  # noqa: ARG002
+        significance: float,  # noqa: ARG002
+        k: int,  # noqa: ARG002
+    ) -> BestOfMany | None:
+        """Give the same for people who need not be users of the data."""
         return None
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
-    from surerec.interactions import IdMap
+    from surerec.interactions import IdMap, UserGroups
     from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -54,6 +54,8 @@ class UserCalibration(Calibration):
         Whom it says anything about.
     about : str
         The future that it is about in words, where neither the horizon nor the window says it.
+    people : UserGroups, optional
+        Groups by a column of people's own, each with thresholds of its own.
     """
 
     users: CalibrationUsers
@@ -65,6 +67,7 @@ class UserCalibration(Calibration):
     min_known: int
     coverage: Coverage
     about: str = ""
+    people: UserGroups | None = None
 
     def __post_init__(self) -> None:
         if not self.promised.monotone:
@@ -75,7 +78,7 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _thresholds(self) -> Thresholds:
-        return Thresholds(self.users, self.promised, self.n_groups)
+        return Thresholds(self.users, self.promised, self.n_groups, self.people)
 
     @cached_property
     def _terms(self) -> Terms:
@@ -95,7 +98,7 @@ class UserCalibration(Calibration):
         scores, values, ranking = _rank(scorer, statistics, query)
         ranks, shares = ranking.by_item(statistics.n_items)
         entries = ranks if self.cut == "rank" else -shares
-        threshold = self._thresholds.of(query.user, len(query.history))
+        threshold = self._thresholds.of(query)
         return UserAssessment(
             candidates=candidates,
             score=scores[candidates],
@@ -105,7 +108,7 @@ class UserCalibration(Calibration):
             levels_below=threshold.levels(entries[candidates]),
             lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
             group=threshold.group,
-            gap=self._gap(scorer, query),
+            gap=self._gap(scorer, query) or self._thresholds.gap(query),
         )
 
     def slate(
@@ -141,9 +144,11 @@ class UserCalibration(Calibration):
         """Say what keeps every confidence from being supported: too few users, or new items."""
         n, needed = assessment.n_calibration, users_needed(significance)
         if n < needed:
+            group = getattr(assessment, "group", "")
             return (
                 f"Every item qualifies: a confidence of {1 - significance:.4g} needs at least "
-                f"{needed:,} calibration users, and there {'is' if n == 1 else 'are'} {n:,}."
+                f"{needed:,} calibration users{f' with {group}' if group else ''}, and there "
+                f"{'is' if n == 1 else 'are'} {n:,}."
             )
         return (
             f"None: {self.users.unknown_share:.1%} of what calibration users took next was "

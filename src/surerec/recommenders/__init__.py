@@ -3,6 +3,7 @@
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._explanation import Explanation
 from surerec.recommenders._folder import load, load_all, save_all
+from surerec.recommenders._histories import Histories
 from surerec.recommenders._inductive import InductiveConformal
 from surerec.recommenders._names import make_recommender, recommender_names
 from surerec.recommenders._population import PopulationConformal
@@ -14,6 +15,7 @@ from surerec.recommenders._wrapped import WrappedRecommender
 
 __all__ = [
     "Explanation",
+    "Histories",
     "InductiveConformal",
     "PopulationConformal",
     "PrecedenceMining",

@@ -1,4 +1,4 @@
-"""Recommending to many users: rows of all of them in one frame."""
+"""Recommending to many people: rows of all of them in one frame."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from surerec.measures import Query
 from surerec.recommenders._sets import batch_columns, result_columns, result_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Protocol
 
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, BestOfMany
     from surerec.interactions import IdMap
+    from surerec.measures import Queries
     from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._histories import Histories
 
     class Answers(Protocol):
         """What is needed of a recommender here."""
@@ -38,11 +40,16 @@ if TYPE_CHECKING:
         ) -> pl.DataFrame:
             """Give the rows of some users."""
 
+        def best_of(
+            self, queries: Queries, significance: float | None, limit: int | None
+        ) -> BestOfMany | None:
+            """Find the best of some people at once, if that can be."""
+
 
 _USERS_AT_ONCE = 256
 
 
-def iter_batches(
+def iter_users(
     model: Answers, users: Sequence[Any] | None, significance: float | None, limit: int | None
 ) -> Iterator[pl.DataFrame]:
     """Give the rows of users by id, or of all, some at a time and in their order."""
@@ -57,8 +64,26 @@ def iter_batches(
     def batch(start: int) -> pl.DataFrame:
         return model.rows_of(codes[start : start + _USERS_AT_ONCE], significance, limit)
 
-    with progress("Recommending", total=len(codes)) as advance:
-        for rows in run_blocks(batch, range(0, len(codes), _USERS_AT_ONCE)):
+    yield from _in_batches(batch, len(codes))
+
+
+def iter_histories(
+    model: Answers, histories: Histories, significance: float | None, limit: int | None
+) -> Iterator[pl.DataFrame]:
+    """Give the rows of people by their histories, some at a time and in their order."""
+
+    def batch(start: int) -> pl.DataFrame:
+        some = histories.queries.part(start, start + _USERS_AT_ONCE)
+        best = model.best_of(some, significance, limit)
+        people = histories.people.slice(start, len(some))
+        return frame_of(model, some, people, best, significance, limit)
+
+    yield from _in_batches(batch, len(histories))
+
+
+def _in_batches(batch: Callable[[int], pl.DataFrame], n_people: int) -> Iterator[pl.DataFrame]:
+    with progress("Recommending", total=n_people) as advance:
+        for rows in run_blocks(batch, range(0, n_people, _USERS_AT_ONCE)):
             yield rows
             advance(_USERS_AT_ONCE)
 
@@ -70,21 +95,35 @@ def rows_of(
     significance: float | None,
     limit: int | None,
 ) -> pl.DataFrame:
-    """Give the rows of some users: one frame for all, as frames cost more than rows.
-
-    `best` is what they are if they were found all at once; else users are asked for one by one.
-    """
+    """Give the rows of some users of the data by code; see :func:`frame_of`."""
     interactions = model.statistics_.interactions
     if interactions is None:
         raise NoUsers("These statistics have no users to recommend to.")
+    asked = [Query.of_user(interactions, int(user)) for user in users] if best is None else ()
+    people = interactions.users.ids.gather(users)
+    return frame_of(model, asked, people, best, significance, limit)
+
+
+def frame_of(
+    model: Answers,
+    queries: Sequence[Query] | Queries,
+    people: pl.Series,
+    best: BestOfMany | None,
+    significance: float | None,
+    limit: int | None,
+) -> pl.DataFrame:
+    """Give the rows of some people: one frame for all, as frames cost more than rows.
+
+    `best` is what they are if they were found all at once; else people are asked for one by one.
+    """
     if best is not None:
-        columns, owners = batch_columns(best), users[best.owners]
+        columns, owners = batch_columns(best), best.owners
     else:
         parts = []
-        for user in users:
-            assessment = model.assess(Query.of_user(interactions, int(user)))
+        for place in range(len(queries)):
+            assessment = model.assess(queries[place])
             parts.append(result_columns(assessment, assessment.ordered(significance)[:limit]))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        owners = np.repeat(users, [len(part[Columns.Item]) for part in parts])
-    ids = interactions.users.ids.gather(owners).alias(Columns.User)
+        owners = np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])
+    ids = people.gather(owners).alias(Columns.User)
     return result_frame(columns, model.items_.ids).select(ids, pl.all())

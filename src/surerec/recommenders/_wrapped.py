@@ -80,6 +80,7 @@ class WrappedRecommender(PopulationConformal):
         self.refit = refit
 
     _about: About
+    user_groups_ = None
 
     def recipe(self) -> WrappedRecipe:
         """Give what fits a copy of the model."""
@@ -276,14 +277,16 @@ class WrappedRecommender(PopulationConformal):
             "A wrapped model is renewed by fit(interactions) or calibrate(past, future)."
         )
 
-    def query(self, user: Any = None, *, history: Iterable[Any] | None = None) -> Query:
+    def query(
+        self, user: Any = None, *, history: Iterable[Any] | None = None, group: Any = None
+    ) -> Query:
         """Turn ids into a query; see :meth:`Recommender.query`."""
         if user is not None and history is not None:
             raise InputError(
                 "Give user= or history=, not both: a wrapped model scores a user by what is known "
                 "of them here."
             )
-        return super().query(user, history=history)
+        return super().query(user, history=history, group=group)
 
     def to_spec(self) -> RecommenderSpec:
         """Give all that is stored of it but for the statistics and the model."""

@@ -63,6 +63,24 @@ def many_users(subject: Subject, _: Path) -> None:
         expect(many.equals(pl.concat(alone)), f"many users get other rows than each alone (k={k})")
 
 
+def many_histories(subject: Subject, _: Path) -> None:
+    """Check that many newcomers are answered as each of them is alone, cut or whole."""
+    if "user_groups" in subject.fit_params:
+        return  # a mapping of histories says no groups
+    histories = {user: subject.history(user)[:8] for user in subject.users}
+    for k in (None, 4):
+        many = subject.fitted.recommend_many(histories=histories, k=k, **subject.level())
+        alone = [
+            subject.fitted.recommend(history=history, k=k, **subject.level())
+            .to_frame()
+            .select(pl.lit(user).alias("user_id"), pl.exclude("title"))
+            .with_columns(pl.col("user_id").cast(many["user_id"].dtype))
+            for user, history in histories.items()
+        ]
+        same = many.equals(pl.concat(alone))
+        expect(same, f"many histories get other rows than each alone (k={k})")
+
+
 def p_values(subject: Subject, _: Path) -> None:
     """Check that one answer serves every confidence: items enter above their entry confidence."""
     user = subject.users[0]
@@ -167,7 +185,8 @@ def parameters(subject: Subject, _: Path) -> None:
         pass
     else:
         raise AssertionError("a recommender answers before it is fitted")
-    expect(twin.fit(subject.fitted.statistics_) is twin, "fit does not give the model back")
+    refitted = twin.fit(subject.fitted.statistics_, **subject.fit_params)
+    expect(refitted is twin, "fit does not give the model back")
     pairs = zip(subject.answers(twin), subject.answers(subject.fitted), strict=True)
     expect(all(a.equals(b) for a, b in pairs), "fitted again it answers otherwise")
 
