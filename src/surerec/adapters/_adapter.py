@@ -43,6 +43,13 @@ class Adapter(ABC):
         Whether it may leave items without a score, as NaN.
     has_value : bool
         Whether its scores compare between people, so that they can be cut by score.
+    stored : str or None
+        How a model folder names it, if its `parts` are all that it is; None if the folder cannot
+        hold it.
+    people : str
+        Whom it was fitted on, in words.
+    lacking : str
+        What an item is that it cannot rank, in words.
     """
 
     model: Any
@@ -54,6 +61,9 @@ class Adapter(ABC):
     knows_all: bool = False
     is_partial: bool = False
     has_value: bool = False
+    stored: str | None = None
+    people: str = "people of the fit"
+    lacking: str = "unknown to the model"
 
     @property
     @abstractmethod
@@ -105,6 +115,20 @@ class Adapter(ABC):
             All that it may learn from.
         """
         raise NotImplementedError
+
+    def knowing(self, past: Interactions) -> Self:  # noqa: ARG002
+        """Give the same on a catalogue that holds all that is known; by default as it is.
+
+        Parameters
+        ----------
+        past : Interactions
+            What is known of people, before anything of the future is looked at.
+        """
+        return self
+
+    def parts(self) -> dict[str, NDArray[Any]]:
+        """Give the arrays that it is made of; nothing if a folder cannot hold it."""
+        return {}
 
     @abstractmethod
     def check_fitted(self) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
+from surerec.adapters import _lists
+from surerec.adapters._adapter import Adapter
 from surerec.adapters._own import OwnAdapter
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from surerec.adapters._adapter import Adapter
 
 _LIBRARIES: Final = {"implicit": "surerec.adapters._implicit"}
 """The module of each library's adapter, with an `adapter(model, items, users)` of its own."""
@@ -25,8 +29,8 @@ def adapt(
     Parameters
     ----------
     model : object
-        A model of implicit, something with ``score(history)``, or a function from histories to
-        scores.
+        A model of implicit, something with ``score(history)``, a function from histories to
+        scores, or a frame or file of ``user_id``, ``item_id`` and ``score``.
     items, users : iterable of ids, optional
         Which ids its columns and rows are.
 
@@ -40,6 +44,12 @@ def adapt(
     >>> adapt(lambda histories: [[0.0, 1.0] for _ in histories], items=["a", "b"]).folds_in
     True
     """
+    if isinstance(model, Adapter):
+        return model
+    if isinstance(model, (str, os.PathLike)) or _is_frame(model):
+        if items is not None or users is not None:
+            raise InputError("Lists of scores have their ids in them: leave items= and users= out.")
+        return _lists.adapter(model)
     if not isinstance(model, type):
         for each in type(model).__mro__:
             library = each.__module__.partition(".")[0]
@@ -53,5 +63,16 @@ def adapt(
     what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     raise InputError(
         f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item), something "
-        "with score(history), or a function from histories to scores."
+        "with score(history), a function from histories to scores, or a frame or file of user_id, "
+        "item_id and score."
+    )
+
+
+def _is_frame(given: Any) -> bool:
+    return isinstance(given, pl.LazyFrame) or (
+        not isinstance(given, type)
+        and (
+            hasattr(given, "__arrow_c_stream__")
+            or (hasattr(given, "columns") and hasattr(given, "loc"))
+        )
     )

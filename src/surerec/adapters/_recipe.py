@@ -37,6 +37,7 @@ class WrappedRecipe(Recipe):
         self.adapter = adapter
         self.by_user = by_user and adapter.knows_users
         self.refits = self.learns = adapter.can_fit
+        self.stored = adapter.stored
 
     @property
     def name(self) -> str:

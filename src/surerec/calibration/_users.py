@@ -56,6 +56,8 @@ class UserCalibration(Calibration):
         The future that it is about in words, where neither the horizon nor the window says it.
     people : UserGroups, optional
         Groups by a column of people's own, each with thresholds of its own.
+    lacking : str
+        What a future item was that no set can hold, in words.
     """
 
     users: CalibrationUsers
@@ -68,6 +70,7 @@ class UserCalibration(Calibration):
     coverage: Coverage
     about: str = ""
     people: UserGroups | None = None
+    lacking: str = "unknown to the model"
 
     def __post_init__(self) -> None:
         if not self.promised.monotone:
@@ -99,13 +102,16 @@ class UserCalibration(Calibration):
         ranks, shares = ranking.by_item(statistics.n_items)
         entries = ranks if self.cut == "rank" else -shares
         threshold = self._thresholds.of(query)
+        levels = threshold.levels(entries[candidates])
+        if scorer.is_partial:
+            levels = np.where(scores[candidates] > -np.inf, levels, 0.0)  # in no set
         return UserAssessment(
             candidates=candidates,
             score=scores[candidates],
             shown=values[candidates].__getitem__,
             popularity=statistics.popularity,
             n_calibration=threshold.n_users,
-            levels_below=threshold.levels(entries[candidates]),
+            levels_below=levels,
             lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
             group=threshold.group,
             gap=self._gap(scorer, query) or self._thresholds.gap(query),
@@ -152,7 +158,7 @@ class UserCalibration(Calibration):
             )
         return (
             f"None: {self.users.unknown_share:.1%} of what calibration users took next was "
-            f"unknown to the model, so no set of known items supports a confidence above "
+            f"{self.lacking}, so no set of known items supports a confidence above "
             f"{assessment.highest_confidence:.4g}; every item is in the set."
         )
 

@@ -95,7 +95,7 @@ def read_interactions(
         raise InputError(f"min_profile_length is {min_profile_length}; it must be at least 1.")
     wanted = {"user": user, "item": item, "time": time, "rating": rating}
     table = concatenate(read_tables(source, wanted, columns, n_rows), n_rows)
-    cells, kept = _usable(table, time_format, skip_bad=skip_bad)
+    cells, kept = usable(table, time_format, skip_bad=skip_bad)
     n_below = 0
     if threshold is not None and "rating" in cells.columns:
         above = cells["rating"] > threshold
@@ -204,9 +204,7 @@ def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
     return RawTable(tables[0].name, frame, place, shifted("malformed"), shifted("blank"))
 
 
-def _usable(
-    table: RawTable, time_format: str | None, *, skip_bad: bool
-) -> tuple[pl.DataFrame, int]:
+def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
     """Convert the cells; drop blank rows, and bad ones if asked to, else complain."""
     raw, name = table.frame, table.name
 

@@ -353,7 +353,11 @@ class PopulationConformal(Recommender):
         return scorer
 
     def _keep(
-        self, users: CalibrationUsers, coverage: Coverage | None = None, about: str = ""
+        self,
+        users: CalibrationUsers,
+        coverage: Coverage | None = None,
+        about: str = "",
+        lacking: str = UserCalibration.lacking,
     ) -> None:
         self._calibrated = UserCalibration(
             users,
@@ -366,6 +370,7 @@ class PopulationConformal(Recommender):
             coverage or LeftOut(self.recipe().refits),
             about,
             self.user_groups_,
+            lacking,
         )
         self._warned = False
 

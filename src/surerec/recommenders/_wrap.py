@@ -29,6 +29,7 @@ def wrap(
     min_known: int = 5,
     seed: int = 0,
     refit: bool = False,
+    fallback: str | None = None,
 ) -> WrappedRecommender:
     """Give a recommender around anybody's model: its sets, with a promise calibrated over users.
 
@@ -38,9 +39,10 @@ def wrap(
     Parameters
     ----------
     model : object
-        A model of implicit (ALS, BPR, LMF, item-item); something with ``score(history)``; or a
-        function from histories to scores. Histories are lists of item ids in time order, and scores
-        are in the order of `items`.
+        A model of implicit (ALS, BPR, LMF, item-item); something with ``score(history)``; a
+        function from histories to scores; or a frame or file of ``user_id``, ``item_id`` and
+        ``score``, complete or with the best of each user only, from any system. Histories are
+        lists of item ids in time order, and scores are in the order of `items`.
     items, users : iterable of ids, optional
         Which ids the columns and rows of a fitted model are; by default their numbers. With `fit`,
         `items` is the catalogue: by default what somebody took in what the copy is fitted on.
@@ -71,6 +73,10 @@ def wrap(
     refit : bool, default=False
         Whether `fit` ends by fitting a copy on everything. With `window` the promise then assumes
         that it ranks as the calibrated one did; without, nothing is promised.
+    fallback : str, optional
+        What completes lists that do not hold every item, from the past that `calibrate` is given:
+        "popularity", or one of the 17 measures. Without it what is in no list is missed, and
+        ``floor_`` tells the smallest ε that can be promised.
 
     Returns
     -------
@@ -108,4 +114,5 @@ def wrap(
         min_known=min_known,
         seed=seed,
         refit=refit,
+        fallback=fallback,
     )

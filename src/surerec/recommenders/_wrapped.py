@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args
 import numpy as np
 
 from surerec._calendar import DAY
-from surerec.adapters import WrappedRecipe, WrappedScorer, adapt, of_fitted, on_catalogue
+from surerec.adapters import (
+    ListsAdapter,
+    WrappedRecipe,
+    WrappedScorer,
+    adapt,
+    check_fallback,
+    of_fitted,
+    on_catalogue,
+)
 from surerec.calibration import CalibrationUsers, find_promise
 from surerec.errors import InputError
 from surerec.futures import following_cases, observe, profile_cases, window_cases
-from surerec.interactions import Interactions, read_interactions
+from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders._fingerprint import check_same, probe, refuse_constant
-from surerec.recommenders._measured import stored_measure
+from surerec.recommenders._measured import OWN
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
 from surerec.recommenders._wrapped_people import check_catalogue, refuse_newcomers, who
@@ -64,6 +72,7 @@ class WrappedRecommender(PopulationConformal):
         min_known: int = 5,
         seed: int = 0,
         refit: bool = False,
+        fallback: str | None = None,
     ) -> None:
         self.model = model
         self.items = items
@@ -78,8 +87,10 @@ class WrappedRecommender(PopulationConformal):
         self.min_known = min_known
         self.seed = seed
         self.refit = refit
+        self.fallback = fallback
 
     _about: About
+    _adapted: tuple[tuple[Any, Any, Any], Adapter] | None = None
     user_groups_ = None
 
     def recipe(self) -> WrappedRecipe:
@@ -88,7 +99,11 @@ class WrappedRecommender(PopulationConformal):
         return WrappedRecipe(adapter, by_user=self._covers(adapter) == "fit")
 
     def _adapter(self) -> Adapter:
-        return adapt(self.model, self.items, self.users)
+        given = (self.model, self.items, self.users)
+        kept = self._adapted
+        if kept is None or any(a is not b for a, b in zip(kept[0], given, strict=True)):
+            kept = self._adapted = (given, adapt(*given))  # lists are read once
+        return kept[1]
 
     def _covers(self, adapter: Adapter) -> Covers:
         """Give whom `fit` is to cover: people of the fit if it keeps something of them."""
@@ -106,6 +121,10 @@ class WrappedRecommender(PopulationConformal):
             raise InputError(
                 f"covers is {self.covers!r}; choose one of {', '.join(get_args(Covers))}."
             )
+        if self.fallback is not None:
+            check_fallback(self.fallback)
+            if not isinstance(self._adapter(), ListsAdapter):
+                raise InputError("fallback= completes lists, and this model is not one of lists.")
 
     @property
     def model_(self) -> Any:
@@ -228,6 +247,7 @@ class WrappedRecommender(PopulationConformal):
         self._validate()
         known, later, adapter = _interactions(past), _interactions(future), self._adapter()
         adapter.check_fitted()
+        adapter = adapter.knowing(known)
         covers, in_fit = who(adapter, known, self.covers)
         check_catalogue(adapter, known, covers)
         cases = following_cases(known, later, self.horizon, min_known=self.min_known)
@@ -245,15 +265,28 @@ class WrappedRecommender(PopulationConformal):
             adapter, statistics.interactions, in_fit, by_user=by_user, knows_all=knows_all
         )
         self.statistics_, self.items_ = statistics, statistics.interactions.items
-        self._keep_scorer(scorer)
+        self._keep_scorer(self._completed(scorer))
         about = About(
             covers,
             self._cut_by(),
             future=what_follows(known, later, self.horizon),
             assumes=f"{adapter.name} learned nothing from those futures",
         )
-        self._calibrate_model(scorer, statistics, chosen, about)
+        self._calibrate_model(self._wrapped_scorer(), statistics, chosen, about)
         return self
+
+    def _completed(self, scorer: WrappedScorer) -> WrappedScorer:
+        """Give a scorer whose lists are completed by what is known, if that is asked for."""
+        adapter = scorer.adapter
+        if self.fallback is None or not isinstance(adapter, ListsAdapter):
+            return scorer
+        whole = adapter.completed(self.fallback, self.statistics_, scorer.columns, scorer.rows)
+        return WrappedScorer(whole, scorer.columns, scorer.rows, by_user=True, knows_all=True)
+
+    @property
+    def floor_(self) -> float:
+        """The smallest ε that can be promised: what no set can hold is missed at any."""
+        return self.calibration_.curve(self.promise).lowest_level()
 
     def _calibrate_model(
         self, scorer: WrappedScorer, known: PrecedenceStatistics, chosen: Cases, about: About
@@ -269,7 +302,9 @@ class WrappedRecommender(PopulationConformal):
 
     def _keep_about(self, users: CalibrationUsers, about: About) -> None:
         self._about = about
-        self._keep(users, about.coverage(self._wrapped_scorer().rows >= 0), about.future)
+        scorer = self._wrapped_scorer()
+        coverage = about.coverage(scorer.rows >= 0, scorer.adapter.people)
+        self._keep(users, coverage, about.future, scorer.adapter.lacking)
 
     def recalibrate(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: a wrapped model is calibrated by `fit` or by `calibrate`."""
@@ -301,7 +336,7 @@ class WrappedRecommender(PopulationConformal):
     def _stored_params(self, recipe: Any) -> dict[str, Any]:
         return {
             **self.get_params(),
-            "model": stored_measure(self.model, recipe),
+            "model": {OWN: recipe.name} if recipe.stored is None else recipe.stored,
             "promise": find_promise(self.promise).name,
             "items": None,  # the statistics have them
             "users": None,
@@ -324,18 +359,38 @@ class WrappedRecommender(PopulationConformal):
             or rows.shape != (n_users,)
         ):
             raise ValueError("they are not those of a wrapped model")
+        if self.model == ListsAdapter.stored:
+            self.model = _stored_lists(arrays, profiles, columns, rows)
         by_column = profiles.items.ids.gather(np.argsort(columns))
         adapter = adapt(self.model, by_column)
         adapter.check_fitted()
         by_user = adapter.knows_users and about.covers == "fit"
-        scorer = WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=False)
         self.statistics_, self.items_ = statistics, profiles.items
+        scorer = self._completed(
+            WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all)
+        )
         self._keep_scorer(scorer)
         own = {name: arrays[name] for name in arrays if not name.startswith("wrapped_")}
         users = CalibrationUsers.from_arrays(own)
         check_same(scorer, statistics, users, arrays[_PROBE])
         self._keep_about(users, about)
         return self
+
+
+def _stored_lists(
+    arrays: Mapping[str, NDArray[Any]],
+    profiles: Interactions,
+    columns: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> ListsAdapter:
+    """Make lists from a folder; ValueError if lines are not those of its users."""
+    mine = {name.removeprefix("wrapped_"): array for name, array in arrays.items()}
+    have = np.flatnonzero(rows >= 0)
+    if not np.array_equal(np.sort(rows[have]), np.arange(len(have))):
+        raise ValueError("its lists are not those of its users")
+    users = IdMap(profiles.users.ids.gather(have[np.argsort(rows[have])]), noun="user")
+    items = IdMap(profiles.items.ids.gather(np.argsort(columns)), noun="item")
+    return ListsAdapter.restored(mine, items, users)
 
 
 def _interactions(given: Any) -> Interactions:

@@ -33,12 +33,12 @@ class About:
     nobody: str = ""
     """Why nobody is promised anything; empty if somebody is."""
 
-    def coverage(self, in_fit: NDArray[np.bool_]) -> Coverage:
-        """Give whom the promise covers."""
+    def coverage(self, in_fit: NDArray[np.bool_], people: str) -> Coverage:
+        """Give whom the promise covers; `people` says who was in the fit."""
         if self.nobody:
             return Nobody(self.nobody)
         if self.covers == "fit":
-            return OfTheFit(in_fit, self.set_aside, self.assumes)
+            return OfTheFit(in_fit, self.set_aside, self.assumes, people)
         return Newcomers(in_fit, self.assumes)
 
     def to_text(self) -> str:
