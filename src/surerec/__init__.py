@@ -6,6 +6,7 @@ from surerec.datasets import load_dataset
 from surerec.errors import (
     FetchError,
     InputError,
+    LeftOutWarning,
     NotFittedError,
     StaleModelWarning,
     SurerecError,
@@ -30,6 +31,7 @@ __all__ = [
     "InductiveConformal",
     "InputError",
     "Interactions",
+    "LeftOutWarning",
     "NotFittedError",
     "PopulationConformal",
     "PrecedenceMining",

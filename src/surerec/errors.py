@@ -12,6 +12,7 @@ __all__ = [
     "FetchError",
     "InProfile",
     "InputError",
+    "LeftOutWarning",
     "NoConfidence",
     "NoUsers",
     "NotFittedError",
@@ -47,6 +48,10 @@ class FetchError(SurerecError, OSError):
 
 class StaleModelWarning(UserWarning):
     """A model serves beyond the window that it was calibrated for."""
+
+
+class LeftOutWarning(UserWarning):
+    """Some of what was given cannot be used, and the rest is."""
 
 
 # The errors below name what is the matter, not that something is: `except UnknownId` reads well.

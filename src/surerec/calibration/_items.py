@@ -138,11 +138,11 @@ class ItemCalibration(Calibration):
         statistics: PrecedenceStatistics,
         users: NDArray[np.int64],
         significance: float,
-        k: int,
+        k: int | None,
     ) -> BestOfMany | None:
         """Give the k best of many users in one call of a kernel, if the scorer has a plan."""
         plan, interactions = scorer.plan, statistics.interactions
-        if self.smoothed or plan is None or interactions is None:
+        if k is None or self.smoothed or plan is None or interactions is None:
             return None
         starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
         n_training = np.array([training_size(n, self.train_share) for n in stops - starts])

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _USERS_AT_ONCE = 256
+_ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
 
 
 def iter_batches(
@@ -54,13 +55,16 @@ def iter_batches(
     if not len(codes):
         raise InputError("There is nobody to recommend to: the list of users is empty.")
 
+    longest = model.statistics_.n_items if limit is None else limit
+    at_once = int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
+
     def batch(start: int) -> pl.DataFrame:
-        return model.rows_of(codes[start : start + _USERS_AT_ONCE], significance, limit)
+        return model.rows_of(codes[start : start + at_once], significance, limit)
 
     with progress("Recommending", total=len(codes)) as advance:
-        for rows in run_blocks(batch, range(0, len(codes), _USERS_AT_ONCE)):
+        for rows in run_blocks(batch, range(0, len(codes), at_once)):
             yield rows
-            advance(_USERS_AT_ONCE)
+            advance(at_once)
 
 
 def rows_of(
