@@ -13,6 +13,7 @@ __all__ = [
     "HistoriesWarning",
     "InProfile",
     "InputError",
+    "LeftOutWarning",
     "NoConfidence",
     "NoUsers",
     "NotFittedError",
@@ -52,6 +53,10 @@ class StaleModelWarning(UserWarning):
 
 class HistoriesWarning(UserWarning):
     """Some of many people given by their histories are left out, or promised nothing."""
+
+
+class LeftOutWarning(UserWarning):
+    """Some of what was given cannot be used, and the rest is."""
 
 
 # The errors below name what is the matter, not that something is: `except UnknownId` reads well.

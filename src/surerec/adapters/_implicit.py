@@ -97,8 +97,9 @@ class ImplicitAdapter(Adapter):
         return self._score(_in_memory(factors))
 
     def _score(self, factors: NDArray[np.floating]) -> NDArray[np.floating]:
-        scores: NDArray[np.floating] = factors @ _in_memory(self.model.item_factors).T
-        return scores
+        """Multiply in double and round: the same for one person as among many."""
+        of_items = _in_memory(self.model.item_factors).astype(np.float64)
+        return (factors.astype(np.float64) @ of_items.T).astype(np.float32)
 
     def fitted_on(self, known: Interactions) -> Self:
         """Fit a copy of which everything learned is cleared, on a matrix of ones."""

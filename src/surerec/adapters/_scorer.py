@@ -56,6 +56,7 @@ class WrappedScorer(Scorer):
         self.by_user = by_user
         self._knows_all = knows_all
         self.is_partial = adapter.is_partial
+        self.takes_histories = adapter.folds_in
         self.at_once = int(np.clip(_MOST_BYTES // (8 * max(len(columns), 1)), 1, _MOST_AT_ONCE))
         self._in_order = np.array_equal(columns, np.arange(len(adapter.catalogue)))
 
@@ -63,11 +64,6 @@ class WrappedScorer(Scorer):
     def name(self) -> str:
         """The name of the model."""
         return self.adapter.name
-
-    @property
-    def takes_histories(self) -> bool:
-        """Whether somebody can be scored by a history."""
-        return self.adapter.folds_in
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item."""

@@ -78,9 +78,9 @@ class Calibration(ABC):
         statistics: PrecedenceStatistics,  # noqa: ARG002
         users: NDArray[np.int64],  # noqa: ARG002
         significance: float,  # noqa: ARG002
-        k: int,  # noqa: ARG002
+        k: int | None,  # noqa: ARG002
     ) -> BestOfMany | None:
-        """Give the k best of many users at once, where that is faster than one by one."""
+        """Give the k best of many users, or their sets, where that is faster than one by one."""
         return None
 
     def best_of_queries(

@@ -139,10 +139,10 @@ class ItemCalibration(Calibration):
         statistics: PrecedenceStatistics,
         users: NDArray[np.int64],
         significance: float,
-        k: int,
+        k: int | None,
     ) -> BestOfMany | None:
         """Give the k best of many users in one call of a kernel, if the scorer has a plan."""
-        if statistics.interactions is None:
+        if k is None or statistics.interactions is None:
             return None
         queries = Queries.of_users(statistics.interactions, users)
         return self.best_of_queries(scorer, statistics, queries, significance, k)

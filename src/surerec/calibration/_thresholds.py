@@ -39,6 +39,10 @@ class Threshold:
         """Give the ε below which an item of each entry is in the set."""
         return self.curve.levels(entries, without=self.own_place)
 
+    def levels_by_rank(self, n: int) -> NDArray[np.float64]:
+        """Give the ε below which the items of rank 1 to n are in the set, cut by rank."""
+        return self.curve.levels_of_ranks(n, without=self.own_place)
+
 
 class _Group:
     """The calibration users of one group of people, apart by the number of known items."""

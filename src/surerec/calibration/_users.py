@@ -10,6 +10,7 @@ import numpy as np
 
 from surerec.calibration._assessment import UserAssessment
 from surerec.calibration._calibration import Calibration
+from surerec.calibration._many import best_by_rank
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._assessment import Assessment
+    from surerec.calibration._calibration import BestOfMany
     from surerec.calibration._coverage import Coverage
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Cut, Promise
@@ -141,6 +143,19 @@ class UserCalibration(Calibration):
             high=float(found.high[0]),
             guarantee=f"None: {gap}." if gap else self._terms.of_slate(k, n_others),
         )
+
+    def best_of_many(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        users: NDArray[np.int64],
+        significance: float,
+        k: int | None,
+    ) -> BestOfMany | None:
+        """Give the sets of many users, if the scorer scores people together and ranks cut them."""
+        if self.cut != "rank":
+            return None
+        return best_by_rank(scorer, statistics, self._thresholds, users, significance, k)
 
     def promise(self, significance: float, assessment: UserAssessment) -> str:
         """Say what the confidence promises, with its assumption."""

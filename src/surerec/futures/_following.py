@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from surerec.errors import InputError
+from surerec.errors import InputError, LeftOutWarning
 from surerec.futures._cases import Cases
 from surerec.interactions import IdMap, Interactions
 
@@ -51,6 +52,15 @@ def following_cases(
         raise InputError(
             f"Not one of the {future.n_users:,} users of the future is in the past: nothing is "
             "known of them. Their ids may be others, or of another kind."
+        )
+    strangers = np.flatnonzero((users < 0) & (np.diff(future.offsets) > 0))
+    if len(strangers):
+        unknown = future.users.ids.gather(strangers[:3]).to_list()
+        warnings.warn(
+            f"{len(strangers):,} of the {future.n_users:,} users of the future are not in "
+            f"the past, such as {', '.join(map(repr, unknown))}: they do not calibrate.",
+            LeftOutWarning,
+            stacklevel=3,
         )
     new = past.items.codes(future.items.ids)
     items = np.where(new >= 0, new, past.n_items + np.cumsum(new < 0) - 1)

@@ -62,6 +62,8 @@ class Scorer:
     plan : Plan or None
         What the fused kernels need to score whole profiles and compare them in one call; None
         where there is no faster way than `score`.
+    takes_histories : bool
+        Whether it scores people who are in no data by a history.
     at_once : int
         How many people it scores together faster than one by one; 1 if that gains nothing.
     is_partial : bool
@@ -79,6 +81,7 @@ class Scorer:
     leaves_users_out: bool | None = None
     unit: str = "score"
     plan: Plan | None = None
+    takes_histories: bool = True
     at_once: int = 1
     is_partial: bool = False
 

@@ -536,7 +536,7 @@ class Recommender(Parameters, ABC):
             The k best only.
         """
         best = None
-        if significance is not None and limit is not None:
+        if significance is not None:
             best = self._calibration().best_of_many(
                 self.scorer_, self.statistics_, users, significance, limit
             )

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _USERS_AT_ONCE = 256
+_ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
 
 
 def iter_users(
@@ -61,31 +62,41 @@ def iter_users(
     if not len(codes):
         raise InputError("There is nobody to recommend to: the list of users is empty.")
 
-    def batch(start: int) -> pl.DataFrame:
-        return model.rows_of(codes[start : start + _USERS_AT_ONCE], significance, limit)
+    at_once = _people_at_once(model, limit)
 
-    yield from _in_batches(batch, len(codes))
+    def batch(start: int) -> pl.DataFrame:
+        return model.rows_of(codes[start : start + at_once], significance, limit)
+
+    yield from _in_batches(batch, len(codes), at_once)
 
 
 def iter_histories(
     model: Answers, histories: Histories, significance: float | None, limit: int | None
 ) -> Iterator[pl.DataFrame]:
     """Give the rows of people by their histories, some at a time and in their order."""
+    at_once = _people_at_once(model, limit)
 
     def batch(start: int) -> pl.DataFrame:
-        some = histories.queries.part(start, start + _USERS_AT_ONCE)
+        some = histories.queries.part(start, start + at_once)
         best = model.best_of(some, significance, limit)
         people = histories.people.slice(start, len(some))
         return frame_of(model, some, people, best, significance, limit)
 
-    yield from _in_batches(batch, len(histories))
+    yield from _in_batches(batch, len(histories), at_once)
 
 
-def _in_batches(batch: Callable[[int], pl.DataFrame], n_people: int) -> Iterator[pl.DataFrame]:
+def _people_at_once(model: Answers, limit: int | None) -> int:
+    longest = model.statistics_.n_items if limit is None else limit
+    return int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
+
+
+def _in_batches(
+    batch: Callable[[int], pl.DataFrame], n_people: int, at_once: int
+) -> Iterator[pl.DataFrame]:
     with progress("Recommending", total=n_people) as advance:
-        for rows in run_blocks(batch, range(0, n_people, _USERS_AT_ONCE)):
+        for rows in run_blocks(batch, range(0, n_people, at_once)):
             yield rows
-            advance(_USERS_AT_ONCE)
+            advance(at_once)
 
 
 def rows_of(

@@ -18,7 +18,7 @@ from surerec.adapters import (
     on_catalogue,
 )
 from surerec.calibration import CalibrationUsers, find_promise
-from surerec.errors import InputError
+from surerec.errors import InputError, NotFittedError
 from surerec.futures import following_cases, observe, profile_cases, window_cases
 from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
@@ -322,6 +322,14 @@ class WrappedRecommender(PopulationConformal):
                 "of them here."
             )
         return super().query(user, history=history, group=group)
+
+    def require_fit(self) -> None:
+        """Refuse a model that was not calibrated."""
+        if not hasattr(self, "statistics_"):
+            raise NotFittedError(
+                "This model is not calibrated yet: call calibrate(past, future) or "
+                "fit(interactions) first."
+            )
 
     def to_spec(self) -> RecommenderSpec:
         """Give all that is stored of it but for the statistics and the model."""

@@ -27,11 +27,12 @@ def who(
         chosen: Covers = covers or "fit"
         return chosen, np.full(past.n_users, chosen == "fit")
     in_fit = adapter.users.codes(past.users.ids) >= 0
-    n_in = int(in_fit.sum())
-    if covers is None and 0 < n_in < past.n_users:
-        outside = past.users.ids.gather(np.flatnonzero(~in_fit)[:3]).to_list()
+    there = np.diff(past.offsets) > 0  # a past cut from other data may name more users
+    n_in, n_users = int((in_fit & there).sum()), int(there.sum())
+    if covers is None and 0 < n_in < n_users:
+        outside = past.users.ids.gather(np.flatnonzero(there & ~in_fit)[:3]).to_list()
         raise InputError(
-            f"{past.n_users - n_in:,} of the {past.n_users:,} users of the past were not in the "
+            f"{n_users - n_in:,} of the {n_users:,} users of the past were not in the "
             f"fit of {adapter.name} by users=, such as {', '.join(map(repr, outside))}: say "
             "covers='fit' or covers='newcomers', and the others do not calibrate."
         )
@@ -51,13 +52,15 @@ def refuse_newcomers(adapter: Adapter) -> NoReturn:
 
 def check_catalogue(adapter: Adapter, past: Interactions, covers: Covers) -> None:
     """Refuse a past whose items are not in the columns of a model."""
-    missing = adapter.catalogue.codes(past.items.ids) < 0
+    taken = np.unique(past.items_taken)
+    missing = taken[adapter.catalogue.codes(past.items.ids.gather(taken)) < 0]
     # What a model was fitted on is in its columns; a function may know fewer items.
-    if not missing.any() or (not missing.all() and (adapter.knows_all or covers == "newcomers")):
+    may_miss = adapter.knows_all or covers == "newcomers"
+    if not len(missing) or (len(missing) < len(taken) and may_miss):
         return
-    such = past.items.ids.gather(np.flatnonzero(missing)[:3]).to_list()
+    such = past.items.ids.gather(missing[:3]).to_list()
     raise InputError(
-        f"{int(missing.sum()):,} of the {past.n_items:,} items of the past are not in the "
+        f"{len(missing):,} of the {len(taken):,} items of the past are not in the "
         f"catalogue of {adapter.name}, such as {', '.join(map(repr, such))}: give items=, the id "
         "of each column in their order."
     )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec.calibration import ItemCalibration
-from surerec.errors import InProfile, NoConfidence, NotFittedError, UnknownHistory
+from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError, UnknownHistory
 from surerec.measures import Query, Scorer
 from surerec.testing._subject import expect
 
@@ -39,6 +39,12 @@ def known_user(subject: Subject, _: Path) -> None:
 def new_history(subject: Subject, _: Path) -> None:
     """Check that somebody new is known by a history; what nobody took is ignored, and named."""
     history = subject.history(subject.users[0])[:6]
+    if not subject.takes_histories:
+        try:
+            subject.fitted.recommend(history=history, **subject.level())
+        except InputError:
+            return
+        raise AssertionError("a history is scored by what scores no histories")
     picks = subject.fitted.recommend(history=[*history, "no such item"], **subject.level())
     expect(picks.ignored == ("no such item",), "an unknown item is not named as ignored")
     expect(not set(picks.items) & set(history), "a set holds what is in the history")

@@ -62,6 +62,11 @@ class Subject:
         """The recommender, fitted once for all checks."""
         return self.make().fit(self.interactions, **self.fit_params)
 
+    @property
+    def takes_histories(self) -> bool:
+        """Whether people who are not in the data can be asked about."""
+        return self.fitted.scorer_.takes_histories
+
     @cached_property
     def users(self) -> list[Any]:
         """Some users of whom enough is known, by id."""
@@ -86,7 +91,8 @@ class Subject:
     def answers(self, model: Recommender) -> list[pl.DataFrame]:
         """Give what a model answers to some users and to a history, to compare it by."""
         found = [self.ask(model, user).to_frame() for user in self.users[:3]]
-        history = self.history(self.users[0])[:8]
-        found.append(model.recommend(history=history, **self.level()).to_frame())
+        if self.takes_histories:
+            history = self.history(self.users[0])[:8]
+            found.append(model.recommend(history=history, **self.level()).to_frame())
         found.append(model.recommend_many(self.users, k=5, **self.level()))
         return found
