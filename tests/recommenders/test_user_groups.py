@@ -20,10 +20,7 @@ def segments(n_users, seed):
     for user in range(n_users):
         odd = user % 4 == 0
         segment[user] = "odd" if odd else "sure"
-        if odd:
-            taken = rng.permutation(N_ITEMS)[:20]
-        else:
-            taken = rng.permutation(24)[:20]
+        taken = rng.permutation(N_ITEMS if odd else 24)[:20]
         rows += [(user, int(item), at) for at, item in enumerate(taken)]
     frame = pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
     return sr.read_interactions(frame, time_format="s"), segment

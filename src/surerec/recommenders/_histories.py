@@ -72,7 +72,11 @@ class Histories:
     def in_groups(self, groups: UserGroups, given: UserGroups, people: IdMap) -> Histories:
         """Give each person the group that was read for them; `groups` are those of the data."""
         codes = people.codes(self.people)
-        labels = tuple(given.label(int(code)) for code in codes)
+        said = [given.label(int(code)) for code in codes]
+        labels = tuple(
+            groups.label(int(user)) if label is None and user >= 0 else label
+            for label, user in zip(said, self.queries.users, strict=True)
+        )
         unknown = np.array([groups.code(label) is None for label in labels], dtype=bool)
         return replace(
             self,
@@ -105,13 +109,13 @@ def read_histories(
     """
     if isinstance(source, Mapping):
         found = _of_mapping(source, items, users)
-        people = IdMap(found.people, noun="person")
+        people = IdMap(found.people, noun="user")
     else:
         given = source
         if not isinstance(given, Interactions):
             given = read_interactions(source, **{"time": "", **reading})
         found = _of_interactions(given, items, users)
-        people = IdMap(given.users.ids, noun="person")
+        people = IdMap(given.users.ids, noun="user")
     if not len(found):
         raise InputError(
             f"Nobody in the data took any item of the histories of these {len(found.left_out):,} "
