@@ -76,22 +76,11 @@ class Calibration(ABC):
         self,
         scorer: Scorer,  # noqa: ARG002
         statistics: PrecedenceStatistics,  # noqa: ARG002
-        users: NDArray[np.int64],  # noqa: ARG002
+        queries: Queries,  # noqa: ARG002
         significance: float,  # noqa: ARG002
         k: int | None,  # noqa: ARG002
     ) -> BestOfMany | None:
-        """Give the k best of many users, or their sets, where that is faster than one by one."""
-        return None
-
-    def best_of_queries(
-        self,
-        scorer: Scorer,  # noqa: ARG002
-        statistics: PrecedenceStatistics,  # noqa: ARG002
-        queries: Queries,  # noqa: ARG002
-        significance: float,  # noqa: ARG002
-        k: int,  # noqa: ARG002
-    ) -> BestOfMany | None:
-        """Give the same for people who need not be users of the data."""
+        """Give the k best of many people, or their sets, where that is faster than one by one."""
         return None
 
 

@@ -15,13 +15,12 @@ from surerec.calibration._kernels import uniforms
 from surerec.calibration._split import training_size
 from surerec.conformal import left_out_up_to, smoothed_p_values
 from surerec.conformal.kernels import judge
-from surerec.measures import Queries
 from surerec.measures.kernels import pays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures import Query, Scorer
+    from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -137,27 +136,13 @@ class ItemCalibration(Calibration):
         self,
         scorer: Scorer,
         statistics: PrecedenceStatistics,
-        users: NDArray[np.int64],
+        queries: Queries,
         significance: float,
         k: int | None,
     ) -> BestOfMany | None:
-        """Give the k best of many users in one call of a kernel, if the scorer has a plan."""
-        if k is None or statistics.interactions is None:
-            return None
-        queries = Queries.of_users(statistics.interactions, users)
-        return self.best_of_queries(scorer, statistics, queries, significance, k)
-
-    def best_of_queries(
-        self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,
-        queries: Queries,
-        significance: float,
-        k: int,
-    ) -> BestOfMany | None:
         """Give the k best of many people in one call of a kernel, if the scorer has a plan."""
         plan = scorer.plan
-        if self.smoothed or plan is None:
+        if k is None or self.smoothed or plan is None:
             return None
         lengths = queries.stops - queries.starts
         n_training = np.array([training_size(n, self.train_share) for n in lengths])

@@ -8,7 +8,6 @@ import numpy as np
 
 from surerec.calibration._calibration import BestOfMany
 from surerec.conformal import TOLERANCE
-from surerec.measures import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._thresholds import Thresholds
-    from surerec.measures import Scorer
+    from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -24,11 +23,11 @@ def best_by_rank(
     scorer: Scorer,
     statistics: PrecedenceStatistics,
     thresholds: Thresholds,
-    users: NDArray[np.int64],
+    queries: Queries,
     significance: float,
     k: int | None,
 ) -> BestOfMany | None:
-    """Give the sets of users, or the k best of them; None where one by one is as fast.
+    """Give the sets of people, or the k best of them; None where one by one is as fast.
 
     Items must be numbered by popularity: who ties is told apart by it.
     """
@@ -36,9 +35,9 @@ def best_by_rank(
     if scorer.at_once == 1 or scorer.is_partial or not in_order:
         return None
     parts: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
-    for query, scores in _scored(scorer, statistics, users):
+    for query, scores in _scored(scorer, queries):
         n_known = len(query.history)
-        levels = thresholds.of(query.user, n_known).levels_by_rank(statistics.n_items - n_known)
+        levels = thresholds.of(query).levels_by_rank(statistics.n_items - n_known)
         n_in = int(np.count_nonzero(levels > significance + TOLERANCE))
         n_best = n_in if k is None else min(n_in, k)
         items = best_items(scores, query.history, n_best)
@@ -47,7 +46,7 @@ def best_by_rank(
     lengths = [len(items) for items, _, _ in parts]
     items, shown, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
     return BestOfMany(
-        owners=np.repeat(np.arange(len(users)), lengths),
+        owners=np.repeat(np.arange(len(queries)), lengths),
         items=items,
         ranks=np.concatenate([np.arange(1, length + 1) for length in lengths]),
         scores=shown,
@@ -56,15 +55,11 @@ def best_by_rank(
     )
 
 
-def _scored(
-    scorer: Scorer, statistics: PrecedenceStatistics, users: NDArray[np.int64]
-) -> Iterator[tuple[Query, NDArray[np.float64]]]:
-    profiles = statistics.interactions
-    assert profiles is not None  # noqa: S101  # users are asked for by code
-    for start in range(0, len(users), scorer.at_once):
-        some = users[start : start + scorer.at_once]
-        queries = [Query.of_user(profiles, int(user)) for user in some]
-        yield from zip(queries, scorer.score_many(queries), strict=True)
+def _scored(scorer: Scorer, queries: Queries) -> Iterator[tuple[Query, NDArray[np.float64]]]:
+    for start in range(0, len(queries), scorer.at_once):
+        block = queries.part(start, start + scorer.at_once)
+        some = [block[place] for place in range(len(block))]
+        yield from zip(some, scorer.score_many(some), strict=True)
 
 
 def best_items(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
     from surerec.interactions import IdMap, UserGroups
-    from surerec.measures import Query, Scorer
+    from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -148,14 +148,14 @@ class UserCalibration(Calibration):
         self,
         scorer: Scorer,
         statistics: PrecedenceStatistics,
-        users: NDArray[np.int64],
+        queries: Queries,
         significance: float,
         k: int | None,
     ) -> BestOfMany | None:
-        """Give the sets of many users, if the scorer scores people together and ranks cut them."""
+        """Give the sets of many people, if the scorer scores people together and ranks cut them."""
         if self.cut != "rank":
             return None
-        return best_by_rank(scorer, statistics, self._thresholds, users, significance, k)
+        return best_by_rank(scorer, statistics, self._thresholds, queries, significance, k)
 
     def promise(self, significance: float, assessment: UserAssessment) -> str:
         """Say what the confidence promises, with its assumption."""

@@ -13,12 +13,20 @@ import polars as pl
 from surerec._checks import check_whole
 from surerec._columns import Columns
 from surerec.conformal import significance_of
-from surerec.errors import HistoriesWarning, InProfile, InputError, NoConfidence, NotFittedError
+from surerec.errors import (
+    HistoriesWarning,
+    InProfile,
+    InputError,
+    NoConfidence,
+    NotFittedError,
+    NoUsers,
+)
 from surerec.interactions import IdMap, Interactions
+from surerec.measures import Queries
 from surerec.precedence import PrecedenceStatistics, count_precedence
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._histories import Histories, read_histories
-from surerec.recommenders._many import iter_histories, iter_users, rows_of
+from surerec.recommenders._many import frame_of, iter_histories, iter_users
 from surerec.recommenders._parameters import Parameters
 from surerec.recommenders._query import resolve
 from surerec.recommenders._sets import RecommendationSet, result_columns
@@ -32,7 +40,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, BestOfMany, Calibration
     from surerec.interactions import UserGroups
-    from surerec.measures import Queries, Query, Recipe, Scorer
+    from surerec.measures import Query, Recipe, Scorer
 
 
 class Recommender(Parameters, ABC):
@@ -515,9 +523,9 @@ class Recommender(Parameters, ABC):
         significance, limit
             As in :meth:`rows_of`.
         """
-        if significance is None or limit is None:
+        if significance is None:
             return None
-        return self._calibration().best_of_queries(
+        return self._calibration().best_of_many(
             self.scorer_, self.statistics_, queries, significance, limit
         )
 
@@ -535,12 +543,12 @@ class Recommender(Parameters, ABC):
         limit : int or None
             The k best only.
         """
-        best = None
-        if significance is not None:
-            best = self._calibration().best_of_many(
-                self.scorer_, self.statistics_, users, significance, limit
-            )
-        return rows_of(self, users, best, significance, limit)
+        interactions = self.statistics_.interactions
+        if interactions is None:
+            raise NoUsers("These statistics have no users to recommend to.")
+        asked = Queries.of_users(interactions, users)
+        people = interactions.users.ids.gather(users)
+        return frame_of(self, asked, people, significance, limit)
 
     def significance(self, confidence: float | None, significance: float | None) -> float | None:
         """Give ε from either way to say it; None for a recommender that has no confidence."""

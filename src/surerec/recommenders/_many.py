@@ -11,7 +11,6 @@ from surerec._columns import Columns
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError, NoUsers
-from surerec.measures import Query
 from surerec.recommenders._sets import batch_columns, result_columns, result_frame
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, BestOfMany
     from surerec.interactions import IdMap
-    from surerec.measures import Queries
+    from surerec.measures import Queries, Query
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._histories import Histories
 
@@ -78,9 +77,8 @@ def iter_histories(
 
     def batch(start: int) -> pl.DataFrame:
         some = histories.queries.part(start, start + at_once)
-        best = model.best_of(some, significance, limit)
         people = histories.people.slice(start, len(some))
-        return frame_of(model, some, people, best, significance, limit)
+        return frame_of(model, some, people, significance, limit)
 
     yield from _in_batches(batch, len(histories), at_once)
 
@@ -99,34 +97,18 @@ def _in_batches(
             advance(at_once)
 
 
-def rows_of(
-    model: Answers,
-    users: NDArray[np.int64],
-    best: BestOfMany | None,
-    significance: float | None,
-    limit: int | None,
-) -> pl.DataFrame:
-    """Give the rows of some users of the data by code; see :func:`frame_of`."""
-    interactions = model.statistics_.interactions
-    if interactions is None:
-        raise NoUsers("These statistics have no users to recommend to.")
-    asked = [Query.of_user(interactions, int(user)) for user in users] if best is None else ()
-    people = interactions.users.ids.gather(users)
-    return frame_of(model, asked, people, best, significance, limit)
-
-
 def frame_of(
     model: Answers,
-    queries: Sequence[Query] | Queries,
+    queries: Queries,
     people: pl.Series,
-    best: BestOfMany | None,
     significance: float | None,
     limit: int | None,
 ) -> pl.DataFrame:
     """Give the rows of some people: one frame for all, as frames cost more than rows.
 
-    `best` is what they are if they were found all at once; else people are asked for one by one.
+    All at once where that can be, else they are asked for one by one.
     """
+    best = model.best_of(queries, significance, limit)
     if best is not None:
         columns, owners = batch_columns(best), best.owners
     else:

@@ -188,7 +188,11 @@ class PopulationConformal(Recommender):
 
     def _take(self, data: Interactions | PrecedenceStatistics) -> None:
         super()._take(data)
-        column, given = parse_groups(self.groups)[0], getattr(self, "_given_groups", None)
+        self._keep_groups(getattr(self, "_given_groups", None))
+
+    def _keep_groups(self, given: Any) -> None:
+        """Look up the group of each user of the statistics that were taken."""
+        column = parse_groups(self.groups)[0]
         if column is None and given is not None:
             raise InputError(
                 "user_groups was given, and groups is a number: name their column, as in "
@@ -379,8 +383,11 @@ class PopulationConformal(Recommender):
             **self.get_params(),
             "measure": stored_measure(self.measure, recipe),
             "promise": find_promise(self.promise).name,
-            "groups": list(self.groups) if isinstance(self.groups, tuple) else self.groups,
+            "groups": self._stored_groups(),
         }
+
+    def _stored_groups(self) -> object:
+        return list(self.groups) if isinstance(self.groups, tuple) else self.groups
 
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
         arrays, groups = self.calibration_.to_arrays(), self.user_groups_
@@ -403,6 +410,10 @@ class PopulationConformal(Recommender):
             self.user_groups_ = UserGroups(column, tuple(names), np.empty(0, dtype=np.int32))
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._keep(self._restored_users(arrays))
+
+    def _restored_users(self, arrays: Mapping[str, NDArray[Any]]) -> CalibrationUsers:
+        """Read calibration users back, and everybody's groups, whose names were read before."""
         rest = dict(arrays)
         if self.user_groups_ is not None:
             codes, n_groups = rest.pop(_GROUPS), len(self.user_groups_.names)
@@ -414,7 +425,7 @@ class PopulationConformal(Recommender):
             ):
                 raise ValueError("the groups are not those of its users")
             self.user_groups_ = replace(self.user_groups_, codes=codes)
-        self._keep(CalibrationUsers.from_arrays(rest))
+        return CalibrationUsers.from_arrays(rest)
 
     def _restored_scorer(
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from surerec.adapters import Adapter
     from surerec.calibration import Cut, Promise
     from surerec.futures import Cases, Horizon
+    from surerec.interactions import UserGroups
     from surerec.measures import Query
     from surerec.storage import RecommenderSpec
 
@@ -91,7 +92,7 @@ class WrappedRecommender(PopulationConformal):
 
     _about: About
     _adapted: tuple[tuple[Any, Any, Any], Adapter] | None = None
-    user_groups_ = None
+    user_groups_: UserGroups | None = None
 
     def recipe(self) -> WrappedRecipe:
         """Give what fits a copy of the model."""
@@ -142,7 +143,7 @@ class WrappedRecommender(PopulationConformal):
         assert isinstance(scorer, WrappedScorer)  # noqa: S101  # of its own recipe
         return scorer
 
-    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
+    def fit(self, data: Any, y: object = None, *, user_groups: Any = None) -> Self:  # noqa: ARG002
         """Fit a copy of the model on the past, and calibrate it on the future of some users.
 
         Parameters
@@ -152,6 +153,8 @@ class WrappedRecommender(PopulationConformal):
             before their last part, or with `window` everybody's before the last days.
         y : ignored
             There for scikit-learn.
+        user_groups : mapping, frame or path, optional
+            The group of each user; see :meth:`PopulationConformal.fit`.
 
         Returns
         -------
@@ -174,9 +177,11 @@ class WrappedRecommender(PopulationConformal):
         elif self.window is None:
             fitted = served.keeping(~chosen.future_rows())
         known, scorer = self._fit_copy(recipe, served, fitted)
+        self._keep_groups(user_groups)
         self._calibrate_model(scorer, known, chosen, about)
         if self.refit:
             self._fit_copy(recipe, whole, whole)
+            self._keep_groups(user_groups)
             self._keep_about(self.calibration_, self._refitted(about))
         return self
 
@@ -223,7 +228,7 @@ class WrappedRecommender(PopulationConformal):
         assumes = f"{name} as fitted up to their end ranks as the one that they calibrated did"
         return replace(about, future="", assumes=assumes)
 
-    def calibrate(self, past: Any, future: Any) -> Self:
+    def calibrate(self, past: Any, future: Any, *, user_groups: Any = None) -> Self:
         """Calibrate a fitted model on what people took after what it was fitted on.
 
         Parameters
@@ -233,6 +238,8 @@ class WrappedRecommender(PopulationConformal):
             fitted on, their histories.
         future : Interactions, frame or path
             What they took then, which the model must not know.
+        user_groups : mapping, frame or path, optional
+            The group of each user; see :meth:`PopulationConformal.fit`.
 
         Returns
         -------
@@ -266,6 +273,7 @@ class WrappedRecommender(PopulationConformal):
         )
         self.statistics_, self.items_ = statistics, statistics.interactions.items
         self._keep_scorer(self._completed(scorer))
+        self._keep_groups(user_groups)
         about = About(
             covers,
             self._cut_by(),
@@ -346,6 +354,7 @@ class WrappedRecommender(PopulationConformal):
             **self.get_params(),
             "model": {OWN: recipe.name} if recipe.stored is None else recipe.stored,
             "promise": find_promise(self.promise).name,
+            "groups": self._stored_groups(),
             "items": None,  # the statistics have them
             "users": None,
         }
@@ -378,8 +387,9 @@ class WrappedRecommender(PopulationConformal):
             WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all)
         )
         self._keep_scorer(scorer)
+        self._restore_texts({name: text for name, text in texts.items() if name != _ABOUT})
         own = {name: arrays[name] for name in arrays if not name.startswith("wrapped_")}
-        users = CalibrationUsers.from_arrays(own)
+        users = self._restored_users(own)
         check_same(scorer, statistics, users, arrays[_PROBE])
         self._keep_about(users, about)
         return self

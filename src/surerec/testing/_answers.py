@@ -11,7 +11,7 @@ import polars as pl
 
 from surerec.calibration import ItemCalibration
 from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError, UnknownHistory
-from surerec.measures import Query, Scorer
+from surerec.measures import Queries, Query, Scorer
 from surerec.testing._subject import expect
 
 if TYPE_CHECKING:
@@ -166,7 +166,9 @@ def fast_paths(subject: Subject, _: Path) -> None:
         )
         expect(np.array_equal(fast.counts, plain.counts), "fused p-values differ from plain ones")
         expect(np.array_equal(fast.score, plain.score), "fused scores differ from plain ones")
-    best = calibration.best_of_many(scorer, statistics, codes, 0.2, 4)
+    best = calibration.best_of_many(
+        scorer, statistics, Queries.of_users(subject.interactions, codes), 0.2, 4
+    )
     if best is None:
         return
     for row, code in enumerate(codes):
