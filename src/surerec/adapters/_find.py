@@ -5,13 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from surerec.adapters._adapter import Adapter
 from surerec.adapters._own import OwnAdapter
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from surerec.adapters._adapter import Adapter
 
 _LIBRARIES: Final = {"implicit": "surerec.adapters._implicit"}
 """The module of each library's adapter, with an `adapter(model, items, users)` of its own."""
@@ -26,7 +25,7 @@ def adapt(
     ----------
     model : object
         A model of implicit, something with ``score(history)``, or a function from histories to
-        scores.
+        scores. An adapter is given back as it is.
     items, users : iterable of ids, optional
         Which ids its columns and rows are.
 
@@ -40,6 +39,8 @@ def adapt(
     >>> adapt(lambda histories: [[0.0, 1.0] for _ in histories], items=["a", "b"]).folds_in
     True
     """
+    if isinstance(model, Adapter):
+        return model
     if not isinstance(model, type):
         for each in type(model).__mro__:
             library = each.__module__.partition(".")[0]
