@@ -88,7 +88,8 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     beyond = sure.recommend(past.users[5], significance=sure.floor_ / 2)
     assert beyond.guarantee.startswith("None: ")
     assert "in no list of theirs (lists of 10 items)" in beyond.guarantee
-    assert f"above {1 - sure.floor_:.4g}" in beyond.guarantee
+    assert f"above {beyond.highest_confidence:.4g}" in beyond.guarantee
+    assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
     assert len(beyond) == 10  # what is in no list is in no set
     within = sure.recommend(past.users[5], significance=sure.floor_ + 0.05)
     assert within.guarantee.startswith("Of what they take next")
@@ -181,3 +182,34 @@ def test_a_fallback_is_for_lists_and_known(halves, scores):
         sr.wrap(lambda histories: histories, items=[1], fallback="CM12").calibrate(past, future)
     with pytest.raises(sr.InputError, match="leave items= and users= out"):
         sr.wrap(frame_of(scores, past), items=[1, 2]).calibrate(past, future)
+
+
+def test_the_command_line_writes_a_folder_that_everything_opens(
+    halves, scores, tmp_path, cli, write
+):
+    past, future = halves
+    frame_of(scores, past, k=15).write_parquet(tmp_path / "top.parquet")
+    past.to_frame().write_csv(tmp_path / "before.csv")
+    future.to_frame().write_csv(tmp_path / "later.csv")
+    given = ["--scores", tmp_path / "top.parquet", "--past", tmp_path / "before.csv"]
+    given += ["--futures", tmp_path / "later.csv"]
+    folder = tmp_path / "model"
+    done = cli("calibrate", folder, *given, "--fallback", "popularity")
+    assert done.code == 0, done.err
+    assert "lists of 15 items of 400 users" in done.err
+    assert "the smallest ε that can be promised is" in done.err
+    told = cli("recommend", folder, "--user", past.users[3], "--confidence", 0.8)
+    assert told.code == 0, told.err
+    assert "people who have a list" in " ".join(told.out.split())
+    many = cli("recommend-all", folder, "--confidence", 0.8, "--k", 3, "--format", "csv")
+    assert len(many.out.splitlines()) == 1 + 3 * past.n_users
+    wrong = write("bad.csv", "user_id,item_id,score\n1,2,x\n")
+    refused = cli("calibrate", tmp_path / "other", "--scores", wrong, *given[2:])
+    assert refused.code == 2
+    assert "bad.csv: 1 scores are not finite numbers (first: line 2)" in " ".join(
+        refused.err.split()
+    )
+    assert not (tmp_path / "other").exists()
+    share = cli("calibrate", tmp_path / "other", *given, "--horizon", 0.4)
+    assert share.code == 2
+    assert "futures are cut already" in share.err

@@ -1,6 +1,6 @@
 """Other people's models as scorers: one thin adapter each, imported only when asked for."""
 
-from surerec.adapters._adapter import Adapter
+from surerec.adapters._adapter import Adapter, ids_of
 from surerec.adapters._catalogue import on_catalogue
 from surerec.adapters._find import adapt
 from surerec.adapters._lists import ListsAdapter, check_fallback
@@ -14,6 +14,7 @@ __all__ = [
     "WrappedScorer",
     "adapt",
     "check_fallback",
+    "ids_of",
     "of_fitted",
     "on_catalogue",
 ]

@@ -12,6 +12,7 @@ from surerec.adapters import _lists
 from surerec.adapters._adapter import Adapter
 from surerec.adapters._own import OwnAdapter
 from surerec.errors import InputError
+from surerec.interactions import ScoredLists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +31,8 @@ def adapt(
     ----------
     model : object
         A model of implicit, something with ``score(history)``, a function from histories to
-        scores, or a frame or file of ``user_id``, ``item_id`` and ``score``.
+        scores, or a frame or file of ``user_id``, ``item_id`` and ``score``. An adapter is given
+        back as it is.
     items, users : iterable of ids, optional
         Which ids its columns and rows are.
 
@@ -46,7 +48,7 @@ def adapt(
     """
     if isinstance(model, Adapter):
         return model
-    if isinstance(model, (str, os.PathLike)) or _is_frame(model):
+    if isinstance(model, (str, os.PathLike, ScoredLists)) or _is_frame(model):
         if items is not None or users is not None:
             raise InputError("Lists of scores have their ids in them: leave items= and users= out.")
         return _lists.adapter(model)

@@ -170,8 +170,8 @@ def check_fallback(fallback: object) -> None:
 
 
 def adapter(model: Any) -> ListsAdapter:
-    """Give the adapter of a frame or a file of lists."""
-    return ListsAdapter(read_lists(model))
+    """Give the adapter of a frame or a file of lists, or of lists that were read."""
+    return ListsAdapter(model if isinstance(model, ScoredLists) else read_lists(model))
 
 
 def _of_users(lists: ScoredLists, kept: NDArray[np.intp]) -> ScoredLists:

@@ -41,7 +41,10 @@ def refuse_constant(
 ) -> None:
     """Refuse a model that tells no items apart, whoever is asked about."""
     scores = probe(scorer, statistics, users)
-    if len(scores) and scores.shape[1] > 1 and (scores == scores[:, :1]).all():
+    scored = np.isfinite(scores)
+    lowest = np.where(scored, scores, np.inf).min(axis=1, initial=np.inf)
+    highest = np.where(scored, scores, -np.inf).max(axis=1, initial=-np.inf)
+    if len(scores) and scores.shape[1] > 1 and (lowest >= highest).all():
         raise InputError(
             f"{scorer.name} gives all items the same score for everybody who was asked about, so "
             "there is nothing to rank by."
@@ -60,12 +63,13 @@ def check_same(
     except IndexError:  # it has fewer users or items
         now = np.empty((0, 0))
     if now.shape == before.shape:
-        finite = np.where(np.isfinite(before), before, 0.0)
-        spread = np.ptp(finite, axis=1, keepdims=True) if before.size else finite
-        near = np.isclose(now, before, rtol=_TOLERANCE, atol=0) | (
-            np.abs(now - before) <= _TOLERANCE * spread
+        scored = np.isfinite(before)
+        then, later = (np.where(scored, some, 0.0) for some in (before, now))
+        spread = np.ptp(then, axis=1, keepdims=True) if before.size else then
+        near = np.isclose(later, then, rtol=_TOLERANCE, atol=0) | (
+            np.abs(later - then) <= _TOLERANCE * spread
         )
-        if near.all():
+        if near.all() and np.array_equal(scored, np.isfinite(now)):
             return
     raise InputError(
         f"This {scorer.name} is not the model that was calibrated: its scores are others. Give the "

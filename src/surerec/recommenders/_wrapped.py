@@ -14,6 +14,7 @@ from surerec.adapters import (
     WrappedScorer,
     adapt,
     check_fallback,
+    ids_of,
     of_fitted,
     on_catalogue,
 )
@@ -53,6 +54,8 @@ class WrappedRecommender(PopulationConformal):
         The model that serves: the given one after `calibrate`, a copy after `fit`.
     covers_ : {"fit", "newcomers"}
         Whom the promise is about.
+    cut_ : {"rank", "score"}
+        Where sets are cut.
     calibration_ : CalibrationUsers
         What is kept of the calibration users.
     """
@@ -97,7 +100,8 @@ class WrappedRecommender(PopulationConformal):
     def recipe(self) -> WrappedRecipe:
         """Give what fits a copy of the model."""
         adapter = self._adapter()
-        return WrappedRecipe(adapter, by_user=self._covers(adapter) == "fit")
+        covers = self.covers_ if hasattr(self, "_about") else self._covers(adapter)
+        return WrappedRecipe(adapter, by_user=covers == "fit")
 
     def _adapter(self) -> Adapter:
         given = (self.model, self.items, self.users)
@@ -138,6 +142,12 @@ class WrappedRecommender(PopulationConformal):
         self.require_fit()
         return self._about.covers
 
+    @property
+    def cut_(self) -> Cut:
+        """Where sets are cut."""
+        self.require_fit()
+        return self._about.cut
+
     def _wrapped_scorer(self) -> WrappedScorer:
         scorer = self.scorer_
         assert isinstance(scorer, WrappedScorer)  # noqa: S101  # of its own recipe
@@ -161,7 +171,8 @@ class WrappedRecommender(PopulationConformal):
         self
         """
         self._validate()
-        recipe, whole = self.recipe(), _interactions(data)
+        adapter, whole = self._adapter(), _interactions(data)
+        recipe = WrappedRecipe(adapter, by_user=self._covers(adapter) == "fit")
         if not recipe.refits:
             raise InputError(
                 f"{recipe.name} comes fitted, and no copy of it can be fitted: call "
@@ -188,7 +199,9 @@ class WrappedRecommender(PopulationConformal):
     def _fit_copy(
         self, recipe: WrappedRecipe, served: Interactions, fitted: Interactions
     ) -> tuple[PrecedenceStatistics, WrappedScorer]:
-        items = None if self.items is None else recipe.adapter.catalogue
+        items = None
+        if self.items is not None:
+            items = ids_of(self.items, None, "item", recipe.name)
         known = on_catalogue(served, fitted, items)
         profiles = on_catalogue(fitted, fitted, items).interactions
         assert profiles is not None  # noqa: S101  # made of profiles
