@@ -201,8 +201,10 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     told = cli("recommend", folder, "--user", past.users[3], "--confidence", 0.8)
     assert told.code == 0, told.err
     assert "people who have a list" in " ".join(told.out.split())
-    many = cli("recommend-all", folder, "--confidence", 0.8, "--k", 3, "--format", "csv")
-    assert len(many.out.splitlines()) == 1 + 3 * past.n_users
+    rows = tmp_path / "rows.csv"
+    many = cli("recommend-all", folder, "--confidence", 0.8, "--k", 3, "--output", rows)
+    assert many.code == 0, many.err
+    assert len(pl.read_csv(rows)) == 3 * past.n_users
     wrong = write("bad.csv", "user_id,item_id,score\n1,2,x\n")
     refused = cli("calibrate", tmp_path / "other", "--scores", wrong, *given[2:])
     assert refused.code == 2
