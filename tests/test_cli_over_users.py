@@ -104,3 +104,60 @@ def test_the_tables_of_the_guarantees_are_printed_and_written(run, folder):
     names = {path.name for path in (folder / "tables").iterdir()}
     assert {f"{kind}-now.csv.csv" for kind in ("misses", "sizes", "hits", "calendar")} <= names
     assert "slates-now.csv.png" in names
+
+
+def test_groups_of_peoples_own_and_people_by_their_histories(run, folder):
+    then = sr.read_interactions(folder / "then.csv")
+    rows = [f"{user},{'DE' if code % 2 else 'AT'}" for code, user in enumerate(then.users.ids)]
+    (folder / "users.csv").write_text("\n".join(["user,country", *rows]))
+    fit = ("fit", "then.csv", "apart", "--recommender", "population-cm12")
+    done = run(*fit, "--groups", "country,2", "--groups-file", "users.csv")
+    assert done.code == 0
+    model = sr.load(folder / "apart")
+    assert list(model.groups) == ["country", 2]
+    taken = [str(item) for item in then.items.ids[:6]]
+    done = run("recommend", "apart", "--history", ",".join(taken), "--group", "DE")
+    assert "country 'DE'" in done.out
+    people = [f"{who},{item},{land}" for who, land in (("x", "DE"), ("y", "AT")) for item in taken]
+    lines = ["who,item,country", *people, "z,no such item,DE"]
+    (folder / "people.csv").write_text("\n".join(lines))
+    many = ("recommend-all", "apart", "--histories", "people.csv", "--output", "picks.csv")
+    done = run(*many, "--user", "who", "--k", "3")
+    assert done.code == 0
+    assert "1 person is left out" in done.err
+    assert "took the items of 1 row: ignored" in done.err
+    picks = pl.read_csv(folder / "picks.csv")
+    alone = model.recommend(history=taken, group="DE", confidence=0.9, k=3)
+    assert picks.filter(pl.col("user_id") == "x")["item_id"].cast(pl.String).to_list() == [
+        str(item) for item in alone.items
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("fit", "then.csv", "n", "--recommender", "hit-cm4", "--groups", "country"),
+            "go together",
+        ),
+        (
+            ("fit", "then.csv", "n", "--recommender", "hit-cm4", "--groups-file", "users.csv"),
+            "go together",
+        ),
+        (("recommend-all", "model", "--output", "x.csv", "--user", "who"), "give that too"),
+        (("recommend-all", "model", "--output", "x.csv", "--leave-out"), "about --histories"),
+        (
+            ("recommend-all", "model", "--output", "x.csv", "--histories", "none.csv"),
+            "no such file",
+        ),
+        (
+            ("recommend-all", "model", "--output", "x.csv", "--histories", "a", "--users", "b"),
+            "leave --users",
+        ),
+    ],
+)
+def test_groups_and_histories_that_do_not_fit(run, options, said):
+    done = run(*options)
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err

@@ -5,7 +5,9 @@ from surerec._version import __version__
 from surerec.datasets import load_dataset
 from surerec.errors import (
     FetchError,
+    HistoriesWarning,
     InputError,
+    LeftOutWarning,
     NotFittedError,
     StaleModelWarning,
     SurerecError,
@@ -19,15 +21,19 @@ from surerec.recommenders import (
     PrecedenceMining,
     RecommendationSet,
     TransductiveConformal,
+    WrappedRecommender,
     load,
+    wrap,
 )
 
 __all__ = [
     "MEASURES",
     "FetchError",
+    "HistoriesWarning",
     "InductiveConformal",
     "InputError",
     "Interactions",
+    "LeftOutWarning",
     "NotFittedError",
     "PopulationConformal",
     "PrecedenceMining",
@@ -36,6 +42,7 @@ __all__ = [
     "StaleModelWarning",
     "SurerecError",
     "TransductiveConformal",
+    "WrappedRecommender",
     "__version__",
     "count_precedence",
     "datasets",
@@ -43,4 +50,5 @@ __all__ = [
     "load_dataset",
     "read_interactions",
     "strongest_pairs",
+    "wrap",
 ]

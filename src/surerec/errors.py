@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FetchError",
+    "HistoriesWarning",
     "InProfile",
     "InputError",
+    "LeftOutWarning",
     "NoConfidence",
     "NoUsers",
     "NotFittedError",
@@ -47,6 +49,14 @@ class FetchError(SurerecError, OSError):
 
 class StaleModelWarning(UserWarning):
     """A model serves beyond the window that it was calibrated for."""
+
+
+class HistoriesWarning(UserWarning):
+    """Some of many people given by their histories are left out, or promised nothing."""
+
+
+class LeftOutWarning(UserWarning):
+    """Some of what was given cannot be used, and the rest is."""
 
 
 # The errors below name what is the matter, not that something is: `except UnknownId` reads well.

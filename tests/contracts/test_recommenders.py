@@ -53,6 +53,12 @@ SUBJECTS |= {
     "precedence mining": Subject(sr.PrecedenceMining, DATA),
     "precedence mining, top 1": Subject(partial(sr.PrecedenceMining, top=1), DATA),
 }
+SEGMENTS = {user: "even" if user % 2 else "odd" for user in DATA.users.ids}
+SUBJECTS["groups of people's own"] = Subject(
+    partial(sr.PopulationConformal, groups=("segment", 2)),
+    DATA,
+    fit_params={"user_groups": SEGMENTS},
+)
 SLOW = {"served", "audited", "on Spark"}
 A_FEW = [
     name

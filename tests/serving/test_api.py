@@ -227,3 +227,23 @@ def test_files_of_the_page_are_served_and_cached_by_their_tag(client):
     assert (again.status_code, again.content) == (304, b"")
     for path in ("static/..%2f_keys.py", "static/../_keys.py", "static/_keys.py", "static/"):
         assert client.get(path).status_code == 404
+
+
+def test_a_person_says_their_group(start, tmp_path):
+    films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2_400, seed=1)
+    country = {user: "DE" if user % 2 else "AT" for user in films.users.ids}
+    model = sr.PopulationConformal("CM12", groups="country").fit(films, user_groups=country)
+    model.save(tmp_path / "apart")
+    sr.InductiveConformal("CM12").fit(model.statistics_).save(tmp_path / "apart")
+    history = films.items.ids[:6].to_list()
+    with start(tmp_path / "apart").client() as client:
+        for group in ("DE", "AT", "FR", None):
+            body = {"history": history, "group": group, "confidence": 0.8}
+            told = client.post("v1/recommendations", json=body).json()
+            picks = model.recommend(history=history, group=group, confidence=0.8)
+            assert told["guarantee"] == picks.guarantee
+            assert [row["item_id"] for row in told["items"]] == picks.items
+        body = {"history": history, "group": "DE", "recommender": "icrs12"}
+        refused = client.post("v1/recommendations", json=body)
+        assert refused.status_code == 422
+        assert "has no groups" in refused.json()["detail"]

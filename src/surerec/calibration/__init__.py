@@ -2,6 +2,7 @@
 
 from surerec.calibration._assessment import Assessment, ItemAssessment, UserAssessment
 from surerec.calibration._calibration import BestOfMany, Calibration, Uncalibrated
+from surerec.calibration._coverage import Coverage, LeftOut, Newcomers, Nobody, OfTheFit
 from surerec.calibration._groups import LengthGroups
 from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._slates import Slate, hit_probabilities, slate_features
@@ -23,12 +24,17 @@ __all__ = [
     "BestOfMany",
     "Calibration",
     "CalibrationUsers",
+    "Coverage",
     "Cut",
     "Hit",
     "ItemAssessment",
     "ItemCalibration",
+    "LeftOut",
     "LengthGroups",
     "MissRate",
+    "Newcomers",
+    "Nobody",
+    "OfTheFit",
     "OverLater",
     "Promise",
     "Slate",

@@ -1,4 +1,4 @@
-"""The k best of many users in one call: what `recommend` does, without its cost per call."""
+"""The k best of many people in one call: what `recommend` does, without its cost per call."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from surerec.measures.kernels import room_for, score_profile
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.measures import Queries
     from surerec.measures.kernels import Plan
     from surerec.precedence import PrecedenceStatistics
 
@@ -24,11 +25,15 @@ _LOWEST = float(np.finfo(np.float64).min)  # below every score, but not the know
 @njit(nogil=True, cache=True)
 def _find_best(
     plan: Plan,
+    known: NDArray[np.integer],
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
     n_training: NDArray[np.int64],
     items_taken: NDArray[np.uint32],
     times: NDArray[np.int64],
+    own_starts: NDArray[np.int64],
+    own_stops: NDArray[np.int64],
+    is_own: bool,  # noqa: FBT001  # a kernel takes positional arguments only
     cuts: NDArray[np.int64],
     by_popularity: NDArray[np.int64],
     items: NDArray[np.int64],
@@ -36,22 +41,35 @@ def _find_best(
     scores: NDArray[np.float64],
     n_found: NDArray[np.int64],
 ) -> None:
-    """Find the best items of each user by the inductive method, the user left out of all counts.
+    """Find the best items of each person by the inductive method, left out of all counts.
 
-    ``cuts[row]`` is the highest count that the user's set leaves out.
+    ``cuts[row]`` is the highest count that the person's set leaves out; `is_own` says that what is
+    known of each is what they have in the counts.
     """
     room = room_for(len(plan.support))
     rough = np.empty(len(plan.support), np.float32)
     for row in range(len(starts)):
-        own, n = items_taken[starts[row] : stops[row]], n_training[row]
-        when, cut = times[starts[row] : stops[row]], cuts[row]
-        if is_worth_a_rough_look(plan, n, items.shape[1]):
+        profile, n = known[starts[row] : stops[row]].astype(np.int64), n_training[row]
+        own = items_taken[own_starts[row] : own_stops[row]]
+        when, cut = times[own_starts[row] : own_stops[row]], cuts[row]
+        # Rough scores of what somebody left out took beside the history would be wrong.
+        likely = is_own or len(own) == 0
+        if likely and is_worth_a_rough_look(plan, n, items.shape[1]):
             found = room.low
             ordered = score_likely(
-                plan, own, when, n, cut, by_popularity, rough, items[row], scores[row], found
+                plan,
+                profile,
+                own,
+                when,
+                n,
+                cut,
+                by_popularity,
+                rough,
+                items[row],
+                scores[row],
+                found,
             )
         else:
-            profile = own.astype(np.int64)
             found = score_profile(plan, profile[:n], own, when, room)
             ordered = np.sort(found[profile[n:]])
             found[profile] = -np.inf
@@ -62,39 +80,40 @@ def _find_best(
         count_at_most(levels_of(ordered), scores[row, :n_best], counts[row, :n_best])
 
 
-def best_of_users(
+def best_of_people(
     plan: Plan,
     statistics: PrecedenceStatistics,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    queries: Queries,
     n_training: NDArray[np.int64],
     cuts: NDArray[np.int64],
     k: int,
 ) -> tuple[NDArray[Any], ...]:
-    """Find the k best items of users whose profiles are at these places.
+    """Find the k best items of many people.
 
     Returns
     -------
     tuple of array
-        A row for each item found: which of the users it is for, the item, the count of its
+        A row for each item found: which of the people it is for, the item, the count of its
         p-value, its score, its rank.
     """
-    interactions = statistics.interactions
-    if interactions is None:
-        raise InputError("These statistics have no users to recommend to.")
     by_popularity = np.argsort(statistics.popularity)
     if np.array_equal(by_popularity, np.arange(statistics.n_items)):
         by_popularity = by_popularity[:0]  # the order of the codes
-    shape = (len(starts), k)
+    items_taken, times, own_starts, own_stops, is_own = _left_out(statistics, queries)
+    shape = (len(queries), k)
     items, counts = np.empty(shape, np.int64), np.empty(shape, np.int64)
-    scores, n_found = np.empty(shape), np.zeros(len(starts), np.int64)
+    scores, n_found = np.empty(shape), np.zeros(len(queries), np.int64)
     _find_best(
         plan,
-        starts,
-        stops,
+        queries.items,
+        queries.starts,
+        queries.stops,
         n_training,
-        interactions.items_taken,
-        interactions.times,
+        items_taken,
+        times,
+        own_starts,
+        own_stops,
+        is_own,
         cuts,
         by_popularity,
         items,
@@ -105,3 +124,20 @@ def best_of_users(
     inside = np.arange(k) < n_found[:, None]
     rows, places = np.nonzero(inside)
     return rows, items[inside], counts[inside], scores[inside], places + 1
+
+
+def _left_out(
+    statistics: PrecedenceStatistics, queries: Queries
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
+    """Give what people contributed, where each part lies, and whether it is what is known."""
+    interactions, there = statistics.interactions, queries.users >= 0
+    if interactions is None:
+        if there.any():
+            raise InputError("These statistics have no users to recommend to.")
+        nowhere = np.zeros(len(queries), np.int64)
+        return *statistics.taken_by(None), nowhere, nowhere, False
+    users = np.maximum(queries.users, 0)
+    starts = interactions.offsets[users]
+    stops = np.where(there, interactions.offsets[users + 1], starts)
+    is_own = queries.items is interactions.items_taken
+    return interactions.items_taken, interactions.times, starts, stops, is_own

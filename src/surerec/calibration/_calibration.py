@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.measures import Query, Scorer
+    from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -76,11 +76,11 @@ class Calibration(ABC):
         self,
         scorer: Scorer,  # noqa: ARG002
         statistics: PrecedenceStatistics,  # noqa: ARG002
-        users: NDArray[np.int64],  # noqa: ARG002
+        queries: Queries,  # noqa: ARG002
         significance: float,  # noqa: ARG002
-        k: int,  # noqa: ARG002
+        k: int | None,  # noqa: ARG002
     ) -> BestOfMany | None:
-        """Give the k best of many users at once, where that is faster than one by one."""
+        """Give the k best of many people, or their sets, where that is faster than one by one."""
         return None
 
 

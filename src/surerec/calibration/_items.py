@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.calibration._assessment import ItemAssessment
-from surerec.calibration._batch import best_of_users
+from surerec.calibration._batch import best_of_people
 from surerec.calibration._calibration import BestOfMany, Calibration, seen_before
 from surerec.calibration._fused import judge_profile
 from surerec.calibration._kernels import uniforms
@@ -20,7 +20,7 @@ from surerec.measures.kernels import pays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures import Query, Scorer
+    from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -136,33 +136,35 @@ class ItemCalibration(Calibration):
         self,
         scorer: Scorer,
         statistics: PrecedenceStatistics,
-        users: NDArray[np.int64],
+        queries: Queries,
         significance: float,
-        k: int,
+        k: int | None,
     ) -> BestOfMany | None:
-        """Give the k best of many users in one call of a kernel, if the scorer has a plan."""
-        plan, interactions = scorer.plan, statistics.interactions
-        if self.smoothed or plan is None or interactions is None:
+        """Give the k best of many people in one call of a kernel, if the scorer has a plan."""
+        plan = scorer.plan
+        if k is None or self.smoothed or plan is None:
             return None
-        starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
-        n_training = np.array([training_size(n, self.train_share) for n in stops - starts])
-        levels = stops - starts - n_training + 1
-        owners, items, counts, scores, ranks = best_of_users(
+        lengths = queries.stops - queries.starts
+        n_training = np.array([training_size(n, self.train_share) for n in lengths])
+        levels = lengths - n_training + 1
+        owners, items, counts, scores, ranks = best_of_people(
             plan,
             statistics,
-            starts,
-            stops,
+            queries,
             n_training,
             left_out_up_to(significance, levels),
             min(k, statistics.n_items),
         )
-        n_others = max(statistics.n_users - 1, 1)
-        levels = levels[owners]
+        levels, there = levels[owners], queries.users[owners] >= 0
+        values = np.empty(len(scores))
+        for some, n_others in ((there, statistics.n_users - 1), (~there, statistics.n_users)):
+            n_known = n_training[owners[some]]
+            values[some] = scorer.value(scores[some], n_known, max(n_others, 1))
         return BestOfMany(
             owners=owners,
             items=items,
             ranks=ranks,
-            scores=scorer.value(scores, n_training[owners], n_others),
+            scores=values,
             p_values=counts / levels,
             entry_confidences=(levels - counts) / levels,
         )

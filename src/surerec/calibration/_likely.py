@@ -73,6 +73,7 @@ def is_worth_a_rough_look(plan: Plan, n_rows: int, k: int) -> bool:
 @njit(nogil=True, cache=True)
 def score_likely(
     plan: Plan,
+    profile: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
     n_training: int,
@@ -83,18 +84,21 @@ def score_likely(
     best_scores: NDArray[np.float64],
     found: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Score what may be among the best of a user, −∞ for all else; give the calibration scores.
+    """Score what may be among the best of a person, −∞ for all else; give the calibration scores.
+
+    Whoever is left out took `own`: the profile itself, or nothing.
 
     An item that is further below the k-th best, or below the set, than rounding can explain needs
     no exact score. `items` and `best_scores`, which say what k is, are written to on the way.
     """
-    profile = own.astype(np.int64)
     training = profile[:n_training]
     source, reverse, out = rows_of(plan, training, own, times)
     rough_ratios(source, reverse, out.support, rough)  # first, as it brings the rows into the cache
-    calibration = np.empty(len(own) - n_training)
-    rest = profile[n_training:], out.instants[n_training:]
-    total_ratios_of(source, reverse, out, rest[0], rest[1], calibration)
+    rest = profile[n_training:]
+    instants, calibration = np.full(len(rest), -1), np.empty(len(rest))
+    if len(own):
+        instants[:] = out.instants[n_training:]
+    total_ratios_of(source, reverse, out, rest, instants, calibration)
     calibration.sort()
     rough[profile] = -np.inf
     share = 1.0 - 3.0 * (n_training + 1) * _ROUNDING

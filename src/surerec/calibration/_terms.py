@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from surerec._calendar import day_of
+from surerec.calibration._coverage import Coverage, LeftOut
 
 if TYPE_CHECKING:
     from surerec.calibration.promises import Promise
     from surerec.futures import Horizon
+
+
+_EVERYBODY: Final = LeftOut(held_out=True)
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,13 @@ class Terms:
     horizon: Horizon
     window: float | None
     period: tuple[int, int]
+    coverage: Coverage = _EVERYBODY
+    about: str = ""
 
     def future(self) -> str:
         """Say what the future is."""
+        if self.about:
+            return self.about
         if isinstance(self.horizon, float):
             if self.window is None:
                 return f"the last {self.horizon:.0%} of what they take"
@@ -44,14 +52,15 @@ class Terms:
     def condition(self, n_users: int) -> str:
         """Say what is assumed."""
         begin, end = map(day_of, self.period)
+        also = f", and if {self.coverage.assumes}" if self.coverage.assumes else ""
         return (
             f"if they are exchangeable with the {n_users:,} calibration users, whose futures lie "
-            f"between {begin} and {end}: as the calendar moves on it holds less well."
+            f"between {begin} and {end}{also}: as the calendar moves on it holds less well."
         )
 
     def in_words(self, significance: float, n_users: int, group: str = "") -> str:
         """Say all of it; `group` says which people it holds among."""
-        people = f"people with {group}" if group else "people"
+        people = self.coverage.people + (f" with {group}" if group else "")
         promised = self.promise.sentence(significance, self.future(), people)
         return f"{promised}, {self.condition(n_users)}"
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Promise
     from surerec.conformal import RiskCurve
+    from surerec.interactions import UserGroups
+    from surerec.measures import Query
+
+_NAMED = 8  # of the groups
 
 
 @dataclass(frozen=True)
@@ -35,28 +39,92 @@ class Threshold:
         """Give the ε below which an item of each entry is in the set."""
         return self.curve.levels(entries, without=self.own_place)
 
+    def levels_by_rank(self, n: int) -> NDArray[np.float64]:
+        """Give the ε below which the items of rank 1 to n are in the set, cut by rank."""
+        return self.curve.levels_of_ranks(n, without=self.own_place)
+
+
+class _Group:
+    """The calibration users of one group of people, apart by the number of known items."""
+
+    def __init__(
+        self, calibration: CalibrationUsers, whole: RiskCurve, members: NDArray[np.bool_], n: int
+    ) -> None:
+        self._lengths = LengthGroups.equal(calibration.n_known[members], n)
+        of = self._lengths.of(calibration.n_known)
+        apart = [members & (of == group) for group in range(self._lengths.n)]
+        self._curves = [whole.of_owners(some) for some in apart]
+        self._places = [np.where(some, np.cumsum(some) - 1, -1) for some in apart]
+
+    def of(self, place: int | None, n_known: int, words: str) -> Threshold:
+        """Give the threshold of a person, who may be the calibration user at a place."""
+        group = int(self._lengths.of(np.array([n_known]))[0])
+        own = -1 if place is None else int(self._places[group][place])
+        known = self._lengths.in_words(group) if self._lengths.n > 1 else ""
+        said = " and ".join(filter(None, (words, known)))
+        return Threshold(self._curves[group], None if own < 0 else own, said)
+
 
 class Thresholds:
-    """A risk curve for each group of people by the number of known items (Mondrian)."""
+    """A risk curve for each group of people (Mondrian).
 
-    def __init__(self, calibration: CalibrationUsers, promise: Promise, n_groups: int) -> None:
+    Parameters
+    ----------
+    calibration : CalibrationUsers
+        Where calibration users' futures had been ranked.
+    promise : Promise
+        What they lose as sets grow.
+    n_groups : int
+        How many groups by the number of known items.
+    people : UserGroups, optional
+        Groups by a column of people's own, each of which is then apart by the number of items.
+    """
+
+    def __init__(
+        self,
+        calibration: CalibrationUsers,
+        promise: Promise,
+        n_groups: int,
+        people: UserGroups | None = None,
+    ) -> None:
         self._calibration = calibration
-        self.groups = LengthGroups.equal(calibration.n_known, n_groups)
-        self._group_of = self.groups.of(calibration.n_known)
-        whole = calibration.curve(promise)
-        members = [self._group_of == group for group in range(self.groups.n)]
-        self._curves = [whole.of_owners(some) for some in members]
-        self._place_in_group = np.empty(len(calibration), dtype=np.int64)
-        for some in members:
-            self._place_in_group[some] = np.arange(int(some.sum()))
+        self._people = people
+        whole, everybody = calibration.curve(promise), np.ones(len(calibration), dtype=bool)
+        self._everybody = _Group(calibration, whole, everybody, n_groups)
+        self._groups = {}
+        if people is not None:
+            labels = np.where(calibration.users >= 0, people.codes[calibration.users], -1)
+            for code, name in enumerate(people.names):
+                self._groups[name] = _Group(calibration, whole, labels == code, n_groups)
 
-    def of(self, user: int | None, n_known: int) -> Threshold:
-        """Give the threshold of a person of whom so many items are known."""
-        group = int(self.groups.of(np.array([n_known]))[0])
-        place = self._calibration.place_of(user)
-        mine = place is not None and self._group_of[place] == group
-        return Threshold(
-            self._curves[group],
-            int(self._place_in_group[place]) if mine else None,
-            self.groups.in_words(group) if self.groups.n > 1 else "",
-        )
+    def of(self, query: Query) -> Threshold:
+        """Give the threshold of a person; that of everybody if their group is not known."""
+        place, n_known = self._calibration.place_of(query.user), len(query.history)
+        label = self._label(query)
+        if self._people is None or label not in self._groups:
+            return self._everybody.of(place, n_known, "")
+        return self._groups[label].of(place, n_known, f"{self._people.column} {label!r}")
+
+    def gap(self, query: Query) -> str:
+        """Say why no group promises a person anything; empty if one does."""
+        if self._people is None:
+            return ""
+        label, column = self._label(query), self._people.column
+        if label is None:
+            return (
+                f"the {column} of this person is not known, and each {column} is calibrated by "
+                "itself"
+            )
+        if label not in self._groups:
+            return f"nobody of {column} {label!r} calibrated; {_listed(self._people.names)} did"
+        return ""
+
+    def _label(self, query: Query) -> str | None:
+        if query.group is not None or self._people is None or query.user is None:
+            return query.group
+        return self._people.label(query.user)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    few = ", ".join(repr(name) for name in names[:_NAMED])
+    return few if len(names) <= _NAMED else f"{few} and {len(names) - _NAMED:,} others"

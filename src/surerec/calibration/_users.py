@@ -9,23 +9,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.calibration._assessment import UserAssessment
-from surerec.calibration._calibration import Calibration, seen_before
+from surerec.calibration._calibration import Calibration
+from surerec.calibration._many import best_by_rank
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
 from surerec.conformal import users_needed
 from surerec.errors import InputError
-from surerec.futures import SLATE_MOST, Ranking
+from surerec.futures import SLATE_MOST, Ranking, candidates_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._assessment import Assessment
+    from surerec.calibration._calibration import BestOfMany
+    from surerec.calibration._coverage import Coverage
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
-    from surerec.interactions import IdMap
-    from surerec.measures import Query, Scorer
+    from surerec.interactions import IdMap, UserGroups
+    from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -49,11 +52,14 @@ class UserCalibration(Calibration):
         How many groups of people, by the number of known items, have a threshold of their own.
     min_known : int
         People of whom less is known are promised nothing.
-    held_out : bool
-        Whether the calibration users had no part in what the scorer learned when it was calibrated,
-        if it cannot leave users out: else it knew their futures, and nobody is promised anything.
-    apart : bool
-        Whether they still have none in the scorer that serves, which may have been fitted since.
+    coverage : Coverage
+        Whom it says anything about.
+    about : str
+        The future that it is about in words, where neither the horizon nor the window says it.
+    people : UserGroups, optional
+        Groups by a column of people's own, each with thresholds of its own.
+    lacking : str
+        What a future item was that no set can hold, in words.
     """
 
     users: CalibrationUsers
@@ -63,8 +69,10 @@ class UserCalibration(Calibration):
     cut: Cut
     n_groups: int
     min_known: int
-    held_out: bool
-    apart: bool
+    coverage: Coverage
+    about: str = ""
+    people: UserGroups | None = None
+    lacking: str = "unknown to the model"
 
     def __post_init__(self) -> None:
         if not self.promised.monotone:
@@ -75,12 +83,14 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _thresholds(self) -> Thresholds:
-        return Thresholds(self.users, self.promised, self.n_groups)
+        return Thresholds(self.users, self.promised, self.n_groups, self.people)
 
     @cached_property
     def _terms(self) -> Terms:
         begin, end = (int(time) for time in self.users.period)
-        return Terms(self.promised, self.horizon, self.window, (begin, end))
+        return Terms(
+            self.promised, self.horizon, self.window, (begin, end), self.coverage, self.about
+        )
 
     def assess(
         self,
@@ -93,17 +103,20 @@ class UserCalibration(Calibration):
         scores, values, ranking = _rank(scorer, statistics, query)
         ranks, shares = ranking.by_item(statistics.n_items)
         entries = ranks if self.cut == "rank" else -shares
-        threshold = self._thresholds.of(query.user, len(query.history))
+        threshold = self._thresholds.of(query)
+        levels = threshold.levels(entries[candidates])
+        if scorer.is_partial:
+            levels = np.where(scores[candidates] > -np.inf, levels, 0.0)  # in no set
         return UserAssessment(
             candidates=candidates,
             score=scores[candidates],
             shown=values[candidates].__getitem__,
             popularity=statistics.popularity,
             n_calibration=threshold.n_users,
-            levels_below=threshold.levels(entries[candidates]),
+            levels_below=levels,
             lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
             group=threshold.group,
-            gap=self._gap(scorer, query),
+            gap=self._gap(scorer, query) or self._thresholds.gap(query),
         )
 
     def slate(
@@ -131,6 +144,19 @@ class UserCalibration(Calibration):
             guarantee=f"None: {gap}." if gap else self._terms.of_slate(k, n_others),
         )
 
+    def best_of_many(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        queries: Queries,
+        significance: float,
+        k: int | None,
+    ) -> BestOfMany | None:
+        """Give the sets of many people, if the scorer scores people together and ranks cut them."""
+        if self.cut != "rank":
+            return None
+        return best_by_rank(scorer, statistics, self._thresholds, queries, significance, k)
+
     def promise(self, significance: float, assessment: UserAssessment) -> str:
         """Say what the confidence promises, with its assumption."""
         return self._terms.in_words(significance, assessment.n_calibration, assessment.group)
@@ -139,26 +165,22 @@ class UserCalibration(Calibration):
         """Say what keeps every confidence from being supported: too few users, or new items."""
         n, needed = assessment.n_calibration, users_needed(significance)
         if n < needed:
+            group = getattr(assessment, "group", "")
             return (
                 f"Every item qualifies: a confidence of {1 - significance:.4g} needs at least "
-                f"{needed:,} calibration users, and there {'is' if n == 1 else 'are'} {n:,}."
+                f"{needed:,} calibration users{f' with {group}' if group else ''}, and there "
+                f"{'is' if n == 1 else 'are'} {n:,}."
             )
         return (
             f"None: {self.users.unknown_share:.1%} of what calibration users took next was "
-            f"unknown to the model, so no set of known items supports a confidence above "
+            f"{self.lacking}, so no set of known items supports a confidence above "
             f"{assessment.highest_confidence:.4g}; every item is in the set."
         )
 
     def _gap(self, scorer: Scorer, query: Query) -> str:
-        if scorer.leaves_users_out is False and not self.held_out:
-            return (
-                f"the scorer {scorer.name} comes fitted and users cannot be left out of it, so it "
-                "may have learned from the futures that calibrate it"
-            )
-        is_apart = self.apart and self.users.place_of(query.user) is not None
-        seen = seen_before(scorer, query)
-        if seen and not (is_apart and scorer.leaves_users_out is False):
-            return seen
+        gap = self.coverage.gap(scorer, query, self.users.place_of(query.user))
+        if gap:
+            return gap
         if len(query.history) < self.min_known:
             n = len(query.history)
             return (
@@ -177,5 +199,5 @@ def _rank(
     """
     scores = scorer.score_query(query)
     values = scorer.value(scores, len(query.history), statistics.n_users)
-    outside = statistics.items_outside(query.history)
-    return scores, values, Ranking.of(outside, scores, values, statistics.popularity)
+    ranked = candidates_of(scorer, statistics, query, scores)
+    return scores, values, Ranking.of(ranked, scores, values, statistics.popularity)

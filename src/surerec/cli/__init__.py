@@ -10,7 +10,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from surerec._version import __version__
-from surerec.cli import _audit, _data, _guarantees, _model, _over_users, _reproduce, _serve
+from surerec.cli import (
+    _audit,
+    _calibrate,
+    _data,
+    _guarantees,
+    _model,
+    _over_users,
+    _reproduce,
+    _serve,
+)
 from surerec.errors import SurerecError
 
 __all__ = ["app", "main"]
@@ -28,6 +37,7 @@ app.command("recommend")(_model.recommend)
 app.command("recommend-all")(_model.recommend_all)
 app.command("explain")(_model.explain)
 app.command("slate")(_over_users.slate)
+app.command("calibrate")(_calibrate.calibrate)
 app.command("recalibrate")(_over_users.recalibrate)
 app.command("guarantees")(_guarantees.guarantees)
 app.command("measures")(_model.measures)

@@ -20,7 +20,7 @@ from surerec.cli._output import (
     write_frame,
     write_frames,
 )
-from surerec.cli._reading import Reader, reads_data
+from surerec.cli._reading import Reader, reads_data, reads_histories
 from surerec.cli._spark import check_engine, fit_on_spark, recommend_on_spark
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
@@ -88,8 +88,15 @@ def fit(
         typer.Option(help="Over users: sets of one size, or of a size that adapts to the person."),
     ] = None,
     groups: Annotated[
-        int | None,
-        typer.Option(help="Over users: separate thresholds by the number of known items."),
+        str | None,
+        typer.Option(
+            help="Over users: separate thresholds by the number of known items (3), by a column of "
+            "--groups-file (country), or both (country,3)."
+        ),
+    ] = None,
+    groups_file: Annotated[
+        Path | None,
+        typer.Option(help="Over users: a table of users with the column that --groups names."),
     ] = None,
     window: Annotated[
         float | None,
@@ -131,14 +138,25 @@ def fit(
 
     surerec fit ml-1m films --recommender population-cm12 --recommender hit-cm12
 
+    surerec fit ratings.csv shop --recommender population-cm12 --groups country --groups-file
+    users.csv
+
     surerec fit /shared/ratings.parquet /shared/films --engine spark --master spark://host:7077
     --sequence row
     """
     on_spark = {"sequence": sequence, "task-memory": task_memory}
     check_engine(engine, master=master, **{"executor-memory": executor_memory}, **on_spark)
     made = {name.lower(): make_recommender(name) for name in recommender or ["icrs12"]}
-    _set_over_users(made, horizon=opt.as_horizon(horizon), cut=cut, groups=groups, window=window)
+    in_groups = opt.as_groups(groups)
+    _set_over_users(made, horizon=opt.as_horizon(horizon), cut=cut, groups=in_groups, window=window)
+    if (groups_file is None) != (in_groups is None or isinstance(in_groups, int)):
+        raise InputError(
+            "--groups-file and a column in --groups go together, such as --groups-file users.csv "
+            "--groups country."
+        )
     budget = None if memory is None else from_words(memory)
+    if engine == "spark" and groups_file is not None:
+        raise InputError("--groups-file is read in memory only: leave --engine spark away.")
     if engine == "spark":
         counting = {"ties": ties, "strategy": strategy, "memory": budget}
         counting["task_memory"] = None if task_memory is None else from_words(task_memory)
@@ -149,7 +167,12 @@ def fit(
     begin = perf_counter()
     statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
     seconds = perf_counter() - begin
-    save_all(model, {n: r.fit(statistics) for n, r in made.items()}, overwrite=overwrite)
+    for each in made.values():
+        if isinstance(each, PopulationConformal):
+            each.fit(statistics, user_groups=groups_file)
+        else:
+            each.fit(statistics)
+    save_all(model, made, overwrite=overwrite)
     _show.interactions(messages(), interactions)
     messages().print(
         f"Counted in {seconds:.2f} s and saved {', '.join(made)} in {_show.plain(str(model))}."
@@ -174,6 +197,7 @@ def recommend(
     *,
     user: opt.User = None,
     history: opt.History = None,
+    group: opt.Group = None,
     confidence: opt.Confidence = None,
     significance: opt.Significance = None,
     k: opt.TopK = None,
@@ -197,6 +221,7 @@ def recommend(
     picks = fitted.recommend(
         user,
         history=as_items(fitted, history),
+        group=group,
         confidence=confidence,
         significance=significance,
         k=k,
@@ -213,6 +238,7 @@ def recommend(
         _show.recommendations(stdout(), picks, show)
 
 
+@reads_histories
 def recommend_all(
     model: opt.Model,
     *,
@@ -223,6 +249,15 @@ def recommend_all(
     users: Annotated[
         Path | None, typer.Option(help="A file with one user id a line; all users if not given.")
     ] = None,
+    histories: Any = None,
+    leave_out: Annotated[
+        bool,
+        typer.Option(
+            "--leave-out",
+            help="People of --histories with ids of the data are these users, and left out of all "
+            "that scores them.",
+        ),
+    ] = False,
     confidence: opt.Confidence = None,
     significance: opt.Significance = None,
     k: opt.TopK = None,
@@ -237,9 +272,15 @@ def recommend_all(
 
     surerec recommend-all films --confidence 0.9 --k 20 --output picks.parquet
 
+    surerec recommend-all films --histories people.csv --k 20 --output picks.csv
+
     surerec recommend-all /shared/films --output /shared/picks --engine spark --master yarn
     """
     check_engine(engine, master=master, **{"executor-memory": executor_memory})
+    if histories is not None and (users is not None or engine == "spark"):
+        raise InputError("--histories says for whom, in memory: leave --users and Spark away.")
+    if leave_out and histories is None:
+        raise InputError("--leave-out is about --histories: users of the data are always left out.")
     if engine == "spark":
         recommend_on_spark(
             model,
@@ -260,8 +301,18 @@ def recommend_all(
     if confidence is None and significance is None and fitted.gives_confidence:
         confidence = DEFAULT_CONFIDENCE
     begin = perf_counter()
+    people = None
+    if histories is not None:
+        path, reading = histories
+        people = fitted.histories(path, leave_out=leave_out, **reading)
+        said = people.warnings()
+        if n := len(people.ignored):
+            rows = "1 row" if n == 1 else f"{n:,} rows"
+            said.append(f"Nobody in the data took the items of {rows}: ignored.")
+        for sentence in said:
+            messages().print(_show.plain(sentence))
     frames = fitted.iter_recommendations(
-        wanted, confidence=confidence, significance=significance, k=k
+        wanted, histories=people, confidence=confidence, significance=significance, k=k
     )
     n_rows = write_frames(frames, kind, output)
     messages().print(
@@ -276,6 +327,7 @@ def explain(
     item: Annotated[str, typer.Option(help="The item to explain.")],
     user: opt.User = None,
     history: opt.History = None,
+    group: opt.Group = None,
     recommender: opt.RecommenderName = None,
     show: Annotated[int, typer.Option(min=1, help="How many earlier items to show.")] = 8,
     format: opt.Format = "table",  # noqa: A002
@@ -286,7 +338,7 @@ def explain(
     [bold]Example:[/bold] surerec explain films --user 196 --item 302
     """
     fitted = load(model, recommender)
-    why = fitted.explain(user, history=as_items(fitted, history), item=item)
+    why = fitted.explain(user, history=as_items(fitted, history), group=group, item=item)
     if format in ("csv", "parquet"):
         write_frame(why.to_frame(), format, output)
     elif format == "json":

@@ -55,6 +55,17 @@ History = Annotated[
     list[str] | None,
     typer.Option(help="Items in the order taken: ids with commas, or the option again for each."),
 ]
+Histories = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file of people who need not be in the data: user, item and perhaps time. They are "
+        "newcomers, whatever their ids."
+    ),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(help="The person's group, of a model with groups by a column of their own."),
+]
 Confidence = Annotated[float | None, typer.Option(help="1 − ε, such as 0.9.")]
 Significance = Annotated[float | None, typer.Option(help="ε, instead of the confidence.")]
 TopK = Annotated[
@@ -109,3 +120,19 @@ def as_horizon(value: float | None) -> float | int | None:
     (5, 0.4)
     """
     return int(value) if value is not None and value >= 1 and value == int(value) else value
+
+
+def as_groups(value: str | None) -> int | str | tuple[str, int] | None:
+    """Take a number, the name of a column, or both with a comma between them.
+
+    Examples
+    --------
+    >>> as_groups("3"), as_groups("country"), as_groups("country,3")
+    (3, 'country', ('country', 3))
+    """
+    if value is None:
+        return None
+    if value.strip().lstrip("-").isdigit():
+        return int(value)
+    column, comma, number = value.rpartition(",")
+    return (column, int(number)) if comma and number.strip().isdigit() else value

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from surerec.cli import _options as opt
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,40 @@ def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     only_options = [p for p in others if p.kind is inspect.Parameter.KEYWORD_ONLY]
     run.__signature__ = own.replace(  # type: ignore[attr-defined]  # what typer looks at
         parameters=[data, *arguments, *options.values(), *only_options]
+    )
+    run.__annotations__ = {}
+    return run
+
+
+def reads_histories(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command whose parameter `histories` is a Reader the options that say how to read it.
+
+    But for the shortest profile: nobody who is asked for is left out for knowing little.
+    """
+    own = inspect.signature(command, eval_str=True)
+    options = dict(inspect.signature(_reading, eval_str=True).parameters)
+    del options["min_profile_length"]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        reading = {name: given.pop(name) for name in options}
+        path = given.pop("histories")
+        if path is None:
+            for name, value in reading.items():
+                if value != options[name].default:
+                    option = name.replace("_", "-")
+                    raise InputError(f"--{option} says how to read --histories: give that too.")
+        chosen = {name: value for name, value in reading.items() if value is not None}
+        if "columns" in chosen:
+            chosen["columns"] = chosen["columns"].split(",")
+        command(histories=None if path is None else (path, chosen), **given)
+
+    parameters = [
+        p.replace(annotation=opt.Histories) if p.name == "histories" else p
+        for p in own.parameters.values()
+    ]
+    run.__signature__ = own.replace(  # type: ignore[attr-defined]  # what typer looks at
+        parameters=[*parameters, *options.values()]
     )
     run.__annotations__ = {}
     return run

@@ -103,6 +103,31 @@ class RiskCurve:
         ended = np.concatenate(([0.0], np.cumsum(self.losses[order])))
         return self.entries[order], np.maximum(ended[-1] - ended, 0.0)
 
+    @cached_property
+    def _by_owner(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """Give where each user's entries begin, and their places in that order."""
+        sizes = np.bincount(self.owners, minlength=self.n_users)
+        return np.concatenate(([0], np.cumsum(sizes))), np.argsort(self.owners, kind="stable")
+
+    @cached_property
+    def _by_rank(self) -> dict[str, NDArray[np.float64]]:
+        """Give what was found for ranks, which are asked for again for each user."""
+        return {}
+
+    def levels_of_ranks(self, n: int, *, without: int | None = None) -> NDArray[np.float64]:
+        """Give `levels` of the entries 1 to n, of a curve whose entries are ranks.
+
+        Examples
+        --------
+        >>> curve = RiskCurve(np.array([1.0, 2, 3, 9]), np.ones(4), np.arange(4), 4)
+        >>> curve.levels_of_ranks(4).tolist() == curve.levels([1, 2, 3, 4]).tolist()
+        True
+        """
+        found = self._by_rank.get("left")
+        if found is None or len(found) < n:
+            found = self._by_rank["left"] = self._left(np.arange(1.0, n + 1))
+        return self._levels(np.arange(1.0, n + 1), found[:n], without)
+
     def levels(self, entries: ArrayLike, *, without: int | None = None) -> NDArray[np.float64]:
         """Give for each entry the ε below which an item of that entry is in the set.
 
@@ -114,11 +139,21 @@ class RiskCurve:
             A calibration user to leave out, so that nobody is served by their own future.
         """
         wanted = np.asarray(entries, dtype=np.float64)
+        return self._levels(wanted, self._left(wanted), without)
+
+    def _left(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the loss of all users that is left with a cut below each entry."""
         ordered, left = self._steps
-        loss = left[np.searchsorted(ordered, wanted, side="left")]
+        found: NDArray[np.float64] = left[np.searchsorted(ordered, entries, side="left")]
+        return found
+
+    def _levels(
+        self, wanted: NDArray[np.float64], loss: NDArray[np.float64], without: int | None
+    ) -> NDArray[np.float64]:
         if without is None:
             return np.asarray((loss + 1) / (self.n_users + 1))
-        mine = self.owners == without
+        offsets, by_owner = self._by_owner
+        mine = by_owner[offsets[without] : offsets[without + 1]]
         own = np.argsort(self.entries[mine])
         own_left = np.concatenate((np.cumsum(self.losses[mine][own][::-1])[::-1], [0.0]))
         loss = loss - own_left[np.searchsorted(self.entries[mine][own], wanted, side="left")]

@@ -7,7 +7,8 @@ from surerec.futures._cases import (
     profile_cases,
     window_cases,
 )
-from surerec.futures._outcomes import Outcomes, codes_in, observe
+from surerec.futures._following import following_cases
+from surerec.futures._outcomes import Outcomes, candidates_of, codes_in, observe
 from surerec.futures._ranking import SLATE_MOST, Ranking, share_of_all
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "Horizon",
     "Outcomes",
     "Ranking",
+    "candidates_of",
     "check_horizon",
     "codes_in",
+    "following_cases",
     "observe",
     "profile_cases",
     "share_of_all",

@@ -116,6 +116,13 @@ class Cases:
         chosen = np.random.default_rng(seed).permutation(len(self))[:n]
         return self[np.sort(chosen)]
 
+    def future_rows(self) -> NDArray[np.bool_]:
+        """Tell which rows of the flat profiles are some case's future."""
+        change = np.zeros(self.interactions.n_rows + 1, dtype=np.int64)
+        np.add.at(change, self.known_stops, 1)
+        np.add.at(change, self.stops, -1)
+        return np.cumsum(change)[:-1] > 0
+
     def period(self) -> tuple[int, int]:
         """Give the first and the last instant of the futures, in microseconds since 1970."""
         times = self.interactions.times

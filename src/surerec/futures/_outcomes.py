@@ -14,11 +14,13 @@ from surerec.futures._ranking import SLATE_MOST, Ranking
 from surerec.measures import as_scorer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from surerec.futures._cases import Cases
     from surerec.interactions import Interactions
-    from surerec.measures import Scorer, Scores
+    from surerec.measures import Query, Scorer, Scores
     from surerec.precedence import PrecedenceStatistics
 
 _CASES_AT_ONCE: Final = 8
@@ -31,7 +33,8 @@ class Outcomes:
     Attributes
     ----------
     cases : Cases
-        Those that could be judged: something known of the user is known to the statistics.
+        Those that could be judged: something known of the user is known to the statistics, and
+        the scorer scores them.
     owners : array of int
         The case that each future item belongs to.
     items : array of int
@@ -97,7 +100,8 @@ def observe(
         What the progress bar says.
     """
     users, items = codes_in(statistics, cases.interactions)
-    cases = cases[_any_known(cases, items)]
+    asked = as_scorer(scorer, statistics.n_items)
+    cases = cases[_any_known(cases, items) & asked.reaches(users[cases.users])]
     n_cases = len(cases)
     ends = np.concatenate(([0], np.cumsum(cases.n_future)))
     found = Outcomes(
@@ -111,15 +115,12 @@ def observe(
         masses=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
         candidate_shares=_room(n_cases, statistics.n_items) if keep_candidates else None,
     )
-    known_to_model = statistics.support > 0
+    known_to_model = asked.known_items(statistics)
+    at_once = max(_CASES_AT_ONCE, asked.at_once)
 
-    asked = as_scorer(scorer, statistics.n_items)
-
-    def one(case: int) -> None:
-        query = cases.query(case, users, items)
-        scores = asked.score_query(query)
+    def one(case: int, query: Query, scores: NDArray[np.float64]) -> None:
         values = asked.value(scores, len(query.history), statistics.n_users)
-        candidates = statistics.items_outside(query.history)
+        candidates = candidates_of(asked, statistics, query, scores)
         ranking = Ranking.of(candidates, scores, values, statistics.popularity)
         ranks, shares = ranking.by_item(statistics.n_items)
         future = items[cases.future(case)]
@@ -134,15 +135,31 @@ def observe(
             found.candidate_shares[case, : len(ranking.items)] = ranking.shares
 
     def block(start: int) -> int:
-        stop = min(start + _CASES_AT_ONCE, n_cases)
-        for case in range(start, stop):
-            one(case)
+        stop = min(start + at_once, n_cases)
+        queries = [cases.query(case, users, items) for case in range(start, stop)]
+        if asked.at_once > 1:
+            scored: Iterable[NDArray[np.float64]] = asked.score_many(queries)
+        else:  # one after the other, so that no more than one row is held
+            scored = map(asked.score_query, queries)
+        for case, query, scores in zip(range(start, stop), queries, scored, strict=True):
+            one(case, query, scores)
         return stop - start
 
     with progress(doing, total=n_cases) as advance:
-        for done in run_blocks(block, range(0, n_cases, _CASES_AT_ONCE)):
+        for done in run_blocks(block, range(0, n_cases, at_once)):
             advance(done)
     return found
+
+
+def candidates_of(
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    query: Query,
+    scores: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Give the items that are ranked: all outside the history, but for those without a score."""
+    outside = statistics.items_outside(query.history)
+    return outside[scores[outside] > -np.inf] if scorer.is_partial else outside
 
 
 def _any_known(cases: Cases, items: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -2,7 +2,19 @@
 
 from surerec.interactions._ids import IdMap
 from surerec.interactions._interactions import Interactions, RowsRead
+from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
 from surerec.interactions._reading import read_interactions
+from surerec.interactions._user_groups import UserGroups, read_user_groups
 
-__all__ = ["IdMap", "Interactions", "RowsRead", "find_columns", "read_interactions"]
+__all__ = [
+    "IdMap",
+    "Interactions",
+    "RowsRead",
+    "ScoredLists",
+    "UserGroups",
+    "find_columns",
+    "read_interactions",
+    "read_lists",
+    "read_user_groups",
+]

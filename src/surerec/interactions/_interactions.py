@@ -226,13 +226,27 @@ class Interactions:
         >>> taken.until(30)
         Interactions(2 users, 2 items, 2 rows)
         """
-        earlier = self.times < time
-        kept = np.concatenate(([0], np.cumsum(earlier)))
-        past = copy(self)  # with its id maps, titles and order of popularity, that of all time
-        past.offsets = kept[self.offsets]
-        past.items_taken = self.items_taken[earlier]
-        past.times = self.times[earlier]
-        return past
+        return self.keeping(self.times < time)
+
+    def keeping(self, rows: NDArray[np.bool_]) -> Interactions:
+        """Give some of the rows, under the same codes and the same order of popularity.
+
+        Parameters
+        ----------
+        rows : array of bool, n_rows
+            Which of the flat profiles' rows are kept.
+
+        Examples
+        --------
+        >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+        >>> taken.keeping(np.array([True, False, True]))
+        Interactions(2 users, 2 items, 2 rows)
+        """
+        some = copy(self)  # with its id maps and titles
+        some.offsets = np.concatenate(([0], np.cumsum(rows)))[self.offsets]
+        some.items_taken = self.items_taken[rows]
+        some.times = self.times[rows]
+        return some
 
     def without_users(self, users: NDArray[np.integer]) -> Interactions:
         """Give the interactions of the other users, under the same codes.
@@ -253,13 +267,7 @@ class Interactions:
         """
         kept = np.ones(self.n_users, dtype=bool)
         kept[users] = False
-        lengths = np.diff(self.offsets)
-        rows = np.repeat(kept, lengths)
-        others = copy(self)  # with its id maps, titles and order of popularity
-        others.offsets = np.concatenate(([0], np.cumsum(np.where(kept, lengths, 0))))
-        others.items_taken = self.items_taken[rows]
-        others.times = self.times[rows]
-        return others
+        return self.keeping(np.repeat(kept, np.diff(self.offsets)))
 
     def title(self, code: int) -> str:
         """Give an item's title, or its id where it has none."""

@@ -49,14 +49,15 @@ def find_columns(
     names : sequence of str
         The columns that are there.
     wanted : mapping of str to (str or None)
-        For each role of ``ROLES`` the column that the caller named, or None to look for it.
+        For each role of ``ROLES`` the column that the caller named, None to look for it, or "" to
+        take it if there is one.
     where : str
         The file or frame, for messages.
 
     Returns
     -------
     dict of str to str
-        The column of each role; "rating" only if there is one.
+        The column of each role; "rating", and what may be absent, only if there is one.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def find_columns(
     listed = ", ".join(repr(name.strip()) for name in names) or "none"
     for role in ROLES:
         name = wanted.get(role)
-        if name is not None:
+        if name:
             same = [n for n in names if name in (n, n.strip(), n.strip().split(":")[0])]
             if not same:
                 raise InputError(f"{where}: there is no column {name!r}; found: {listed}.")
@@ -77,7 +78,7 @@ def find_columns(
         matches = [by_alias[alias] for alias in _USUAL[role] if alias in by_alias]
         if matches:
             found[role] = matches[0]
-        elif role != "rating":
+        elif role != "rating" and name is None:
             raise InputError(
                 f"{where}: no {role} column among {listed}; "
                 f"name it with {role}= in Python or --{role} on the command line."

@@ -56,7 +56,8 @@ def read_interactions(
         Names of all columns, in order, of a text file that has no header.
     user, item, time, rating : str, optional
         The columns, where they do not have one of the usual names (``user_id``, ``userId``,
-        ``movieId``, ``item``, ``timestamp``, ``date``, …). Ratings may be absent.
+        ``movieId``, ``item``, ``timestamp``, ``date``, …). Ratings may be absent; times too, if
+        ``time=""``: then the order of the rows counts.
     threshold : float or None, default=0.0
         A row whose rating is above it is a consumption, others are left out; None keeps all.
     min_profile_length : int, default=1
@@ -93,8 +94,8 @@ def read_interactions(
     if min_profile_length < 1:
         raise InputError(f"min_profile_length is {min_profile_length}; it must be at least 1.")
     wanted = {"user": user, "item": item, "time": time, "rating": rating}
-    table = _concatenate(_tables(source, wanted, columns, n_rows), n_rows)
-    cells, kept = _usable(table, time_format, skip_bad=skip_bad)
+    table = concatenate(read_tables(source, wanted, columns, n_rows), n_rows)
+    cells, kept = usable(table, time_format, skip_bad=skip_bad)
     n_below = 0
     if threshold is not None and "rating" in cells.columns:
         above = cells["rating"] > threshold
@@ -105,7 +106,7 @@ def read_interactions(
         raise InputError(f"{table.name}: no row is left to use, of {len(table.frame):,} read.")
     user_ids, user_codes = encode(cells["user"])
     item_ids, item_codes = encode(cells["item"])
-    times = cells["time"].to_numpy()
+    times = cells["time"].to_numpy() if "time" in cells.columns else np.zeros(len(cells), np.int64)
     del cells
     profiles = build_profiles(
         user_codes, item_codes, times, len(user_ids), len(item_ids), min_length=min_profile_length
@@ -132,12 +133,13 @@ def read_interactions(
     )
 
 
-def _tables(
+def read_tables(
     source: Any,
     wanted: Mapping[str, str | None],
     columns: Sequence[str] | None,
-    n_rows: int | None,
+    n_rows: int | None = None,
 ) -> list[RawTable]:
+    """Take the columns that are wanted from files or a frame, nothing converted yet."""
     if isinstance(source, (str, os.PathLike)):
         paths = _files(Path(source))
     elif isinstance(source, Sequence) and source and not hasattr(source, "columns"):
@@ -176,7 +178,8 @@ def _files(path: Path) -> list[Path]:
     )
 
 
-def _concatenate(tables: list[RawTable], n_rows: int | None) -> RawTable:
+def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
+    """Make one table of several, whose rows follow each other."""
     if len(tables) == 1 and (n_rows is None or len(tables[0].frame) <= n_rows):
         return tables[0]
     starts = np.cumsum([0] + [len(t.frame) for t in tables])
@@ -201,9 +204,7 @@ def _concatenate(tables: list[RawTable], n_rows: int | None) -> RawTable:
     return RawTable(tables[0].name, frame, place, shifted("malformed"), shifted("blank"))
 
 
-def _usable(
-    table: RawTable, time_format: str | None, *, skip_bad: bool
-) -> tuple[pl.DataFrame, int]:
+def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
     """Convert the cells; drop blank rows, and bad ones if asked to, else complain."""
     raw, name = table.frame, table.name
 

@@ -4,7 +4,7 @@ from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._folding import Aggregates
 from surerec.measures._formula import FormulaRecipe, MeasureScorer
 from surerec.measures._precedence import PrecedenceRecipe, PrecedenceScorer
-from surerec.measures._query import Query
+from surerec.measures._query import Queries, Query
 from surerec.measures._recipe import OwnRecipe, Recipe
 from surerec.measures._recipes import RecipeLike, as_recipe, recipe_names
 from surerec.measures._scorer import Contribution, OwnScorer, Parts, Scorer, Scores, as_scorer
@@ -23,6 +23,7 @@ __all__ = [
     "PrecedenceRecipe",
     "PrecedenceScorer",
     "ProfileRows",
+    "Queries",
     "Query",
     "Recipe",
     "RecipeLike",

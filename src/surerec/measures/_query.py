@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class Query:
     """The items that may be recommended; by default all outside the history."""
     ignored: tuple[Any, ...] = ()
     """Ids of the history that nobody in the data has taken."""
+    group: str | None = None
+    """The group that the person says to be in, where people are calibrated in groups."""
 
     @classmethod
     def of_user(cls, interactions: Interactions, user: int) -> Query:
@@ -58,6 +60,52 @@ class Query:
     def first(self, n_items: int) -> Query:
         """Give the same question with only the first items of the history."""
         times = None if self.times is None else self.times[:n_items]
-        return Query(
-            self.history[:n_items], self.users, times, self.moment, self.allowed, self.ignored
+        return replace(self, history=self.history[:n_items], times=times)
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Many questions at once, as flat arrays: what kernels take.
+
+    Examples
+    --------
+    >>> many = Queries(np.array([3, 1, 4]), np.array([0, 2]), np.array([2, 3]), np.array([-1, 7]))
+    >>> len(many), many[0].history.tolist(), many[1].users, len(many.part(0, 1))
+    (2, [3, 1], (7,), 1)
+    """
+
+    items: NDArray[np.integer]
+    """Item codes of all histories, each once in a history."""
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    """Where each history begins and ends among them."""
+    users: NDArray[np.int64]
+    """Whose contribution is left out for each; −1 for somebody who has none."""
+    groups: tuple[str | None, ...] | None = None
+    """The group that each says to be in."""
+
+    @classmethod
+    def of_users(cls, interactions: Interactions, users: NDArray[np.int64]) -> Queries:
+        """Ask for users of the data, by code, known by their whole profiles."""
+        starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
+        return cls(interactions.items_taken, starts, stops, users)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, place: int) -> Query:
+        history = self.items[self.starts[place] : self.stops[place]].astype(np.int64)
+        user = int(self.users[place])
+        group = None if self.groups is None else self.groups[place]
+        return Query(history, () if user < 0 else (user,), group=group)
+
+    def part(self, start: int, stop: int) -> Queries:
+        """Give some of the questions."""
+        groups = None if self.groups is None else self.groups[start:stop]
+        return Queries(
+            self.items,
+            self.starts[start:stop],
+            self.stops[start:stop],
+            self.users[start:stop],
+            groups,
         )

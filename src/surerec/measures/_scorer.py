@@ -10,11 +10,12 @@ from surerec.errors import InputError
 from surerec.measures._query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from surerec.measures._plan import Plan
+    from surerec.precedence import PrecedenceStatistics
 
 
 class Contribution(NamedTuple):
@@ -61,6 +62,12 @@ class Scorer:
     plan : Plan or None
         What the fused kernels need to score whole profiles and compare them in one call; None
         where there is no faster way than `score`.
+    takes_histories : bool
+        Whether it scores people who are in no data by a history.
+    at_once : int
+        How many people it scores together faster than one by one; 1 if that gains nothing.
+    is_partial : bool
+        Whether it may leave items without a score, as −∞: these are in no set, whatever the cut.
 
     Examples
     --------
@@ -74,6 +81,9 @@ class Scorer:
     leaves_users_out: bool | None = None
     unit: str = "score"
     plan: Plan | None = None
+    takes_histories: bool = True
+    at_once: int = 1
+    is_partial: bool = False
 
     @property
     def name(self) -> str:
@@ -103,6 +113,18 @@ class Scorer:
         if type(self).score is Scorer.score:
             raise NotImplementedError(f"{self.name} defines neither score nor score_query.")
         return self.score(query.history, without_user=query.user)
+
+    def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+        """Score every item for several queries: a row for each; by default one by one."""
+        return np.stack([self.score_query(query) for query in queries])
+
+    def reaches(self, users: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which users, by code and −1 for strangers, it can score; by default all."""
+        return np.ones(len(users), dtype=bool)
+
+    def known_items(self, statistics: PrecedenceStatistics) -> NDArray[np.bool_]:
+        """Tell which items it knows anything of, by code: by default those that somebody took."""
+        return statistics.support > 0
 
     def value(
         self,

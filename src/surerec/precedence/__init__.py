@@ -7,12 +7,14 @@ from surerec.precedence._sources import Source
 from surerec.precedence._spans import Direction, Spans, Ties, spans
 from surerec.precedence._statistics import PrecedenceStatistics, Strategy, count_precedence
 from surerec.precedence._stored import rows_from
+from surerec.precedence._uncounted import NoRows, without_counts
 
 __all__ = [
     "Block",
     "CountingBackend",
     "Direction",
     "MemoryBackend",
+    "NoRows",
     "PrecedencePair",
     "PrecedenceStatistics",
     "RowStore",
@@ -25,4 +27,5 @@ __all__ = [
     "source",
     "spans",
     "strongest_pairs",
+    "without_counts",
 ]

@@ -36,6 +36,8 @@ class RowStore(Protocol):
     """The strategy by which a model folder calls it; None if it cannot be stored."""
     holds_all: ClassVar[bool] = False
     """Whether every row of both directions lies in one matrix, which `block` gives."""
+    has_counts: ClassVar[bool] = True
+    """Whether there are rows at all."""
 
     def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)``: how many users took each item after this one."""

@@ -9,6 +9,7 @@ from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import HeldRows
 from surerec.precedence._rows import DenseRows, OnDemandRows
 from surerec.precedence._spans import Spans
+from surerec.precedence._uncounted import NoRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ def rows_from(
 
     Parameters
     ----------
-    kind : {"dense", "bounded", "on-demand"}
+    kind : {"dense", "bounded", "on-demand", "none"}
         The store's `kind`.
     arrays : mapping of str to array
         What its `arrays` gave.
@@ -54,6 +55,8 @@ def rows_from(
     """
     if kind == DenseRows.kind:
         return DenseRows(arrays["followers"], arrays["predecessors"])
+    if kind == NoRows.kind and interactions is not None:
+        return NoRows()
     if kind not in (OnDemandRows.kind, BoundedRows.kind) or interactions is None:
         raise ValueError(f"there are no {kind} rows without profiles")
     taken = interactions.items_taken

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,11 +13,20 @@ import polars as pl
 from surerec._checks import check_whole
 from surerec._columns import Columns
 from surerec.conformal import significance_of
-from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError
+from surerec.errors import (
+    HistoriesWarning,
+    InProfile,
+    InputError,
+    NoConfidence,
+    NotFittedError,
+    NoUsers,
+)
 from surerec.interactions import IdMap, Interactions
+from surerec.measures import Queries
 from surerec.precedence import PrecedenceStatistics, count_precedence
 from surerec.recommenders._explanation import Explanation, explain
-from surerec.recommenders._many import iter_batches, rows_of
+from surerec.recommenders._histories import Histories, read_histories
+from surerec.recommenders._many import frame_of, iter_histories, iter_users
 from surerec.recommenders._parameters import Parameters
 from surerec.recommenders._query import resolve
 from surerec.recommenders._sets import RecommendationSet, result_columns
@@ -27,7 +38,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, Calibration
+    from surerec.calibration import Assessment, BestOfMany, Calibration
+    from surerec.interactions import UserGroups
     from surerec.measures import Query, Recipe, Scorer
 
 
@@ -143,13 +155,18 @@ class Recommender(Parameters, ABC):
         parts = recipe.parts(scorer)
         params = self._stored_params(recipe)
         arrays = {**parts.arrays, **self._calibration_arrays()}
-        return RecommenderSpec(type(self).__name__, params, arrays, parts.texts)
+        texts = {**parts.texts, **self._calibration_texts()}
+        return RecommenderSpec(type(self).__name__, params, arrays, texts)
 
     def _stored_params(self, recipe: Recipe) -> dict[str, Any]:  # noqa: ARG002
         return self.get_params()
 
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
         """Give the arrays that its calibration is made of, to be saved."""
+        return {}
+
+    def _calibration_texts(self) -> dict[str, str]:
+        """Give the texts that its calibration is made of, to be saved."""
         return {}
 
     def restore(
@@ -164,18 +181,22 @@ class Recommender(Parameters, ABC):
         """
         recipe = self.recipe()
         self._take(statistics)
-        if not all(map(recipe.owns, texts)):
-            raise ValueError(f"{type(self).__name__} has no such texts")
+        self._restore_texts({name: text for name, text in texts.items() if not recipe.owns(name)})
         of_scorer = {name: array for name, array in arrays.items() if recipe.owns(name)}
         rest = {name: array for name, array in arrays.items() if name not in of_scorer}
         self._restore_calibration(rest)
-        self._keep_scorer(self._restored_scorer(recipe, of_scorer, texts))
+        said = {name: text for name, text in texts.items() if recipe.owns(name)}
+        self._keep_scorer(self._restored_scorer(recipe, of_scorer, said))
         return self
 
     def _restored_scorer(
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
     ) -> Scorer:
         return recipe.restore(self.statistics_, arrays, texts)
+
+    def _restore_texts(self, texts: Mapping[str, str]) -> None:
+        if texts:
+            raise ValueError(f"{type(self).__name__} has no such texts")
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if arrays:
@@ -199,16 +220,26 @@ class Recommender(Parameters, ABC):
         specs = {name or self.default_name(): self.to_spec()}
         save_model(folder, self.statistics_, specs, overwrite=overwrite)
 
-    def query(self, user: Any = None, *, history: Iterable[Any] | None = None) -> Query:
+    def query(
+        self, user: Any = None, *, history: Iterable[Any] | None = None, group: Any = None
+    ) -> Query:
         """Turn ids into a query, as all questions do; one query may be asked several of them.
 
         Parameters
         ----------
-        user, history
+        user, history, group
             As in :meth:`recommend`.
         """
         self.require_fit()
-        return resolve(self.statistics_, self.items_, user, history)
+        found = resolve(self.statistics_, self.items_, user, history)
+        if group is None:
+            return found
+        if self._user_groups() is None:
+            raise InputError(
+                f"This {type(self).__name__} has no groups by a column of people's own: ask "
+                "without group=."
+            )
+        return replace(found, group=str(group))
 
     def candidates(self, query: Query) -> NDArray[np.int64]:
         """Give the codes of the items that may be recommended."""
@@ -235,6 +266,7 @@ class Recommender(Parameters, ABC):
         user: Any = None,
         *,
         history: Iterable[Any] | None = None,
+        group: Any = None,
         query: Query | None = None,
         confidence: float | None = None,
         significance: float | None = None,
@@ -249,6 +281,9 @@ class Recommender(Parameters, ABC):
             A user of the data; their own profile is left out of all counts that score them.
         history : iterable of ids, optional
             What a person took, in order; beside `user`, what is known of that user.
+        group : str, optional
+            The person's group, where people are calibrated in groups by a column of their own; a
+            user of the data has theirs.
         query : Query, optional
             Instead of these, what :meth:`query` made of them.
         confidence, significance : float, optional
@@ -266,7 +301,7 @@ class Recommender(Parameters, ABC):
         """
         epsilon = self.significance(confidence, significance)
         limit = None if k is None else check_whole("k", k)
-        asked = self.query(user, history=history) if query is None else query
+        asked = self.query(user, history=history, group=group) if query is None else query
         assessment = self.assess(asked)
         order = assessment.ordered(epsilon)
         full_size = len(order)
@@ -296,6 +331,7 @@ class Recommender(Parameters, ABC):
         user: Any = None,
         *,
         history: Iterable[Any] | None = None,
+        group: Any = None,
         query: Query | None = None,
         items: Iterable[Any] | None = None,
     ) -> pl.DataFrame:
@@ -303,7 +339,7 @@ class Recommender(Parameters, ABC):
 
         Parameters
         ----------
-        user, history, query
+        user, history, group, query
             As in :meth:`recommend`.
         items : iterable of ids, optional
             By default all items outside the known profile, the most popular first.
@@ -314,7 +350,7 @@ class Recommender(Parameters, ABC):
             ``item_id``, ``p_value``, ``entry_confidence``.
         """
         self.require_confidence()
-        asked = self.query(user, history=history) if query is None else query
+        asked = self.query(user, history=history, group=group) if query is None else query
         if items is None:
             candidates = self.candidates(asked)
             candidates = candidates[np.argsort(self.statistics_.popularity[candidates])]
@@ -335,6 +371,7 @@ class Recommender(Parameters, ABC):
         user: Any = None,
         *,
         history: Iterable[Any] | None = None,
+        group: Any = None,
         query: Query | None = None,
         item: Any,
     ) -> Explanation:
@@ -342,12 +379,12 @@ class Recommender(Parameters, ABC):
 
         Parameters
         ----------
-        user, history, query
+        user, history, group, query
             As in :meth:`recommend`.
         item : id
             The item to explain.
         """
-        asked = self.query(user, history=history) if query is None else query
+        asked = self.query(user, history=history, group=group) if query is None else query
         code = self.items_.code(item)
         self._refuse_known(asked, np.array([code]), "there is nothing to explain")
         assessment = self.assess(asked, np.array([code]))
@@ -358,16 +395,24 @@ class Recommender(Parameters, ABC):
         self,
         users: Sequence[Any] | None = None,
         *,
+        histories: Any = None,
+        leave_out: bool = False,
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
     ) -> pl.DataFrame:
-        """Recommend to many users, on all cores.
+        """Recommend to many people, on all cores.
 
         Parameters
         ----------
         users : sequence of ids, optional
             By default all users of the data.
+        histories : frame, Interactions, mapping or Histories, optional
+            Instead of these, people who need not be in the data: what :meth:`histories` takes or
+            gives. Whoever is left out is told by a ``HistoriesWarning``.
+        leave_out : bool, default=False
+            Whether people of these histories whose ids are users' of the data are these users, and
+            left out of all that scores them; see :meth:`histories`.
         confidence, significance, k
             As in :meth:`recommend`.
 
@@ -375,9 +420,23 @@ class Recommender(Parameters, ABC):
         -------
         polars.DataFrame
             ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+        >>> model = sr.InductiveConformal().fit(films)
+        >>> new = {"ann": films.items.ids[:4], "bob": films.items.ids[6:9]}
+        >>> model.recommend_many(histories=new, confidence=0.5, k=2)["user_id"].to_list()
+        ['ann', 'ann', 'bob', 'bob']
         """
         batches = self.iter_recommendations(
-            users, confidence=confidence, significance=significance, k=k
+            users,
+            histories=histories,
+            leave_out=leave_out,
+            confidence=confidence,
+            significance=significance,
+            k=k,
         )
         return pl.concat(batches)
 
@@ -385,18 +444,90 @@ class Recommender(Parameters, ABC):
         self,
         users: Sequence[Any] | None = None,
         *,
+        histories: Any = None,
+        leave_out: bool = False,
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
     ) -> Iterator[pl.DataFrame]:
-        """Recommend to many users, some at a time, so that results can be written as they come.
+        """Recommend to many people, some at a time, so that results can be written as they come.
 
-        Yields the rows of :meth:`recommend_many`, users in the order given.
+        Yields the rows of :meth:`recommend_many`, people in the order given.
         """
         self.require_fit()
         epsilon = self.significance(confidence, significance)
         limit = None if k is None else check_whole("k", k)
-        yield from iter_batches(self, users, epsilon, limit)
+        if histories is None:
+            if leave_out:
+                raise InputError(
+                    "leave_out is about histories=: users of the data are always left out."
+                )
+            yield from iter_users(self, users, epsilon, limit)
+            return
+        if users is not None:
+            raise InputError("Say for whom once: give users or histories=, not both.")
+        if not isinstance(histories, Histories):
+            histories = self.histories(histories, leave_out=leave_out)
+            for sentence in histories.warnings():
+                warnings.warn(sentence, HistoriesWarning, stacklevel=3)
+        yield from iter_histories(self, histories, epsilon, limit)
+
+    def histories(self, source: Any, *, leave_out: bool = False, **reading: Any) -> Histories:
+        """Take what is known of many people who need not be in the data; it says what is not used.
+
+        Parameters
+        ----------
+        source : frame, path, Interactions or mapping
+            Who took what when: whatever :func:`surerec.read_interactions` reads, with or without a
+            column of times (without, the order of the rows counts); or a mapping of ids to lists of
+            items. With groups of people's own, it needs their column too.
+        leave_out : bool, default=False
+            These people are newcomers: nobody is left out of the counts, and an id that a user of
+            the data has too means nothing. With True it is that user, known by what is given here,
+            as in ``recommend(user=…, history=…)``: for newer histories of people of the data.
+        **reading
+            As in :func:`surerec.read_interactions`: ``user``, ``item``, ``time``, ``threshold``, …
+
+        Returns
+        -------
+        Histories
+            For :meth:`recommend_many`; its ``ignored`` and ``left_out`` say what is not used.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+        >>> model = sr.InductiveConformal().fit(films)
+        >>> new = model.histories({"ann": films.items.ids[:4], "bob": ["no such film"]})
+        >>> new, new.left_out.to_list(), len(new.ignored)
+        (Histories(1 people, 1 left out), ['bob'], 1)
+        """
+        self.require_fit()
+        interactions = self.statistics_.interactions
+        users = None if interactions is None or not leave_out else interactions.users
+        return read_histories(source, self.items_, users, self._user_groups(), reading)
+
+    def _user_groups(self) -> UserGroups | None:
+        """Give the groups by a column of people's own that it was calibrated in."""
+        return None
+
+    def best_of(
+        self, queries: Queries, significance: float | None, limit: int | None
+    ) -> BestOfMany | None:
+        """Find the best items of many people at once, where there is a faster way than one by one.
+
+        Parameters
+        ----------
+        queries : Queries
+            Whom it is about.
+        significance, limit
+            As in :meth:`rows_of`.
+        """
+        if significance is None:
+            return None
+        return self._calibration().best_of_many(
+            self.scorer_, self.statistics_, queries, significance, limit
+        )
 
     def rows_of(
         self, users: NDArray[np.int64], significance: float | None, limit: int | None
@@ -412,12 +543,12 @@ class Recommender(Parameters, ABC):
         limit : int or None
             The k best only.
         """
-        best = None
-        if significance is not None and limit is not None:
-            best = self._calibration().best_of_many(
-                self.scorer_, self.statistics_, users, significance, limit
-            )
-        return rows_of(self, users, best, significance, limit)
+        interactions = self.statistics_.interactions
+        if interactions is None:
+            raise NoUsers("These statistics have no users to recommend to.")
+        asked = Queries.of_users(interactions, users)
+        people = interactions.users.ids.gather(users)
+        return frame_of(self, asked, people, significance, limit)
 
     def significance(self, confidence: float | None, significance: float | None) -> float | None:
         """Give ε from either way to say it; None for a recommender that has no confidence."""

@@ -93,7 +93,8 @@ class Explanation:
         return f"p-value {self.p_value:.3f} from {items}: {inside}."
 
     def __str__(self) -> str:
-        lines = [f"{self.title}: " + "; ".join(self.sentences(3)) + "."]
+        counts = "; ".join(self.sentences(3)) or "nothing was counted between it and the profile"
+        lines = [f"{self.title}: {counts}."]
         if self.contributions:
             strongest = "; ".join(
                 f"{words} ({value:.3g}): {by:+.2f}" for words, value, by in self.contributions[:3]
@@ -115,11 +116,17 @@ def explain(
 ) -> Explanation:
     """Gather the counts between the items that scored it and one item, without the user's own."""
     training = scored.history
+    if not statistics.rows.has_counts:
+        training = training[:0]  # what was not counted is no reason
     directions: tuple[Direction, ...] = ("followers", "predecessors")
-    rows = ProfileRows(statistics, training, scored.user)
-    later, earlier = (
-        rows.columns(direction, np.array([code])).matrix[:, 0] for direction in directions
-    )
+    support: NDArray[np.integer] = np.empty(0, dtype=np.int64)
+    later, earlier = support, support
+    if len(training):
+        rows = ProfileRows(statistics, training, scored.user)
+        support = rows.support
+        later, earlier = (
+            rows.columns(direction, np.array([code])).matrix[:, 0] for direction in directions
+        )
     interactions = statistics.interactions
 
     def title(number: int) -> str:
@@ -128,11 +135,11 @@ def explain(
     frame = pl.DataFrame(
         {
             Columns.Item: items.ids.gather(training),
-            Columns.Title: [title(int(number)) for number in training],
-            "support": rows.support,
+            Columns.Title: pl.Series([title(int(n)) for n in training], dtype=pl.String),
+            "support": support,
             "later": later.astype(np.int64),
             "earlier": earlier.astype(np.int64),
-            "share": later / np.maximum(rows.support, 1),
+            "share": later / np.maximum(support, 1),
         }
     )
     return Explanation(

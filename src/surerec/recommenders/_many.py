@@ -1,4 +1,4 @@
-"""Recommending to many users: rows of all of them in one frame."""
+"""Recommending to many people: rows of all of them in one frame."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from surerec._columns import Columns
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError, NoUsers
-from surerec.measures import Query
 from surerec.recommenders._sets import batch_columns, result_columns, result_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Protocol
 
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, BestOfMany
     from surerec.interactions import IdMap
+    from surerec.measures import Queries, Query
     from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._histories import Histories
 
     class Answers(Protocol):
         """What is needed of a recommender here."""
@@ -38,11 +39,17 @@ if TYPE_CHECKING:
         ) -> pl.DataFrame:
             """Give the rows of some users."""
 
+        def best_of(
+            self, queries: Queries, significance: float | None, limit: int | None
+        ) -> BestOfMany | None:
+            """Find the best of some people at once, if that can be."""
+
 
 _USERS_AT_ONCE = 256
+_ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
 
 
-def iter_batches(
+def iter_users(
     model: Answers, users: Sequence[Any] | None, significance: float | None, limit: int | None
 ) -> Iterator[pl.DataFrame]:
     """Give the rows of users by id, or of all, some at a time and in their order."""
@@ -54,37 +61,62 @@ def iter_batches(
     if not len(codes):
         raise InputError("There is nobody to recommend to: the list of users is empty.")
 
+    at_once = _people_at_once(model, limit)
+
     def batch(start: int) -> pl.DataFrame:
-        return model.rows_of(codes[start : start + _USERS_AT_ONCE], significance, limit)
+        return model.rows_of(codes[start : start + at_once], significance, limit)
 
-    with progress("Recommending", total=len(codes)) as advance:
-        for rows in run_blocks(batch, range(0, len(codes), _USERS_AT_ONCE)):
+    yield from _in_batches(batch, len(codes), at_once)
+
+
+def iter_histories(
+    model: Answers, histories: Histories, significance: float | None, limit: int | None
+) -> Iterator[pl.DataFrame]:
+    """Give the rows of people by their histories, some at a time and in their order."""
+    at_once = _people_at_once(model, limit)
+
+    def batch(start: int) -> pl.DataFrame:
+        some = histories.queries.part(start, start + at_once)
+        people = histories.people.slice(start, len(some))
+        return frame_of(model, some, people, significance, limit)
+
+    yield from _in_batches(batch, len(histories), at_once)
+
+
+def _people_at_once(model: Answers, limit: int | None) -> int:
+    longest = model.statistics_.n_items if limit is None else limit
+    return int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
+
+
+def _in_batches(
+    batch: Callable[[int], pl.DataFrame], n_people: int, at_once: int
+) -> Iterator[pl.DataFrame]:
+    with progress("Recommending", total=n_people) as advance:
+        for rows in run_blocks(batch, range(0, n_people, at_once)):
             yield rows
-            advance(_USERS_AT_ONCE)
+            advance(at_once)
 
 
-def rows_of(
+def frame_of(
     model: Answers,
-    users: NDArray[np.int64],
-    best: BestOfMany | None,
+    queries: Queries,
+    people: pl.Series,
     significance: float | None,
     limit: int | None,
 ) -> pl.DataFrame:
-    """Give the rows of some users: one frame for all, as frames cost more than rows.
+    """Give the rows of some people: one frame for all, as frames cost more than rows.
 
-    `best` is what they are if they were found all at once; else users are asked for one by one.
+    All at once where that can be, else they are asked for one by one.
     """
-    interactions = model.statistics_.interactions
-    if interactions is None:
-        raise NoUsers("These statistics have no users to recommend to.")
+    best = model.best_of(queries, significance, limit)
     if best is not None:
-        columns, owners = batch_columns(best), users[best.owners]
+        columns, owners = batch_columns(best), best.owners
     else:
         parts = []
-        for user in users:
-            assessment = model.assess(Query.of_user(interactions, int(user)))
+        for place in range(len(queries)):
+            assessment = model.assess(queries[place])
             parts.append(result_columns(assessment, assessment.ordered(significance)[:limit]))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        owners = np.repeat(users, [len(part[Columns.Item]) for part in parts])
-    ids = interactions.users.ids.gather(owners).alias(Columns.User)
+        owners = np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])
+    ids = people.gather(owners).alias(Columns.User)
     return result_frame(columns, model.items_.ids).select(ids, pl.all())

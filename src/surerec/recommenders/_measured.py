@@ -24,14 +24,15 @@ def stored_measure(measure: object, recipe: Recipe) -> object:
 
 def given_measure(params: Mapping[str, Any], scorer: object, where: str) -> dict[str, Any]:
     """Give the parameters of a stored recommender, with its scorer if it was saved without one."""
-    measure = params.get("measure")
-    if not isinstance(measure, dict) or OWN not in measure:
+    own = [key for key, value in params.items() if isinstance(value, dict) and OWN in value]
+    if not own:
         if scorer is not None:
             raise InputError(f"{where} has its scorer: load it without scorer=.")
         return dict(params)
     if scorer is None:
         raise InputError(
-            f"{where} was saved without its scorer ({measure[OWN]}), which only Python code has: "
-            "give it to surerec.load(folder, scorer=…); it can be neither served nor run on Spark."
+            f"{where} was saved without its scorer ({params[own[0]][OWN]}), which only Python code "
+            "has: give it to surerec.load(folder, scorer=…); it can be neither served nor run on "
+            "Spark."
         )
-    return {**params, "measure": scorer}
+    return {**params, own[0]: scorer}

@@ -13,6 +13,7 @@ from surerec.recommenders._inductive import InductiveConformal
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._precedence_mining import PrecedenceMining
 from surerec.recommenders._transductive import TransductiveConformal
+from surerec.recommenders._wrapped import WrappedRecommender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, type[Recommender]] = {
     kind.__name__: kind
-    for kind in (InductiveConformal, PopulationConformal, PrecedenceMining, TransductiveConformal)
+    for kind in (
+        InductiveConformal,
+        PopulationConformal,
+        PrecedenceMining,
+        TransductiveConformal,
+        WrappedRecommender,
+    )
 }
 """The classes of recommenders by name, as model folders have them."""
 

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, get_args
 
+import numpy as np
+
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
-from surerec.calibration import CalibrationUsers, Cut, UserCalibration, find_promise
+from surerec.calibration import CalibrationUsers, Cut, LeftOut, UserCalibration, find_promise
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import check_horizon, codes_in, observe, profile_cases, window_cases
+from surerec.interactions import UserGroups, read_user_groups
 from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 from surerec.recommenders._base import Recommender
+from surerec.recommenders._groups import Groups, parse_groups
 from surerec.recommenders._measured import stored_measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, Promise, Slate
+    from surerec.calibration import Assessment, Coverage, Promise, Slate
     from surerec.futures import Cases, Horizon
     from surerec.interactions import Interactions
     from surerec.measures import Query, Recipe, RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics
+
+_GROUPS = "user_groups"  # the name of the parts that hold them
 
 
 class PopulationConformal(Recommender):
@@ -52,9 +58,11 @@ class PopulationConformal(Recommender):
     cut : {"rank", "score"}, default="score"
         Cut at the same rank for everyone, or where an item's share of the person's scores gets too
         small, so that the size adapts to the person.
-    groups : int, default=1
-        Separate thresholds for so many groups of people by the number of their known items; the
-        promise then holds in each group.
+    groups : int, str, or (str, int), default=1
+        Separate thresholds for groups of people (Mondrian); the promise then holds in each. A
+        number: so many groups by the number of their known items. A name: by a column of the
+        people's own, such as "country", which :meth:`fit` is given as `user_groups`. Both: each
+        of these apart by the number of known items.
     window : float, optional
         Calibrate by the calendar: on what people took in the last so many days, with counts from
         before; then count up to the end. By default on the last part of each profile.
@@ -71,6 +79,8 @@ class PopulationConformal(Recommender):
         What is kept of the calibration users.
     scorer_ : Scorer
         What the measure became on these data; ``scorer_.learned`` of a learned one.
+    user_groups_ : UserGroups or None
+        The users' groups by a column of their own.
 
     Examples
     --------
@@ -92,7 +102,7 @@ class PopulationConformal(Recommender):
         promise: str | Promise = "miss-rate",
         horizon: Horizon = 0.4,
         cut: Cut = "score",
-        groups: int = 1,
+        groups: Groups = 1,
         window: float | None = None,
         n_calibration: int = 2000,
         min_known: int = 5,
@@ -101,7 +111,7 @@ class PopulationConformal(Recommender):
         self.measure = measure
         self.promise = promise
         self.horizon = horizon
-        self.cut = cut
+        self.cut: Cut | None = cut
         self.groups = groups
         self.window = window
         self.n_calibration = n_calibration
@@ -109,6 +119,89 @@ class PopulationConformal(Recommender):
         self.seed = seed
 
     _calibrated: UserCalibration
+    user_groups_: UserGroups | None
+
+    def fit(
+        self,
+        data: Interactions | PrecedenceStatistics,
+        y: object = None,
+        *,
+        user_groups: Any = None,
+    ) -> Self:
+        """Count who took what before what, fit the measure, and calibrate it on users' futures.
+
+        Parameters
+        ----------
+        data, y
+            As in :meth:`Recommender.fit`.
+        user_groups : mapping, frame or path, optional
+            The group of each user, for ``groups="country"``: by id, or in a frame or a file with a
+            column of users and one of this name. Users of whom it says nothing do not calibrate,
+            and are promised nothing.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> country = {user: "AT" if user % 3 else "DE" for user in films.users.ids}
+        >>> model = sr.PopulationConformal(groups="country").fit(films, user_groups=country)
+        >>> taken = films.items.ids[:6].to_list()
+        >>> print(model.recommend(history=taken, group="DE", confidence=0.8).guarantee)
+        Of the last 40% of what they take, a share of at most 0.2 is left out on average over people
+        with country 'DE', if they are exchangeable with the 75 calibration users, whose futures lie
+        between 2020-03-10 and 2021-12-30: as the calendar moves on it holds less well.
+        """
+        self._given_groups = user_groups
+        try:
+            return super().fit(data, y)
+        finally:
+            del self._given_groups
+
+    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        """Give another of its kind on statistics, with some settings changed.
+
+        Its users' groups go with it.
+        """
+        mine = getattr(self, "user_groups_", None)
+        if mine is None or (self.statistics_ is statistics and not params):
+            return super().fitted_on(statistics, **params)
+        made = type(self)(**{**self.get_params(), **params})
+        return made.fit(statistics, user_groups=self._groups_by_id())
+
+    @property
+    def n_length_groups(self) -> int:
+        """How many groups by the number of known items are asked for."""
+        return parse_groups(self.groups)[1]
+
+    def _groups_by_id(self) -> dict[Any, str | None]:
+        mine, interactions = self.user_groups_, self.statistics_.interactions
+        assert mine is not None  # noqa: S101  # asked only where there are groups
+        assert interactions is not None  # noqa: S101  # it was fitted on profiles
+        return {user: mine.label(code) for code, user in enumerate(interactions.users.ids)}
+
+    def _user_groups(self) -> UserGroups | None:
+        return self.user_groups_
+
+    def _take(self, data: Interactions | PrecedenceStatistics) -> None:
+        super()._take(data)
+        self._keep_groups(getattr(self, "_given_groups", None))
+
+    def _keep_groups(self, given: Any) -> None:
+        """Look up the group of each user of the statistics that were taken."""
+        column = parse_groups(self.groups)[0]
+        if column is None and given is not None:
+            raise InputError(
+                "user_groups was given, and groups is a number: name their column, as in "
+                'groups="country".'
+            )
+        self.user_groups_ = None
+        interactions = self.statistics_.interactions
+        if column is not None and given is not None and interactions is not None:
+            self.user_groups_ = read_user_groups(given, column, interactions.users)
 
     def default_name(self) -> str:
         """Give a name such as "population-cm12" or "hit-cm12"."""
@@ -136,15 +229,20 @@ class PopulationConformal(Recommender):
     def _validate(self) -> None:
         self.recipe()
         find_promise(self.promise)
-        if self.cut not in get_args(Cut):
+        if self._cut_by() not in get_args(Cut):
             raise InputError(f"cut is {self.cut!r}; choose one of {', '.join(get_args(Cut))}.")
         check_horizon(self.horizon)
-        for name, lowest in (("groups", 1), ("n_calibration", 1), ("min_known", 1), ("seed", 0)):
+        parse_groups(self.groups)
+        for name, lowest in (("n_calibration", 1), ("min_known", 1), ("seed", 0)):
             check_whole(name, getattr(self, name), lowest=lowest)
         if self.window is not None and not (
             isinstance(self.window, (int, float)) and self.window > 0
         ):
             raise InputError(f"window is {self.window!r}; it must be a number of days above 0.")
+
+    def _cut_by(self) -> Cut:
+        """Give where sets are cut."""
+        return self.cut or "score"
 
     def _learn(self) -> None:
         """Fit the measure, and calibrate it on users' futures."""
@@ -152,6 +250,12 @@ class PopulationConformal(Recommender):
         profiles = now.interactions
         if profiles is None:
             raise InputError("These counts were given without profiles: nobody can calibrate.")
+        if self.user_groups_ is None and (column := parse_groups(self.groups)[0]) is not None:
+            raise InputError(
+                f"groups is {self.groups!r}: fit needs the {column} of each user, "
+                "fit(…, user_groups=…) with a mapping, a frame or a file (--groups-file on the "
+                "command line)."
+            )
         if self.window is None:
             cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
             self._keep_scorer(self._calibrate(recipe, now, cases))
@@ -169,6 +273,7 @@ class PopulationConformal(Recommender):
         *,
         refit: bool = True,
         counts: PrecedenceStatistics | None = None,
+        user_groups: Any = None,
     ) -> Self:
         """Renew the threshold on what has happened since the counts were made.
 
@@ -183,6 +288,9 @@ class PopulationConformal(Recommender):
             known. Without it only the threshold is renewed, and no count is made.
         counts : PrecedenceStatistics, optional
             Of these interactions, if they were made before, for several recommenders.
+        user_groups : mapping, frame or path, optional
+            As in :meth:`fit`; by default users keep the groups that they have, and new users have
+            none.
         """
         past, scorer = self.statistics_, self.scorer_
         assert past.interactions is not None  # noqa: S101  # it was fitted on profiles
@@ -193,9 +301,10 @@ class PopulationConformal(Recommender):
                 "nothing to recalibrate on."
             )
         cases = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
-        recipe = self.recipe()
+        recipe, groups = self.recipe(), self.user_groups_
         if refit:
             self._take(counts or count_precedence(interactions, ties=past.ties))
+        self._renew_groups(groups, user_groups, past)
         scorer = self._calibrate(recipe, past, cases, scorer)
         if refit:
             self._update(recipe, scorer, codes_in(past, interactions)[0])
@@ -203,12 +312,23 @@ class PopulationConformal(Recommender):
             self._keep_scorer(scorer)
         return self
 
+    def _renew_groups(
+        self, before: UserGroups | None, given: Any, past: PrecedenceStatistics
+    ) -> None:
+        now = self.statistics_.interactions
+        if before is None or now is None:
+            return
+        if given is not None:
+            self.user_groups_ = read_user_groups(given, before.column, now.users)
+        elif self.statistics_ is not past:
+            self.user_groups_ = before.moved(codes_in(past, now)[0])
+
     def _update(
         self, recipe: Recipe, scorer: Scorer, earlier_users: NDArray[np.int64] | None = None
     ) -> None:
         """Serve what was calibrated on all that is known now, whoever calibrated it included."""
         self._keep_scorer(recipe.update(scorer, self.statistics_, earlier_users))
-        self._calibrated = replace(self._calibrated, apart=False)
+        self._calibrated = replace(self._calibrated, coverage=LeftOut(recipe.refits, apart=False))
 
     def _calibrate(
         self,
@@ -233,20 +353,28 @@ class PopulationConformal(Recommender):
             past = _without(past, users[users >= 0])
             scorer = recipe.fit(past)
         outcomes = observe(scorer, past, chosen)
-        self._keep(CalibrationUsers.of(outcomes, self.cut, self.statistics_))
+        self._keep(CalibrationUsers.of(outcomes, self._cut_by(), self.statistics_))
         return scorer
 
-    def _keep(self, users: CalibrationUsers) -> None:
+    def _keep(
+        self,
+        users: CalibrationUsers,
+        coverage: Coverage | None = None,
+        about: str = "",
+        lacking: str = UserCalibration.lacking,
+    ) -> None:
         self._calibrated = UserCalibration(
             users,
             find_promise(self.promise),
             self.horizon,
             self.window,
-            self.cut,
-            self.groups,
+            self._cut_by(),
+            parse_groups(self.groups)[1],
             self.min_known,
-            held_out=self.recipe().refits,
-            apart=True,
+            coverage or LeftOut(self.recipe().refits),
+            about,
+            self.user_groups_,
+            lacking,
         )
         self._warned = False
 
@@ -255,13 +383,49 @@ class PopulationConformal(Recommender):
             **self.get_params(),
             "measure": stored_measure(self.measure, recipe),
             "promise": find_promise(self.promise).name,
+            "groups": self._stored_groups(),
         }
 
+    def _stored_groups(self) -> object:
+        return list(self.groups) if isinstance(self.groups, tuple) else self.groups
+
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
-        return self.calibration_.to_arrays()
+        arrays, groups = self.calibration_.to_arrays(), self.user_groups_
+        return arrays if groups is None else {**arrays, _GROUPS: groups.codes}
+
+    def _calibration_texts(self) -> dict[str, str]:
+        groups = self.user_groups_
+        return {} if groups is None else {_GROUPS: json.dumps(groups.names, ensure_ascii=False)}
+
+    def _restore_texts(self, texts: Mapping[str, str]) -> None:
+        rest = {name: text for name, text in texts.items() if name != _GROUPS}
+        super()._restore_texts(rest)
+        column = parse_groups(self.groups)[0]
+        if (column is None) != (_GROUPS not in texts):
+            raise ValueError("its groups are missing, or not its own")
+        if column is not None:
+            names = json.loads(texts[_GROUPS])
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise ValueError("the names of its groups are not a list of texts")
+            self.user_groups_ = UserGroups(column, tuple(names), np.empty(0, dtype=np.int32))
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._keep(CalibrationUsers.from_arrays(arrays))
+        self._keep(self._restored_users(arrays))
+
+    def _restored_users(self, arrays: Mapping[str, NDArray[Any]]) -> CalibrationUsers:
+        """Read calibration users back, and everybody's groups, whose names were read before."""
+        rest = dict(arrays)
+        if self.user_groups_ is not None:
+            codes, n_groups = rest.pop(_GROUPS), len(self.user_groups_.names)
+            if (
+                codes.shape != (self.statistics_.n_users,)
+                or codes.dtype.kind != "i"
+                or codes.min(initial=0) < -1
+                or codes.max(initial=-1) >= n_groups
+            ):
+                raise ValueError("the groups are not those of its users")
+            self.user_groups_ = replace(self.user_groups_, codes=codes)
+        return CalibrationUsers.from_arrays(rest)
 
     def _restored_scorer(
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
@@ -271,7 +435,7 @@ class PopulationConformal(Recommender):
         if not arrays and not texts and scorer.leaves_users_out is False and recipe.refits:
             return recipe.fit(_without(self.statistics_, users[users >= 0]))
         # A stored scorer may have been fitted since it was calibrated.
-        self._calibrated = replace(self._calibrated, apart=False)
+        self._calibrated = replace(self._calibrated, coverage=LeftOut(recipe.refits, apart=False))
         return scorer
 
     def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:

@@ -172,7 +172,7 @@ def _recommender(model: ServedModel, wanted: str | None) -> tuple[str, Recommend
 
 
 def _query(recommender: Recommender, asked: ask._AboutPerson) -> Query:
-    return recommender.query(asked.user, history=asked.history)
+    return recommender.query(asked.user, history=asked.history, group=asked.group)
 
 
 def _level(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:

@@ -67,6 +67,12 @@ class _AboutPerson(_Asked):
         None, description="What a person took, in order; beside `user`, what is known of that user."
     )
 
+    group: Id | None = Field(
+        None,
+        description="The person's group, where the model has groups by a column of people's own; "
+        "a user of the data has theirs.",
+    )
+
     @model_validator(mode="after")
     def _somebody(self) -> Self:
         if self.user is None and self.history is None:

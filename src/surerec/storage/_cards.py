@@ -25,7 +25,7 @@ class Settings:
 
     ties: str
     rows: str
-    """"dense", "bounded" or "on-demand"."""
+    """"dense", "bounded", "on-demand" or "none"."""
 
 
 @dataclass(frozen=True)

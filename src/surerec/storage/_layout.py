@@ -55,6 +55,7 @@ ROW_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "dense": ("followers", "predecessors"),
     "on-demand": _SPANS,
     "bounded": (*_SPANS, *_HELD_ROLES),
+    "none": (),
 }
 """The arrays of rows, by the kind of their store; only dense ones do without profiles."""
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from surerec.interactions import RowsRead
 from surerec.storage._cards import Counts, DataCard, FileRecord, Settings
 from surerec.storage._expect import expect
-from surerec.storage._layout import MOST_TEXT, PART_ROLES, ROLES, file_name, role_of, roles_for
+from surerec.storage._layout import (
+    MOST_TEXT,
+    PART_ROLES,
+    ROLES,
+    ROW_ROLES,
+    file_name,
+    role_of,
+    roles_for,
+)
 from surerec.storage._parts import RecommenderCard
 
 if TYPE_CHECKING:
@@ -19,8 +27,10 @@ if TYPE_CHECKING:
 
 
 FORMAT: Final = "surerec-model"
-FORMAT_VERSION: Final = 2
-"""The newest format that is read."""
+FORMAT_VERSION: Final = 3
+"""The newest format that is read: in it, statistics may have no rows of counts."""
+_WITH_ROWS: Final = 2
+"""The format of folders that have rows, and recommenders with parts."""
 _WITHOUT_PARTS: Final = 1
 """The format of folders whose recommenders are a kind and parameters: any surerec reads them."""
 
@@ -64,7 +74,7 @@ class Manifest:
         """Give the content as JSON has it."""
         return {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION if _part_files(self.recommenders) else _WITHOUT_PARTS,
+            "format_version": self._format(),
             **asdict(self),
             "recommenders": {name: each.card() for name, each in self.recommenders.items()},
         }
@@ -104,6 +114,12 @@ class Manifest:
         if manifest.card()["format_version"] != card["format_version"]:
             raise ValueError(card["format_version"])
         return manifest
+
+    def _format(self) -> int:
+        """Give the oldest format that can say this, so that older ones of us read what they can."""
+        if not ROW_ROLES.get(self.settings.rows):
+            return FORMAT_VERSION
+        return _WITH_ROWS if _part_files(self.recommenders) else _WITHOUT_PARTS
 
     def _statistics_files(self) -> dict[str, FileRecord]:
         parts = PART_ROLES.values()

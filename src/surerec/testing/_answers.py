@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from surerec.calibration import ItemCalibration
-from surerec.errors import InProfile, NoConfidence, NotFittedError, UnknownHistory
-from surerec.measures import Query, Scorer
+from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError, UnknownHistory
+from surerec.measures import Queries, Query, Scorer
 from surerec.testing._subject import expect
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ def known_user(subject: Subject, _: Path) -> None:
 def new_history(subject: Subject, _: Path) -> None:
     """Check that somebody new is known by a history; what nobody took is ignored, and named."""
     history = subject.history(subject.users[0])[:6]
+    if not subject.takes_histories:
+        try:
+            subject.fitted.recommend(history=history, **subject.level())
+        except InputError:
+            return
+        raise AssertionError("a history is scored by what scores no histories")
     picks = subject.fitted.recommend(history=[*history, "no such item"], **subject.level())
     expect(picks.ignored == ("no such item",), "an unknown item is not named as ignored")
     expect(not set(picks.items) & set(history), "a set holds what is in the history")
@@ -61,6 +67,24 @@ def many_users(subject: Subject, _: Path) -> None:
             for user in subject.users
         ]
         expect(many.equals(pl.concat(alone)), f"many users get other rows than each alone (k={k})")
+
+
+def many_histories(subject: Subject, _: Path) -> None:
+    """Check that many newcomers are answered as each of them is alone, cut or whole."""
+    if "user_groups" in subject.fit_params or not subject.takes_histories:
+        return  # a mapping says no groups, and some models know no newcomers
+    histories = {user: subject.history(user)[:8] for user in subject.users}
+    for k in (None, 4):
+        many = subject.fitted.recommend_many(histories=histories, k=k, **subject.level())
+        alone = [
+            subject.fitted.recommend(history=history, k=k, **subject.level())
+            .to_frame()
+            .select(pl.lit(user).alias("user_id"), pl.exclude("title"))
+            .with_columns(pl.col("user_id").cast(many["user_id"].dtype))
+            for user, history in histories.items()
+        ]
+        same = many.equals(pl.concat(alone))
+        expect(same, f"many histories get other rows than each alone (k={k})")
 
 
 def p_values(subject: Subject, _: Path) -> None:
@@ -142,7 +166,9 @@ def fast_paths(subject: Subject, _: Path) -> None:
         )
         expect(np.array_equal(fast.counts, plain.counts), "fused p-values differ from plain ones")
         expect(np.array_equal(fast.score, plain.score), "fused scores differ from plain ones")
-    best = calibration.best_of_many(scorer, statistics, codes, 0.2, 4)
+    best = calibration.best_of_many(
+        scorer, statistics, Queries.of_users(subject.interactions, codes), 0.2, 4
+    )
     if best is None:
         return
     for row, code in enumerate(codes):
@@ -167,7 +193,8 @@ def parameters(subject: Subject, _: Path) -> None:
         pass
     else:
         raise AssertionError("a recommender answers before it is fitted")
-    expect(twin.fit(subject.fitted.statistics_) is twin, "fit does not give the model back")
+    refitted = twin.fit(subject.fitted.statistics_, **subject.fit_params)
+    expect(refitted is twin, "fit does not give the model back")
     pairs = zip(subject.answers(twin), subject.answers(subject.fitted), strict=True)
     expect(all(a.equals(b) for a, b in pairs), "fitted again it answers otherwise")
 

@@ -23,6 +23,7 @@ CHECKS: dict[str, Callable[[Subject, Path], None]] = {
     "known user": _answers.known_user,
     "new history": _answers.new_history,
     "many users": _answers.many_users,
+    "many histories": _answers.many_histories,
     "p-values": _answers.p_values,
     "explained": _answers.explained,
     "sets are nested": _answers.nested,

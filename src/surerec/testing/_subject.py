@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from surerec.datasets import synthetic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import polars as pl
 
@@ -40,12 +40,15 @@ class Subject:
         What :func:`surerec.load` must be given, if a model folder cannot hold the scorer.
     spark : SparkSession, optional
         To try it on Spark, too.
+    fit_params : mapping, optional
+        What fit is given beside the data, such as ``user_groups``.
     """
 
     make: Callable[[], Recommender]
     data: Interactions | None = None
     scorer: RecipeLike | None = None
     spark: Any = None
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def interactions(self) -> Interactions:
@@ -57,7 +60,12 @@ class Subject:
     @cached_property
     def fitted(self) -> Recommender:
         """The recommender, fitted once for all checks."""
-        return self.make().fit(self.interactions)
+        return self.make().fit(self.interactions, **self.fit_params)
+
+    @property
+    def takes_histories(self) -> bool:
+        """Whether people who are not in the data can be asked about."""
+        return self.fitted.scorer_.takes_histories
 
     @cached_property
     def users(self) -> list[Any]:
@@ -83,7 +91,8 @@ class Subject:
     def answers(self, model: Recommender) -> list[pl.DataFrame]:
         """Give what a model answers to some users and to a history, to compare it by."""
         found = [self.ask(model, user).to_frame() for user in self.users[:3]]
-        history = self.history(self.users[0])[:8]
-        found.append(model.recommend(history=history, **self.level()).to_frame())
+        if self.takes_histories:
+            history = self.history(self.users[0])[:8]
+            found.append(model.recommend(history=history, **self.level()).to_frame())
         found.append(model.recommend_many(self.users, k=5, **self.level()))
         return found

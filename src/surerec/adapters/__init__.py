@@ -1,0 +1,20 @@
+"""Other people's models as scorers: one thin adapter each, imported only when asked for."""
+
+from surerec.adapters._adapter import Adapter, ids_of
+from surerec.adapters._catalogue import on_catalogue
+from surerec.adapters._find import adapt
+from surerec.adapters._lists import ListsAdapter, check_fallback
+from surerec.adapters._recipe import WrappedRecipe, of_fitted
+from surerec.adapters._scorer import WrappedScorer
+
+__all__ = [
+    "Adapter",
+    "ListsAdapter",
+    "WrappedRecipe",
+    "WrappedScorer",
+    "adapt",
+    "check_fallback",
+    "ids_of",
+    "of_fitted",
+    "on_catalogue",
+]

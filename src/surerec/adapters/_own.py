@@ -1,0 +1,107 @@
+"""Models of anybody's: what has ``score(history)``, or a function from histories to scores."""
+
+from __future__ import annotations
+
+import threading
+from copy import copy, deepcopy
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from surerec.adapters._adapter import Adapter, ids_of
+from surerec.errors import InputError
+from surerec.measures import Contribution
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.interactions import Interactions
+
+
+class OwnAdapter(Adapter):
+    """What scores histories of ids, and gives scores in the order of ``items=``.
+
+    A function is called with a list of histories and gives a row of scores for each; the method
+    ``score`` with one history. A history is a list of item ids in time order. One call is made at a
+    time, whatever threads ask.
+    """
+
+    def __init__(
+        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
+    ) -> None:
+        self.model = model
+        self.is_function = not hasattr(model, "score")
+        self.can_fit = not self.is_function and callable(getattr(model, "fit", None))
+        self.has_value = not self.is_function and callable(getattr(model, "value", None))
+        self.knows_all = items is not None
+        if items is not None:
+            self.items = ids_of(items, None, "item", self.name)
+        self.users = None if users is None else ids_of(users, None, "user", self.name)
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """What it calls itself, or the name of its class or function."""
+        named = getattr(self.model, "name", None) or getattr(self.model, "__name__", None)
+        return named if isinstance(named, str) else type(self.model).__name__
+
+    def check_fitted(self) -> None:
+        """Refuse to guess a catalogue."""
+        if self.items is None:
+            raise InputError(
+                f"Which items {self.name} scores is not known: give items=, the id of each in the "
+                "order of its scores."
+            )
+
+    def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
+        """Ask it, by ids."""
+        known = [self.catalogue.ids.gather(history).to_list() for history in histories]
+        with self._lock:
+            if self.is_function:
+                return self._checked(self.model(known), len(known))
+            return np.stack([self._checked(self.model.score(each)) for each in known])
+
+    def _checked(self, given: Any, n_people: int | None = None) -> NDArray[np.floating]:
+        shape = (len(self.catalogue),) if n_people is None else (n_people, len(self.catalogue))
+        try:
+            scores = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            scores = np.empty(())
+        if scores.shape != shape:
+            wanted = (
+                f"score(history) must give one for each of the {shape[-1]:,} items"
+                if n_people is None
+                else f"a function of {n_people:,} histories must give a row for each, with one for "
+                f"each of the {shape[-1]:,} items"
+            )
+            raise InputError(f"{self.name} gave scores of shape {scores.shape}: {wanted}.")
+        return scores
+
+    def fitted_on(self, known: Interactions) -> Self:
+        """Call ``fit(interactions)`` of a copy."""
+        fresh = copy(self)
+        fresh.model = deepcopy(self.model)
+        fresh.model.fit(known)
+        if not self.knows_all:
+            fresh.items = known.items
+        fresh.users = known.users
+        return fresh
+
+    def value(
+        self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Ask it."""
+        return np.asarray(self.model.value(scores, history_length), dtype=np.float64)
+
+    def contributions(
+        self, row: int | None, history: NDArray[np.int64], column: int
+    ) -> tuple[Contribution, ...]:
+        """Ask it, by ids, if it can tell."""
+        del row
+        if not hasattr(self.model, "contributions"):
+            return ()
+        known = self.catalogue.ids.gather(history).to_list()
+        found = self.model.contributions(known, self.catalogue[column])
+        return tuple(Contribution(*each) for each in found)

@@ -1,0 +1,109 @@
+"""The command that makes a model folder of lists that another system wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  # typer reads it at run time
+from typing import Annotated, Literal
+
+import typer
+
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._output import messages
+from surerec.errors import InputError
+from surerec.interactions import read_lists
+from surerec.recommenders import wrap
+
+
+def calibrate(
+    model: Annotated[Path, typer.Argument(help="The model folder to write.")],
+    *,
+    scores: Annotated[
+        Path,
+        typer.Option(
+            help="What the other system said: a file of user_id, item_id and score, complete or "
+            "with the best items of each user; without scores, best first."
+        ),
+    ],
+    past: Annotated[
+        Path, typer.Option(help="What was known when it said so: a ratings file, as for `fit`.")
+    ],
+    futures: Annotated[
+        Path, typer.Option(help="What the same people took then, of which it knew nothing.")
+    ],
+    fallback: Annotated[
+        str | None,
+        typer.Option(
+            help="Complete lists that do not hold every item by the past: popularity, or one of "
+            "`surerec measures`."
+        ),
+    ] = None,
+    promise: Annotated[
+        Literal["miss-rate", "hit"],
+        typer.Option(help="The share of what people take that is left out, or no hit at all."),
+    ] = "miss-rate",
+    horizon: Annotated[
+        float | None,
+        typer.Option(help="Of the futures so many items (5); all of them if not given."),
+    ] = None,
+    groups: Annotated[
+        int, typer.Option(help="Separate thresholds by the number of known items.")
+    ] = 1,
+    min_known: Annotated[
+        int, typer.Option(help="People of whom less is known are promised nothing.")
+    ] = 5,
+    user: opt.UserColumn = None,
+    item: opt.ItemColumn = None,
+    time: opt.TimeColumn = None,
+    rating: opt.RatingColumn = None,
+    threshold: opt.Threshold = None,
+    time_format: opt.TimeFormat = None,
+    score: Annotated[str | None, typer.Option(help="The column of scores.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The recommender's name in the folder; lists if not given.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace the model that the folder holds.")
+    ] = False,
+) -> None:
+    """Calibrate lists of any recommender on what people took then, and write a model folder.
+
+    The columns that are named are those of all files. Whoever has a list, a past and a future
+    calibrates; `recommend`, `serve` and `audit` open the folder like any other.
+
+    [bold]Example:[/bold] surerec calibrate films --scores top100.parquet --past before.csv
+    --futures later.csv --fallback popularity
+    """
+    asked = opt.as_horizon(horizon)
+    if isinstance(asked, float):
+        raise InputError(f"--horizon is {asked:g}; futures are cut already: give a whole number.")
+    lists = read_lists(scores, user=user, item=item, score=score)
+    known, later = (
+        opt.read(
+            str(path),
+            columns=None,
+            user=user,
+            item=item,
+            time=time,
+            rating=rating,
+            threshold=threshold,
+            time_format=time_format,
+        )
+        for path in (past, futures)
+    )
+    sure = wrap(
+        lists,
+        promise=promise,
+        horizon=0.4 if asked is None else asked,
+        groups=groups,
+        min_known=min_known,
+        fallback=fallback,
+    ).calibrate(known, later)
+    sure.save(model, name or "lists", overwrite=overwrite)
+    missing = sure.calibration_.unknown_share
+    messages().print(
+        f"Calibrated {lists.lengths()} of {len(lists.users):,} users on the futures of "
+        f"{len(sure.calibration_):,}; {missing:.1%} of what they took is in no set, so that the "
+        f"smallest ε that can be promised is {sure.floor_:.4g}."
+    )
+    messages().print(f"Saved in {_show.plain(str(model))}.")

@@ -1,0 +1,177 @@
+"""Lists of scored items, one for each user, as any recommender in the world writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surerec.errors import InputError
+from surerec.interactions._cells import read_ratings
+from surerec.interactions._ids import IdMap, encode
+from surerec.interactions._reading import concatenate, read_tables, usable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from surerec.interactions._tables import RawTable
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredLists:
+    """What some model said of items, user by user; items may be missing from a list.
+
+    Attributes
+    ----------
+    users, items : IdMap
+        Whose lists they are, and all items that are in one.
+    offsets : array of int64
+        Where, in the flat lists, each user's begins and ends.
+    listed : array of uint32
+        The items by code.
+    scores : array of float64
+        Higher is better; minus the place in the list, where there were no scores.
+    name : str
+        Where they came from.
+    has_scores : bool
+        Whether there were scores.
+    """
+
+    users: IdMap
+    items: IdMap
+    offsets: NDArray[np.int64]
+    listed: NDArray[np.uint32]
+    scores: NDArray[np.float64]
+    name: str
+    has_scores: bool
+
+    def lengths(self) -> str:
+        """Say how long the lists are.
+
+        Examples
+        --------
+        >>> frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]})
+        >>> read_lists(frame).lengths()
+        'lists of 1 to 2 items'
+        """
+        lengths = np.diff(self.offsets)
+        shortest, longest = int(lengths.min()), int(lengths.max())
+        both = f"{shortest:,} to {longest:,}" if shortest < longest else f"{longest:,}"
+        return f"lists of {both} item{'' if longest == 1 else 's'}"
+
+
+def read_lists(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    user: str | None = None,
+    item: str | None = None,
+    score: str | None = None,
+) -> ScoredLists:
+    """Read everybody's scored items from a file or a frame.
+
+    Parameters
+    ----------
+    source : path or frame
+        As in :func:`read_interactions`, with a row for each user and item.
+    columns : sequence of str, optional
+        Names of all columns of a text file that has no header.
+    user, item, score : str, optional
+        The columns, where they do not have one of the usual names. Without scores a column
+        ``rank`` orders a list, and without that the order of the rows.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file and the row.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5], "score": [0.2, 0.9, 1]})
+    >>> lists = read_lists(frame)
+    >>> len(lists.users), lists.offsets.tolist(), lists.scores.tolist()
+    (2, [0, 2, 3], [0.2, 0.9, 1.0])
+    """
+    table, by = _table(source, columns, {"user": user, "item": item}, score)
+    _refuse_unreadable(table)
+    cells, _ = usable(table, None, skip_bad=False)
+    if not len(cells):
+        raise InputError(f"{table.name}: there is no row, so nobody has a list.")
+    user_ids, users = encode(cells["user"])
+    item_ids, items = encode(cells["item"])
+    _refuse_repeats(users, items, user_ids, item_ids, table.name)
+    order = np.argsort(users, kind="stable")
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=len(user_ids)))))
+    if by == "rows":
+        places = np.arange(len(order)) - np.repeat(offsets[:-1], np.diff(offsets))
+        scores = -(places + 1.0)
+    else:
+        given = cells["rating"].to_numpy()[order]
+        scores = -given if by == "rank" else given
+    return ScoredLists(
+        IdMap(user_ids, noun="user"),
+        IdMap(item_ids, noun="item"),
+        offsets,
+        items[order].astype(np.uint32),
+        scores,
+        table.name,
+        by == "score",
+    )
+
+
+def _table(
+    source: Any,
+    columns: Sequence[str] | None,
+    ids: dict[str, str | None],
+    score: str | None,
+) -> tuple[RawTable, str]:
+    """Find what orders the lists: the column that was named, or a usual one, or the rows."""
+    tried = [(score, "score")] if score else [("score", "score"), ("rank", "rank"), ("", "rows")]
+    for name, by in tried:
+        wanted = {**ids, "time": "", "rating": name}
+        try:
+            table = concatenate(read_tables(source, wanted, columns))
+        except InputError as error:
+            if name is None or name == score or "no column" not in str(error):
+                raise
+            continue
+        if by == "rows" and "rating" in table.frame.columns:
+            return table, "score"  # such as "rating" or "weight"
+        return table, by
+    raise InputError("There is nothing to order lists by.")
+
+
+def _refuse_repeats(
+    users: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    user_ids: pl.Series,
+    item_ids: pl.Series,
+    name: str,
+) -> None:
+    pairs = users.astype(np.int64) * len(item_ids) + items
+    ordered = np.sort(pairs)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
+        user, item = divmod(int(twice[0]), len(item_ids))
+        raise InputError(
+            f"{name}: {len(twice):,} rows repeat a user and item, such as user {user_ids[user]!r} "
+            f"and item {item_ids[item]!r}; keep one score for each."
+        )
+
+
+def _refuse_unreadable(table: RawTable) -> None:
+    if "rating" not in table.frame.columns:
+        return
+    scores = read_ratings(table.frame["rating"], f"{table.name}, the score column")
+    bad = scores.is_null().to_numpy().copy()
+    bad[table.blank] = False
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InputError(
+            f"{table.name}: {int(bad.sum()):,} scores are not finite numbers (first: "
+            f"{table.place(first)}); leave those rows out, as items that have no score."
+        )

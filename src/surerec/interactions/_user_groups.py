@@ -1,0 +1,135 @@
+"""Groups of people by a column of their own, such as country: which users are in which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec.errors import InputError
+from surerec.interactions._reading import concatenate, read_tables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.interactions._ids import IdMap
+
+
+@dataclass(frozen=True, eq=False)
+class UserGroups:
+    """The group of each user of the data, such as a country, by code.
+
+    Examples
+    --------
+    >>> groups = UserGroups("country", ("AT", "DE"), np.array([1, -1, 0]))
+    >>> groups.label(0), groups.label(1), groups.code("AT"), groups.code("FR")
+    ('DE', None, 0, None)
+    """
+
+    column: str
+    """What tells people apart."""
+    names: tuple[str, ...]
+    """The groups, in the order of their names."""
+    codes: NDArray[np.int32]
+    """For each user of the data which of the names; −1 where nothing is known."""
+
+    def label(self, user: int) -> str | None:
+        """Give the group of a user, if it is known."""
+        code = int(self.codes[user])
+        return None if code < 0 else self.names[code]
+
+    def code(self, label: str | None) -> int | None:
+        """Give the place of a group among the names, if it is one of them."""
+        return self.names.index(label) if label in self.names else None
+
+    def moved(self, earlier: NDArray[np.integer]) -> UserGroups:
+        """Give the same for other data, of whose users `earlier` says who they were; −1 for new."""
+        known = np.asarray(earlier) >= 0
+        codes = np.full(len(known), -1, dtype=np.int32)
+        codes[known] = self.codes[np.asarray(earlier)[known]]
+        return UserGroups(self.column, self.names, codes)
+
+
+def read_user_groups(
+    source: Any,
+    column: str,
+    users: IdMap,
+    *,
+    user: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> UserGroups:
+    """Read the group of each user from a mapping, a frame or a file.
+
+    Parameters
+    ----------
+    source : mapping, frame or path
+        Groups by user id; or a pandas, polars or Arrow frame, or a CSV or Parquet file, with a
+        column of users (``user_id``, ``userId``, …) and one of this name. A user may be in several
+        rows, if they say the same.
+    column : str
+        What the groups are: the name of the column.
+    users : IdMap
+        Whose groups are wanted; others are passed over.
+    user : str, optional
+        The column of users, where it does not have a usual name.
+    columns : sequence of str, optional
+        Names of all columns, in order, of a text file that has no header.
+
+    Returns
+    -------
+    UserGroups
+        Groups are text, as they would be written; a cell without one is none.
+
+    Examples
+    --------
+    >>> from surerec.interactions import IdMap
+    >>> users = IdMap(pl.Series(["ann", "bob", "eve"]), noun="user")
+    >>> groups = read_user_groups({"eve": 7, "ann": 3, "joe": 7}, "segment", users)
+    >>> groups.names, groups.codes.tolist()
+    (('3', '7'), [0, -1, 1])
+    """
+    rows, where = _pairs(source, column, {"user": user, "columns": columns})
+    codes = pl.Series("user", users.codes(rows["id"]))
+    found = rows.select(codes, "label").filter(codes >= 0, pl.col("label").is_not_null()).unique()
+    twice = found.filter(pl.col("user").is_duplicated())
+    if len(twice):
+        who = twice["user"].min()
+        both = twice.filter(pl.col("user") == who)["label"].sort()
+        raise InputError(
+            f"{where}: {users.noun} {users[int(who)]!r} is in two groups, {column} {both[0]!r} and "  # type: ignore[arg-type]
+            f"{both[1]!r}."
+        )
+    if not len(found):
+        raise InputError(
+            f"{where}: gives no {column} of any of the {len(users):,} {users.noun}s; are the ids "
+            "the same?"
+        )
+    names = found["label"].unique().sort()
+    groups = np.full(len(users), -1, dtype=np.int32)
+    groups[found["user"].to_numpy()] = names.search_sorted(found["label"]).to_numpy()
+    return UserGroups(column, tuple(names.to_list()), groups)
+
+
+def _pairs(source: Any, column: str, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
+    """Give users by id with their groups as text, and what to call the source."""
+    if isinstance(source, Mapping):
+        labels = [None if label is None else str(label) for label in source.values()]
+        rows = {"id": pl.Series(list(source), dtype=pl.Object), "label": labels}
+        return pl.DataFrame(rows, schema_overrides={"label": pl.String}), "The groups"
+    # Any frame or file is taken as interactions are; what is an item there is a group here.
+    wanted = {"user": reading.get("user"), "item": column, "time": ""}
+    table = concatenate(read_tables(source, wanted, reading.get("columns")))
+    rows = {"id": table.frame["user"], "label": _as_text(table.frame["item"])}
+    return pl.DataFrame(rows).unique(maintain_order=True), table.name
+
+
+def _as_text(labels: pl.Series) -> pl.Series:
+    if labels.dtype.is_float():
+        labels = labels.fill_nan(None)
+        if (labels == labels.round()).all():  # what pandas makes of integers if some are missing
+            labels = labels.cast(pl.Int64)
+    text = labels.cast(pl.String).str.strip_chars()
+    return text.replace("", None)

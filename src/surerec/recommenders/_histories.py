@@ -1,0 +1,206 @@
+"""What is known of many people who need not be in the data, as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec._columns import Columns
+from surerec.errors import InputError
+from surerec.interactions import IdMap, Interactions, read_interactions, read_user_groups
+from surerec.measures import Queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from surerec.interactions import UserGroups
+
+_NAMED = 3  # of the people who are left out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Histories:
+    """People's histories as a recommender takes them; made by ``Recommender.histories``.
+
+    Attributes
+    ----------
+    people : polars.Series
+        The ids of those who are served, in the order given.
+    ignored : polars.DataFrame
+        ``user_id`` and ``item_id`` of what nobody in the data has taken.
+    left_out : polars.Series
+        The ids of those of whom no item is known: there is nothing to recommend to them by.
+    without_group : polars.Series
+        The ids of those whose group did not calibrate, where there are groups of people's own: they
+        are served, and promised nothing.
+    """
+
+    people: pl.Series
+    queries: Queries
+    ignored: pl.DataFrame
+    left_out: pl.Series
+    without_group: pl.Series
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+    def __repr__(self) -> str:
+        return f"Histories({len(self):,} people, {len(self.left_out):,} left out)"
+
+    def warnings(self) -> list[str]:
+        """Say who is left out, and who is promised nothing, in a sentence each."""
+        said = []
+        if n := len(self.left_out):
+            said.append(
+                f"{_people(n)} left out, as nobody in the data took any of their items: "
+                f"{_named(self.left_out)}."
+            )
+        if n := len(self.without_group):
+            said.append(
+                f"{_people(n)} promised nothing, as nobody of their group calibrated: "
+                f"{_named(self.without_group)}."
+            )
+        return said
+
+    def in_groups(self, groups: UserGroups, given: UserGroups, people: IdMap) -> Histories:
+        """Give each person the group that was read for them; `groups` are those of the data."""
+        codes = people.codes(self.people)
+        said = [given.label(int(code)) for code in codes]
+        labels = tuple(
+            groups.label(int(user)) if label is None and user >= 0 else label
+            for label, user in zip(said, self.queries.users, strict=True)
+        )
+        unknown = np.array([groups.code(label) is None for label in labels], dtype=bool)
+        return replace(
+            self,
+            queries=replace(self.queries, groups=labels),
+            without_group=self.people.filter(pl.Series(unknown)),
+        )
+
+
+def read_histories(
+    source: Any,
+    items: IdMap,
+    users: IdMap | None,
+    groups: UserGroups | None,
+    reading: Mapping[str, Any],
+) -> Histories:
+    """Turn people's histories into codes.
+
+    Parameters
+    ----------
+    source : mapping, frame, path or Interactions
+        As in :meth:`Recommender.histories`.
+    items : IdMap
+        The items of the data.
+    users : IdMap or None
+        The users of the data, if people of the same id are these; None for newcomers.
+    groups : UserGroups or None
+        The groups of the data, where people are calibrated in groups of their own.
+    reading : mapping
+        How to read a file or frame: arguments of :func:`surerec.read_interactions`.
+    """
+    if isinstance(source, Mapping):
+        found = _of_mapping(source, items, users)
+        people = IdMap(found.people, noun="user")
+    else:
+        given = source
+        if not isinstance(given, Interactions):
+            given = read_interactions(source, **{"time": "", **reading})
+        found = _of_interactions(given, items, users)
+        people = IdMap(given.users.ids, noun="user")
+    if not len(found):
+        raise InputError(
+            f"Nobody in the data took any item of the histories of these {len(found.left_out):,} "
+            "people: are the ids of items the same?"
+        )
+    if groups is None or (users is not None and isinstance(source, (Mapping, Interactions))):
+        return found  # users of the data have their groups
+    if isinstance(source, (Mapping, Interactions)):
+        raise InputError(
+            f"This model has groups by {groups.column}: give the histories as a frame or a file "
+            f"with a column {groups.column!r}."
+        )
+    how = {name: reading[name] for name in ("user", "columns") if name in reading}
+    return found.in_groups(groups, read_user_groups(source, groups.column, people, **how), people)
+
+
+def _of_interactions(given: Interactions, items: IdMap, users: IdMap | None) -> Histories:
+    codes = items.codes(given.items.ids)[given.items_taken]
+    owners = np.repeat(np.arange(given.n_users), np.diff(given.offsets))
+    seen = codes >= 0
+    unseen = {
+        Columns.User: given.users.ids.gather(owners[~seen]),
+        Columns.Item: given.items.ids.gather(given.items_taken[~seen]),
+    }
+    return _of_rows(given.users.ids, owners[seen], codes[seen], users, pl.DataFrame(unseen))
+
+
+def _of_mapping(
+    source: Mapping[Any, Iterable[Any]], items: IdMap, users: IdMap | None
+) -> Histories:
+    for person, history in source.items():
+        if isinstance(history, (str, bytes)):
+            raise InputError(
+                f"The history of {person!r} is a list of item ids, not the text {history!r}."
+            )
+    try:
+        ids = pl.Series(list(source), strict=True)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            "The ids of people are of several types; make them all numbers, or all text."
+        ) from error
+    taken = [list(history) for history in source.values()]
+    flat = list(chain.from_iterable(taken))
+    owners = np.repeat(np.arange(len(taken)), [len(history) for history in taken])
+    codes = items.codes(flat)
+    # The first occurrence of each counts, as in the data.
+    _, first = np.unique(owners * (len(items) + 1) + codes, return_index=True)
+    kept = np.sort(first)
+    kept = kept[codes[kept] >= 0]
+    missing = np.flatnonzero(codes < 0)
+    unseen = pl.DataFrame(
+        {
+            Columns.User: ids.gather(owners[missing]),
+            Columns.Item: pl.Series([str(flat[row]) for row in missing], dtype=pl.String),
+        }
+    )
+    return _of_rows(ids, owners[kept], codes[kept], users, unseen)
+
+
+def _of_rows(
+    ids: pl.Series,
+    owners: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    users: IdMap | None,
+    ignored: pl.DataFrame,
+) -> Histories:
+    """Lay histories end to end; rows come person by person."""
+    lengths = np.bincount(owners, minlength=len(ids))
+    ends, served = np.cumsum(lengths), lengths > 0
+    people = ids.filter(pl.Series(served))
+    known = np.full(len(people), -1) if users is None else users.codes(people)
+    starts, stops = (ends - lengths)[served], ends[served]
+    return Histories(
+        people=people,
+        queries=Queries(codes.astype(np.uint32), starts, stops, known),
+        ignored=ignored,
+        left_out=ids.filter(pl.Series(~served)),
+        without_group=people.head(0),
+    )
+
+
+def _people(n: int) -> str:
+    return "1 person is" if n == 1 else f"{n:,} people are"
+
+
+def _named(ids: pl.Series) -> str:
+    named = ", ".join(repr(value) for value in ids.head(_NAMED))
+    return named if len(ids) <= _NAMED else f"{named} and others"

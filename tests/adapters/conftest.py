@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec.futures import profile_cases
+
+
+@pytest.fixture(scope="session")
+def films():
+    return sr.datasets.synthetic(n_users=400, n_items=80, n_rows=9_000, seed=1)
+
+
+@pytest.fixture(scope="session")
+def halves(films):
+    """What is known of everybody, and what users took then: the last 40 % of each profile."""
+    later = profile_cases(films, 0.4).future_rows()
+    return films.keeping(~later), films.keeping(later)
+
+
+@pytest.fixture(scope="session")
+def matrix(halves):
+    """The past as people give it to implicit: users × items, in an order of their own."""
+    from scipy.sparse import csr_matrix  # noqa: PLC0415
+
+    past = halves[0]
+    owners = np.repeat(np.arange(past.n_users), np.diff(past.offsets))
+    columns = np.random.default_rng(3).permutation(past.n_items)
+    ones = np.ones(past.n_rows, dtype=np.float32)
+    found = csr_matrix((ones, (owners, columns[past.items_taken])), (past.n_users, past.n_items))
+    return found, past.items.ids.gather(np.argsort(columns)).to_list(), past.users.ids.to_list()

@@ -1,0 +1,178 @@
+"""What cannot be wrapped, calibrated or asked is refused in one sentence."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.storage import read_card
+
+
+def flat(histories):
+    return np.zeros((len(histories), 3))
+
+
+def test_an_unknown_kind_of_model():
+    supported = r"cannot be wrapped: give a model of implicit .*score\(history\), a function"
+    for wrong in (5, object(), dict):
+        with pytest.raises(sr.InputError, match=supported):
+            sr.wrap(wrong).fit(None)
+
+
+def test_whom_it_covers_is_a_word():
+    with pytest.raises(sr.InputError, match="covers is 'all'; choose one of fit, newcomers"):
+        sr.wrap(flat, items=[1, 2, 3], covers="all").calibrate(None, None)
+
+
+def test_a_function_needs_its_items_and_cannot_be_fitted(halves):
+    with pytest.raises(sr.InputError, match="Which items flat scores is not known: give items="):
+        sr.wrap(flat).calibrate(*halves)
+    with pytest.raises(sr.InputError, match=r"flat comes fitted, .*call calibrate\(past, future\)"):
+        sr.wrap(flat, items=[1, 2, 3]).fit(halves[0])
+
+
+def test_ids_that_are_no_ids(halves):
+    with pytest.raises(sr.InputError, match="items= names 2 twice"):
+        sr.wrap(flat, items=[1, 2, 2]).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="items= must list ids"):
+        sr.wrap(flat, items=[1.5, None]).calibrate(*halves)
+
+
+def test_a_catalogue_of_other_items(halves):
+    with pytest.raises(sr.InputError, match=r"80 of the 80 items of the past are not in the cata"):
+        sr.wrap(flat, items=["x", "y", "z"]).calibrate(*halves)
+
+
+def some(halves, change=lambda scores: scores, n=None):
+    ids = halves[0].items.ids.to_list()
+
+    def score(histories):
+        rows = np.tile(np.arange(len(ids), dtype=float), (len(histories), 1))
+        return change(rows)[:, :n]
+
+    return sr.wrap(score, items=ids)
+
+
+def test_scores_that_are_not_numbers(halves):
+    def spoil(rows):
+        rows[:, 3] = np.nan
+        return rows
+
+    with pytest.raises(sr.InputError, match="scores that are not numbers; nothing can be"):
+        some(halves, spoil).calibrate(*halves)
+
+
+def test_scores_that_are_all_alike(halves):
+    with pytest.raises(sr.InputError, match="score gives all items the same score for everybody"):
+        some(halves, np.zeros_like).calibrate(*halves)
+
+
+def test_scores_of_the_wrong_shape(halves):
+    with pytest.raises(sr.InputError, match=r"gave scores of shape \(\d+, 79\): a function of"):
+        some(halves, n=79).calibrate(*halves)
+
+    class One:
+        def score(self, history):
+            return [1.0, 2.0, len(history)]
+
+    with pytest.raises(sr.InputError, match=r"One gave scores of shape \(3,\): score\(history\)"):
+        sr.wrap(One(), items=halves[0].items.ids).calibrate(*halves)
+
+
+def test_a_future_that_is_known_already(films, halves):
+    with pytest.raises(
+        sr.InputError, match=r"rows of the future are in the past too, such as user"
+    ):
+        some(halves).calibrate(halves[0], films)
+
+
+def test_a_future_of_other_people(halves):
+    past, future = halves
+    others = future.to_frame().with_columns(pl.col("user_id") + 10_000)
+    with pytest.raises(sr.InputError, match=r"Not one of the \d+ users of the future is in the pa"):
+        some(halves).calibrate(past, others)
+
+
+def test_some_of_the_future_are_not_in_the_past(halves):
+    past, future = halves
+    moved = pl.when(pl.col("user_id") < 20).then(pl.col("user_id") + 10_000)
+    newcomers = future.to_frame().with_columns(moved.otherwise("user_id").alias("user_id"))
+    with pytest.warns(sr.LeftOutWarning, match=r"\d+ of the \d+ users of the future are not in th"):
+        sure = some(halves).calibrate(past, newcomers)
+    assert len(sure.calibration_) > 100
+
+
+def test_a_future_of_people_of_whom_nothing_is_known(halves):
+    past, future = halves
+    first = past.keeping(np.arange(past.n_rows) < 4)
+    with pytest.raises(sr.InputError, match="Nobody of whom 5 items are known in the past took"):
+        some(halves).calibrate(first, future)
+
+
+def test_frames_are_taken_as_interactions_are(halves):
+    past, future = halves
+    whole = some(halves).calibrate(past, future)
+    frames = some(halves).calibrate(past.to_frame(), future.to_frame().to_pandas())
+    user = past.users[2]
+    ours, theirs = (each.recommend(user, confidence=0.8).items for each in (whole, frames))
+    assert ours == theirs
+
+
+def test_a_user_and_a_history_at_once(halves):
+    sure = some(halves).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="Give user= or history=, not both"):
+        sure.recommend(halves[0].users[1], history=[1, 2], confidence=0.8)
+
+
+def test_it_is_not_recalibrated(halves):
+    sure = some(halves).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="is renewed by fit"):
+        sure.recalibrate(halves[0])
+
+
+def test_it_is_not_asked_before_it_is_calibrated(halves):
+    with pytest.raises(sr.NotFittedError, match=r"call calibrate\(past, future\) or fit"):
+        some(halves).recommend(1, confidence=0.8)
+
+
+def test_folders_without_counts_say_so(halves, tmp_path, cli):
+    sure = some(halves).calibrate(*halves)
+    sure.save(tmp_path / "model")
+    card = read_card(tmp_path / "model")
+    assert card["format_version"] == 3
+    assert card["settings"]["rows"] == "none"
+    with pytest.raises(sr.InputError, match="was not counted here, as a wrapped model needs no"):
+        sr.InductiveConformal("CM12").fit(sure.statistics_).recommend(1, confidence=0.8)
+    asked = cli("recommend", tmp_path / "model", "--user", "1", "--confidence", "0.8")
+    assert asked.code == 2
+    assert "was saved without its scorer (score)" in asked.err
+
+
+implicit = pytest.importorskip("implicit", reason="wrapping implicit needs it")
+
+
+@pytest.fixture(scope="module")
+def als(matrix):
+    model = implicit.cpu.als.AlternatingLeastSquares(4, random_state=1, iterations=2)
+    model.fit(matrix[0], show_progress=False)
+    return model
+
+
+@pytest.mark.filterwarnings("ignore::Warning:implicit")
+def test_implicit_that_is_not_fitted_or_does_not_match(als, halves, matrix):
+    _, items, users = matrix
+    with pytest.raises(sr.NotFittedError, match="This AlternatingLeastSquares is not fitted: fit"):
+        sr.wrap(implicit.cpu.als.AlternatingLeastSquares(4)).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="was fitted on 80 items, and items= names 79"):
+        sr.wrap(als, items=items[:-1]).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="was fitted on 400 users, and users= names 401"):
+        sr.wrap(als, items=items, users=[*users, 0]).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="items of the past are not in the catalogue"):
+        sr.wrap(als, items=[-7, *items[1:]], users=users).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="users of the past were not in the fit of Alternating"):
+        sr.wrap(als, items=items, users=[-7, *users[1:]]).calibrate(*halves)
+    some_of_them = sr.wrap(als, items=items, users=[-7, *users[1:]], covers="fit")
+    assert some_of_them.calibrate(*halves).covers_ == "fit"
+    others = [-each for each in users]
+    with pytest.raises(sr.InputError, match="Nobody with a future was in the fit of Alternating"):
+        sr.wrap(als, items=items, users=others, covers="fit").calibrate(*halves)

@@ -1,0 +1,186 @@
+"""Models of implicit, wrapped: the same scores, and the model is left alone."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec.adapters import adapt
+from surerec.futures import profile_cases
+from surerec.interactions import IdMap
+
+pytest.importorskip("implicit", reason="wrapping implicit needs it: pip install implicit")
+
+from implicit.als import AlternatingLeastSquares
+from implicit.bpr import BayesianPersonalizedRanking
+from implicit.lmf import LogisticMatrixFactorization
+from implicit.nearest_neighbours import BM25Recommender, CosineRecommender, TFIDFRecommender
+
+# implicit warns of how its own matrices are stored, and of the threads of BLAS.
+pytestmark = pytest.mark.filterwarnings("ignore::Warning:implicit")
+
+MAKERS = {
+    "als": lambda: AlternatingLeastSquares(8, random_state=1, iterations=5),
+    "bpr": lambda: BayesianPersonalizedRanking(8, random_state=1, num_threads=1, iterations=20),
+    "lmf": lambda: LogisticMatrixFactorization(8, random_state=1, num_threads=1, iterations=5),
+    "cosine": lambda: CosineRecommender(K=20),
+    "tfidf": lambda: TFIDFRecommender(K=5),
+    "bm25": lambda: BM25Recommender(K=20),
+}
+FACTORS = ("als", "bpr", "lmf")
+
+
+def make(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return MAKERS[name]()
+
+
+@pytest.fixture(scope="module")
+def fitted(matrix):
+    def of(name):
+        model = make(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(matrix[0], show_progress=False)
+        return model
+
+    return {name: of(name) for name in MAKERS}
+
+
+def learned(model):
+    found = {key: getattr(model, key, None) for key in ("user_factors", "item_factors")}
+    similarity = getattr(model, "similarity", None)
+    return [*found.values(), None if similarity is None else similarity.toarray()]
+
+
+def same(one, other):
+    pairs = zip(one, other, strict=True)
+    return all((a is None and b is None) or np.array_equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_scores_are_those_of_implicit(name, fitted, matrix):
+    model, taken = fitted[name], matrix[0]
+    rows = np.arange(20)
+    ids, scores = model.recommend(rows, taken[rows], N=taken.shape[1])
+    adapter = adapt(model)
+    histories = [taken[row].indices.astype(np.int64) for row in rows]
+    ours = adapter.score_users(rows) if name in FACTORS else adapter.score_histories(histories)
+    assert ours.shape == (20, taken.shape[1])
+    real = scores > -1e38  # implicit marks what it filtered, and pads short lists, by −FLT_MAX
+    assert not real.all()
+    for row in rows:
+        listed, given = ids[row][real[row]], scores[row][real[row]]
+        assert (listed >= 0).all()
+        new = ~np.isin(listed, histories[row])  # item-item models list what was taken, at 0
+        assert ours[row][listed[new]] == pytest.approx(given[new], rel=1e-4, abs=1e-5)
+        others = np.setdiff1d(np.arange(taken.shape[1]), [*listed, *histories[row]])
+        if name not in FACTORS:  # what is like nothing of a history is not listed at all
+            assert (ours[row][others] == 0).all()
+
+
+def test_als_folds_people_in_as_implicit_does(fitted, matrix):
+    model, taken = fitted["als"], matrix[0]
+    rows = np.arange(10)
+    ids, scores = model.recommend(rows, taken[rows], N=20, recalculate_user=True)
+    histories = [taken[row].indices.astype(np.int64) for row in rows]
+    ours = adapt(model).score_histories(histories)
+    assert np.take_along_axis(ours, ids, 1) == pytest.approx(scores, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_only_what_can_fold_in_says_so(name, fitted):
+    adapter = adapt(fitted[name])
+    assert adapter.folds_in == (name not in ("bpr", "lmf"))
+    assert adapter.knows_users == (name in FACTORS)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_model_is_never_changed(name, fitted, films, halves, matrix):
+    model = copy.deepcopy(fitted[name])
+    before = learned(model)
+    sr.wrap(model).fit(films)
+    assert same(learned(model), before)
+    sr.wrap(model, items=matrix[1], users=matrix[2]).calibrate(*halves)
+    assert same(learned(model), before)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_copy_begins_afresh(name, fitted, films):
+    """Matrix factorisation of implicit goes on from the factors that it finds."""
+    from_fitted = sr.wrap(fitted[name]).fit(films).model_
+    from_new = sr.wrap(make(name)).fit(films).model_
+    assert from_fitted is not fitted[name]
+    assert same(learned(from_fitted), learned(from_new))
+
+
+@pytest.mark.parametrize("name", ["als", "cosine"])
+def test_futures_of_calibration_users_are_not_in_the_fit(name, films):
+    sure = sr.wrap(make(name), covers="fit").fit(films)
+    held = sure.calibration_.users
+    cases = profile_cases(films, 0.4)
+    chosen = cases[np.isin(cases.users, held)]
+    assert len(chosen) == len(held) == len(cases) // 2
+    in_fit = films.keeping(~chosen.future_rows())
+    counted = dict(zip(sure.items_.ids, sure.statistics_.support, strict=True))
+    expected = np.bincount(in_fit.items_taken, minlength=films.n_items)
+    assert counted == {films.items[c]: n for c, n in enumerate(expected) if n}
+    if name == "als":
+        assert sure.model_.user_factors.shape[0] == films.n_users
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_fitted_model_is_calibrated_on_a_future(name, fitted, halves, matrix):
+    sure = sr.wrap(fitted[name], items=matrix[1], users=matrix[2]).calibrate(*halves)
+    assert sure.covers_ == "fit"
+    assert sure.model_ is fitted[name]
+    user = matrix[2][1]
+    picks = sure.recommend(user, confidence=0.8)
+    assert "over people of the fit, if they" in picks.guarantee
+    assert "learned nothing from those futures" in picks.guarantee
+    row = matrix[0][[1]]
+    best = fitted[name].recommend(1, row[0], N=1)[0][0]
+    assert picks.items[0] == matrix[1][best]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_saved_calibration_wants_its_model_back(name, fitted, halves, matrix, tmp_path):
+    sure = sr.wrap(fitted[name], items=matrix[1], users=matrix[2]).calibrate(*halves)
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=fitted[name])
+    assert back.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
+    ours, theirs = (each.recommend(matrix[2][3], confidence=0.9) for each in (sure, back))
+    assert ours.guarantee == theirs.guarantee
+    with pytest.raises(sr.InputError, match="was saved without its scorer"):
+        sr.load(tmp_path / "model")
+    other = make(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other.fit(matrix[0][::-1], show_progress=False)
+    other_items = name not in FACTORS
+    if other_items:
+        other.similarity = other.similarity * 2
+    with pytest.raises(sr.InputError, match="is not the model that was calibrated"):
+        sr.load(tmp_path / "model", scorer=other)
+
+
+def test_bpr_says_that_it_scores_no_histories(fitted, halves, matrix):
+    sure = sr.wrap(fitted["bpr"], items=matrix[1], users=matrix[2]).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):
+        sure.recommend(history=matrix[1][:6], confidence=0.8)
+    with pytest.raises(sr.InputError, match="nothing of newcomers"):
+        sr.wrap(make("bpr"), covers="newcomers").fit(halves[0])
+
+
+def test_newcomers_calibrate_a_model_that_was_not_fitted_on_them(fitted, halves, matrix):
+    past, future = halves
+    others = past.users.ids.cast(str) + "x"
+    strangers, later = (copy.copy(each) for each in (past, future))
+    strangers.users = later.users = IdMap(others, noun="user")
+    sure = sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(strangers, later)
+    assert sure.covers_ == "newcomers"
+    said = sure.recommend(history=matrix[1][:6], confidence=0.8).guarantee
+    assert "over people whom the model was not fitted on" in said

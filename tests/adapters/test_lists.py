@@ -1,0 +1,217 @@
+"""Lists of scores from any system: complete, or only the best of each user."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.futures import following_cases
+
+
+@pytest.fixture(scope="module")
+def scores(halves):
+    """Everybody's scores of all items, by what those with a similar past took."""
+    past = halves[0]
+    taken = np.zeros((past.n_users, past.n_items))
+    owners = np.repeat(np.arange(past.n_users), np.diff(past.offsets))
+    taken[owners, past.items_taken] = 1
+    likeness = taken.T @ taken
+    found = taken @ (likeness / np.sqrt(np.outer(likeness.diagonal(), likeness.diagonal())))
+    found[taken > 0] = -np.inf
+    return found
+
+
+def frame_of(scores, past, k=None, *, shuffled=True):
+    """Write scores as a frame, the k best of each user; as other systems do, without the past."""
+    rows = []
+    for user, row in enumerate(scores):
+        order = np.argsort(-row, kind="stable")
+        order = order[np.isfinite(row[order])][:k]
+        rows.append(
+            pl.DataFrame(
+                {
+                    "user_id": [past.users[user]] * len(order),
+                    "item_id": past.items.ids.gather(order),
+                    "score": row[order],
+                }
+            )
+        )
+    frame = pl.concat(rows)
+    return frame.sample(fraction=1, shuffle=True, seed=1) if shuffled else frame
+
+
+def missed(sure, past, future, epsilon, users):
+    """Give the mean share of their futures that sets do not hold."""
+    cases = following_cases(past, future, 0.4)
+    lost = []
+    for case in np.flatnonzero(np.isin(cases.users, users)):
+        wanted = set(cases.interactions.items.ids.gather(cases.future(int(case))))
+        picks = sure.recommend(past.users[int(cases.users[case])], significance=epsilon)
+        lost.append(1 - len(wanted & set(picks.items)) / len(wanted))
+    return np.mean(lost)
+
+
+def half(future, keep_odd):
+    codes = np.arange(future.n_users)
+    return future.without_users(codes[codes % 2 == (0 if keep_odd else 1)])
+
+
+def codes_of(past, interactions):
+    took = interactions.users.ids.gather(np.flatnonzero(np.diff(interactions.offsets)))
+    return past.users.codes(took)
+
+
+def test_complete_lists_keep_the_promise_for_people_who_have_one(halves, scores):
+    past, future = halves
+    sure = sr.wrap(frame_of(scores, past)).calibrate(past, half(future, keep_odd=True))
+    others = codes_of(past, half(future, keep_odd=False))
+    for epsilon in (0.1, 0.3):
+        assert missed(sure, past, future, epsilon, others) == pytest.approx(epsilon, abs=0.04)
+    said = sure.recommend(past.users[3], confidence=0.8).guarantee
+    assert "on average over people who have a list" in said
+    assert "if they are exchangeable with the" in said
+
+
+def test_sets_are_the_best_of_the_list(halves, scores):
+    past, future = halves
+    sure = sr.wrap(frame_of(scores, past)).calibrate(past, future)
+    picks = sure.recommend(past.users[5], confidence=0.7)
+    best = past.items.ids.gather(np.argsort(-scores[5], kind="stable")[: len(picks)]).to_list()
+    assert sorted(picks.items) == sorted(best)
+    assert picks.to_frame()["score"].is_sorted(descending=True)
+
+
+def test_short_lists_have_a_floor_and_tell_it(halves, scores):
+    past, future = halves
+    sure = sr.wrap(frame_of(scores, past, k=10)).calibrate(past, future)
+    assert 0.1 < sure.floor_ < 0.9
+    beyond = sure.recommend(past.users[5], significance=sure.floor_ / 2)
+    assert beyond.guarantee.startswith("None: ")
+    assert "in no list of theirs (lists of 10 items)" in beyond.guarantee
+    assert f"above {beyond.highest_confidence:.4g}" in beyond.guarantee
+    assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
+    assert len(beyond) == 10  # what is in no list is in no set
+    within = sure.recommend(past.users[5], significance=sure.floor_ + 0.05)
+    assert within.guarantee.startswith("Of what they take next")
+
+
+@pytest.mark.parametrize("fallback", ["popularity", "CM12"])
+def test_a_fallback_reaches_every_level_that_the_past_allows(halves, scores, fallback):
+    past, future = halves
+    lists = frame_of(scores, past, k=10)
+    sure = sr.wrap(lists, fallback=fallback).calibrate(past, half(future, keep_odd=True))
+    assert sure.floor_ < 0.05
+    others = codes_of(past, half(future, keep_odd=False))
+    assert missed(sure, past, future, 0.1, others) == pytest.approx(0.1, abs=0.04)
+    picks = sure.recommend(past.users[5], confidence=0.9)
+    best = past.items.ids.gather(np.argsort(-scores[5], kind="stable")[:10]).to_list()
+    assert sorted(picks.items[:10]) == sorted(best)  # the list comes first
+
+
+def test_a_fallback_is_the_past_s_and_of_nobody_s_future(halves, scores):
+    past, future = halves
+    lists = frame_of(scores, past, k=5)
+    sure = sr.wrap(lists, fallback="popularity").calibrate(past, future)
+    popular = dict(
+        zip(past.items.ids, np.bincount(past.items_taken, minlength=past.n_items), strict=True)
+    )
+    counts = [popular[item] for item in sure.recommend(past.users[2], confidence=0.9).items[5:]]
+    assert counts == sorted(counts, reverse=True)
+
+
+@pytest.mark.parametrize("k", [None, 8])
+@pytest.mark.parametrize("fallback", [None, "popularity", "CM12"])
+def test_a_folder_holds_lists_whole(halves, scores, tmp_path, k, fallback):
+    past, future = halves
+    sure = sr.wrap(frame_of(scores, past, k=k), fallback=fallback).calibrate(past, future)
+    sure.save(tmp_path / "lists")
+    back = sr.load(tmp_path / "lists")  # and no scorer= is needed
+    for user in past.users.ids[:6]:
+        mine, theirs = (m.recommend(user, significance=0.6) for m in (sure, back))
+        assert mine.to_frame().equals(theirs.to_frame())
+        assert mine.guarantee == theirs.guarantee
+    assert back.floor_ == sure.floor_
+
+
+def test_files_ranks_and_rows_order_lists_alike(halves, scores, tmp_path):
+    past, future = halves
+    lists = frame_of(scores, past, k=12, shuffled=False)
+    ranked = lists.with_columns(rank=pl.int_range(pl.len()).over("user_id") + 1).drop("score")
+    ranked.sample(fraction=1, shuffle=True, seed=2).write_csv(tmp_path / "ranked.csv")
+    lists.drop("score").write_parquet(tmp_path / "rows.parquet")
+    given = [lists, tmp_path / "ranked.csv", str(tmp_path / "rows.parquet"), lists.to_pandas()]
+    found = [sr.wrap(each).calibrate(past, future) for each in given]
+    sets = [each.recommend(past.users[7], significance=0.6).items for each in found]
+    assert sorted(sets[0]) == sorted(sets[1])
+    assert sets[1] == sets[2]
+    assert sets[0] == sets[3]
+
+
+def test_who_has_no_list_is_refused_or_left_out(halves, scores):
+    past, future = halves
+    lists = frame_of(scores, past).filter(pl.col("user_id") != past.users[4])
+    sure = sr.wrap(lists, covers="fit").calibrate(past, future)
+    with pytest.raises(sr.InputError, match="ask for one of them by user="):
+        sure.recommend(past.users[4], confidence=0.8)
+    with pytest.raises(sr.InputError, match="cannot score a history"):
+        sure.recommend(history=past.items.ids[:6], confidence=0.8)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: pl.concat([f, f.head(2)]), "2 rows repeat a user and item, such as user"),
+        (lambda f: f.with_columns(score=pl.lit(float("nan"))), "scores are not finite numbers"),
+        (lambda f: f.with_columns(score=pl.lit(1.0)), "the same score for everybody"),
+        (lambda f: f.with_columns(user_id=pl.col("user_id") + 10_000), "not one of the"),
+        (lambda f: f.drop("item_id"), "no item column among"),
+        (lambda f: f.clear(), "there is no row"),
+    ],
+)
+def test_lists_that_cannot_be_used_are_refused_in_a_sentence(halves, scores, spoil, message):
+    past, future = halves
+    with pytest.raises(sr.InputError, match=message):
+        sr.wrap(spoil(frame_of(scores, past))).calibrate(past, future)
+
+
+def test_a_fallback_is_for_lists_and_known(halves, scores):
+    past, future = halves
+    with pytest.raises(sr.InputError, match="fallback is 'magic'; choose popularity or one"):
+        sr.wrap(frame_of(scores, past), fallback="magic").calibrate(past, future)
+    with pytest.raises(sr.InputError, match="fallback= completes lists"):
+        sr.wrap(lambda histories: histories, items=[1], fallback="CM12").calibrate(past, future)
+    with pytest.raises(sr.InputError, match="leave items= and users= out"):
+        sr.wrap(frame_of(scores, past), items=[1, 2]).calibrate(past, future)
+
+
+def test_the_command_line_writes_a_folder_that_everything_opens(
+    halves, scores, tmp_path, cli, write
+):
+    past, future = halves
+    frame_of(scores, past, k=15).write_parquet(tmp_path / "top.parquet")
+    past.to_frame().write_csv(tmp_path / "before.csv")
+    future.to_frame().write_csv(tmp_path / "later.csv")
+    given = ["--scores", tmp_path / "top.parquet", "--past", tmp_path / "before.csv"]
+    given += ["--futures", tmp_path / "later.csv"]
+    folder = tmp_path / "model"
+    done = cli("calibrate", folder, *given, "--fallback", "popularity")
+    assert done.code == 0, done.err
+    assert "lists of 15 items of 400 users" in done.err
+    assert "the smallest ε that can be promised is" in done.err
+    told = cli("recommend", folder, "--user", past.users[3], "--confidence", 0.8)
+    assert told.code == 0, told.err
+    assert "people who have a list" in " ".join(told.out.split())
+    rows = tmp_path / "rows.csv"
+    many = cli("recommend-all", folder, "--confidence", 0.8, "--k", 3, "--output", rows)
+    assert many.code == 0, many.err
+    assert len(pl.read_csv(rows)) == 3 * past.n_users
+    wrong = write("bad.csv", "user_id,item_id,score\n1,2,x\n")
+    refused = cli("calibrate", tmp_path / "other", "--scores", wrong, *given[2:])
+    assert refused.code == 2
+    assert "bad.csv: 1 scores are not finite numbers (first: line 2)" in " ".join(
+        refused.err.split()
+    )
+    assert not (tmp_path / "other").exists()
+    share = cli("calibrate", tmp_path / "other", *given, "--horizon", 0.4)
+    assert share.code == 2
+    assert "futures are cut already" in share.err

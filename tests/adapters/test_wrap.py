@@ -1,0 +1,122 @@
+"""Anything that scores, wrapped: functions, objects with score(history)."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import surerec as sr
+
+
+class Popular:
+    """Fitted on interactions, scores by item ids."""
+
+    def fit(self, interactions):
+        self.counts = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+
+    def score(self, history):
+        assert isinstance(history, list)
+        return self.counts
+
+
+def neighbours(past):
+    """Make a function from histories of ids to scores, in the order of the ids given with it."""
+    ids = sorted(past.items.ids.to_list())
+    place = {each: number for number, each in enumerate(ids)}
+    taken = np.zeros((past.n_users, len(ids)))
+    for user in range(past.n_users):
+        taken[user, [place[past.items[code]] for code in past.taken(user)]] = 1
+    likeness = taken.T @ taken / np.maximum(taken.sum(axis=0), 1)
+
+    def near(histories):
+        return np.stack([likeness[[place[each] for each in h]].sum(axis=0) for h in histories])
+
+    return near, ids
+
+
+def test_a_function_from_histories_to_scores(halves, tmp_path):
+    past, future = halves
+    near, ids = neighbours(past)
+    sure = sr.wrap(near, items=ids).calibrate(past, future)
+    user = past.users[1]
+    picks = sure.recommend(user, confidence=0.8)
+    history = past.profile(user)["item_id"].to_list()
+    scores = dict(zip(ids, near([history])[0], strict=True))
+    ranked = sorted(set(ids) - set(history), key=lambda each: -scores[each])
+    assert [scores[each] for each in picks.items] == [scores[each] for each in ranked[: len(picks)]]
+    assert "over people of the fit" in picks.guarantee
+    sure.save(tmp_path / "near")
+    back = sr.load(tmp_path / "near", scorer=near)
+    assert back.recommend(user, confidence=0.8).to_frame().equals(picks.to_frame())
+    with pytest.raises(sr.InputError, match="is not the model that was calibrated"):
+        sr.load(tmp_path / "near", scorer=lambda histories: -near(histories))
+
+
+def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):
+    sure = sr.wrap(Popular()).fit(films)
+    assert sure.covers_ == "newcomers"
+    in_fit = np.bincount(
+        films.without_users(sure.calibration_.users).items_taken, minlength=films.n_items
+    )
+    assert sorted(sure.model_.counts) == sorted(in_fit[in_fit > 0])
+    history = films.profile(1)["item_id"].to_list()
+    said = sure.recommend(history=history, confidence=0.8).guarantee
+    assert "over people whom the model was not fitted on, if they are exchangeable" in said
+    held = set(sure.calibration_.users.tolist())
+    inside = next(code for code in range(films.n_users) if code not in held)
+    said = sure.recommend(films.users[inside], confidence=0.8).guarantee
+    assert said.startswith("None for this person: Popular was fitted on this user")
+
+
+def test_people_of_the_fit_are_covered_and_their_calibration_users_are_not(films):
+    sure = sr.wrap(Popular(), covers="fit").fit(films)
+    held = sure.calibration_.users
+    said = sure.recommend(films.users[int(held[0])], confidence=0.8).guarantee
+    assert "set aside to calibrate" in said
+    lengths = np.diff(films.offsets)
+    other = next(u for u in range(films.n_users) if u not in held and 5 <= lengths[u] < 60)
+    assert (
+        "over people of the fit, if" in sure.recommend(films.users[other], confidence=0.8).guarantee
+    )
+    said = sure.recommend(history=films.profile(1)["item_id"], confidence=0.8).guarantee
+    assert said.startswith("None for this person: Popular was not fitted on this person")
+
+
+def test_refitted_by_profile_nobody_is_promised_anything(films):
+    sure = sr.wrap(Popular(), refit=True).fit(films)
+    assert sure.model_.counts.sum() == films.n_rows
+    said = sure.recommend(history=films.profile(1)["item_id"], confidence=0.8).guarantee
+    assert said.startswith("None for this person: Popular was fitted again on the items that had")
+
+
+@pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
+def test_the_calendar_says_of_which_days_it_speaks(films):
+    sure = sr.wrap(Popular(), window=60, covers="fit").fit(films)
+    user = sure.calibration_.users[0]
+    said = sure.recommend(films.users[int(user)], confidence=0.8).guarantee
+    assert "Of what they take in the 60 days from 2021-10-31 on" in said
+    again = sr.wrap(Popular(), window=60, covers="fit", refit=True).fit(films)
+    assert again.model_.counts.sum() == films.n_rows > sure.model_.counts.sum()
+    said = again.recommend(films.users[int(user)], confidence=0.8).guarantee
+    assert "Of what they take in the next 60 days" in said
+    assert "and if Popular as fitted up to their end ranks as the one that they calibrated" in said
+
+
+def test_other_libraries_are_not_imported():
+    code = (
+        "import sys, surerec as sr; sr.wrap(lambda h: [[0.0, 1.0]] * len(h), items=[1, 2])\n"
+        "print([m for m in ('implicit', 'rectools', 'lenskit', 'torch') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_wrapped_model_is_explained_as_far_as_it_goes(films):
+    sure = sr.wrap(Popular()).fit(films)
+    why = sure.explain(history=films.profile(2)["item_id"][:6], item=films.items[70])
+    assert why.to_frame().is_empty()
+    assert "Calibrated on" in str(why)

@@ -1,0 +1,221 @@
+"""Groups by a column of people's own: the promise holds in each."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.audit import audit
+from surerec.futures import observe, profile_cases
+from surerec.storage import read_card
+
+N_ITEMS = 80
+
+
+def segments(n_users, seed):
+    """Two segments: "sure" people go through the same few items, "odd" ones take anything."""
+    rng = np.random.default_rng(seed)
+    rows, segment = [], {}
+    for user in range(n_users):
+        odd = user % 4 == 0
+        segment[user] = "odd" if odd else "sure"
+        taken = rng.permutation(N_ITEMS if odd else 24)[:20]
+        rows += [(user, int(item), at) for at, item in enumerate(taken)]
+    frame = pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
+    return sr.read_interactions(frame, time_format="s"), segment
+
+
+@pytest.fixture(scope="module")
+def two():
+    return segments(800, seed=3)
+
+
+def missed(model, interactions, segment, wanted, confidence):
+    """What people of a segment who did not calibrate lose on average."""
+    shares = []
+    for user in interactions.users.ids:
+        if segment[user] != wanted:
+            continue
+        taken = interactions.profile(user)["item_id"].to_list()
+        known, future = taken[:12], set(taken[12:])
+        group = wanted if model.user_groups_ is not None else None
+        picks = model.recommend(history=known, group=group, confidence=confidence)
+        shares.append(len(future - set(picks.items)) / len(future))
+    return float(np.mean(shares))
+
+
+def test_a_promise_that_fails_in_a_segment_holds_in_it_with_groups(two):
+    films, segment = two
+    others, theirs = segments(400, seed=4)
+    plain = sr.PopulationConformal("CM12", cut="rank").fit(films)
+    apart = sr.PopulationConformal("CM12", cut="rank", groups="segment")
+    apart.fit(films, user_groups=segment)
+    assert missed(plain, others, theirs, "odd", 0.8) > 0.35  # promised: 0.2
+    assert missed(plain, others, theirs, "sure", 0.8) < 0.2
+    for wanted in ("odd", "sure"):
+        assert missed(apart, others, theirs, wanted, 0.8) == pytest.approx(0.2, abs=0.035)
+
+
+def test_each_threshold_is_that_of_a_slow_reference(two):
+    films, segment = two
+    model = sr.PopulationConformal("CM12", cut="rank", groups="segment")
+    model.fit(films, user_groups=segment)
+    statistics = model.statistics_
+    outcomes = observe(model.scorer_, statistics, profile_cases(films, 0.4))
+    for wanted in ("odd", "sure"):
+        losses = []
+        for case, user in enumerate(outcomes.cases.users):
+            if segment[films.users[user]] == wanted:
+                losses.append(outcomes.ranks[outcomes.owners == case])
+        smallest = next(
+            size
+            for size in range(N_ITEMS + 1)
+            if (sum((ranks > size).mean() for ranks in losses) + 1) / (len(losses) + 1) <= 0.2
+        )
+        history = films.items.ids[:12].to_list()
+        picks = model.recommend(history=history, group=wanted, confidence=0.8)
+        assert len(picks) == smallest
+        assert f"people with segment '{wanted}'" in picks.guarantee
+        assert f"the {len(losses)} calibration users" in picks.guarantee
+
+
+def test_hit_thresholds_are_those_of_crepes(two):
+    crepes = pytest.importorskip("crepes")
+    films, segment = two
+    model = sr.PopulationConformal(
+        "CM12", promise="hit", horizon=1, cut="rank", groups="segment"
+    ).fit(films, user_groups=segment)
+    outcomes = observe(model.scorer_, model.statistics_, profile_cases(films, 1))
+    bins = np.array([segment[films.users[user]] for user in outcomes.cases.users])
+    mondrian = crepes.ConformalRegressor().fit(outcomes.ranks, bins=bins)
+    for wanted in ("odd", "sure"):
+        interval = mondrian.predict_int(np.zeros(1), bins=np.array([wanted]), confidence=0.8)
+        history = films.items.ids[:19].to_list()
+        picks = model.recommend(history=history, group=wanted, confidence=0.8)
+        assert len(picks) == min(int(interval[0, 1]), picks.n_candidates)
+
+
+def test_who_has_no_group_is_promised_nothing(two):
+    films, segment = two
+    some = {user: label for user, label in segment.items() if user > 20}
+    model = sr.PopulationConformal(groups="segment").fit(films, user_groups=some)
+    ask = {"confidence": 0.8}
+    history = films.items.ids[:8].to_list()
+    assert "None for this person: the segment of this" in model.recommend(5, **ask).guarantee
+    assert "people with segment 'odd'" in model.recommend(40, **ask).guarantee
+    assert "people with segment 'sure'" in model.recommend(40, group="sure", **ask).guarantee
+    unknown = model.recommend(history=history, group="new", **ask).guarantee
+    assert unknown == (
+        "None for this person: nobody of segment 'new' calibrated; 'odd', 'sure' did."
+    )
+    assert "None for this person" in model.recommend(history=history, **ask).guarantee
+    few = {**dict.fromkeys(films.users.ids, "many"), 3: "few", 4: "few"}
+    model.fit(films, user_groups=few)
+    assert model.recommend(history=history, group="few", **ask).guarantee == (
+        "Every item qualifies: a confidence of 0.8 needs at least 4 calibration users with segment "
+        "'few', and there are 2."
+    )
+
+
+def test_a_calibration_user_is_served_by_the_others_of_the_group(two):
+    films, segment = two
+    model = sr.PopulationConformal(groups=("segment", 2)).fit(films, user_groups=segment)
+    n_odd = sum(label == "odd" for label in segment.values())
+    alike = model.recommend(0, confidence=0.8)
+    assert f"the {n_odd - 1} calibration users" in alike.guarantee  # all of one length
+
+
+def test_every_form_of_groups_says_the_same(two, tmp_path):
+    films, segment = two
+    frame = pl.DataFrame({"userId": list(segment), "segment": list(segment.values())})
+    frame.write_csv(tmp_path / "users.csv", separator=";")
+    frame.write_parquet(tmp_path / "users.parquet")
+    expected = sr.PopulationConformal(groups="segment").fit(films, user_groups=segment)
+    for form in (
+        frame,
+        frame.to_pandas(),
+        frame.to_arrow(),
+        frame.lazy(),
+        tmp_path / "users.csv",
+        tmp_path / "users.parquet",
+    ):
+        model = sr.PopulationConformal(groups="segment").fit(films, user_groups=form)
+        assert model.user_groups_.names == ("odd", "sure")
+        assert np.array_equal(model.user_groups_.codes, expected.user_groups_.codes)
+    numbered = pd.DataFrame({"user": [0, 1, 2], "segment": [1.0, None, 2.0]})
+    model = sr.PopulationConformal(groups="segment", min_known=1)
+    assert model.fit(films, user_groups=numbered).user_groups_.names == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("groups", "given", "said"),
+    [
+        ("segment", None, "fit needs the segment of each user"),
+        (2, {0: "a"}, "groups is a number: name their column"),
+        ("contry", pl.DataFrame({"user": [0], "country": ["DE"]}), "no column 'contry'"),
+        ("country", pl.DataFrame({"who": [0], "country": ["DE"]}), "no user column"),
+        ("country", {"x": "DE"}, "no country of any of the 800 users"),
+        ("country", pl.DataFrame({"user": [0, 0], "country": ["a", "b"]}), "in two groups"),
+        ("country", "no such file.csv", "no such file"),
+        ("", None, "groups is ''"),
+        (("country", 0), None, "the number in groups is 0"),
+        ((3, "country"), None, "groups is"),
+    ],
+)
+def test_groups_that_cannot_be_used(two, groups, given, said):
+    with pytest.raises(sr.InputError, match=said):
+        sr.PopulationConformal(groups=groups).fit(two[0], user_groups=given)
+
+
+@pytest.mark.parametrize("groups", ["segment", ("segment", 2)])
+def test_it_is_saved_and_loaded(two, groups, tmp_path):
+    films, segment = two
+    model = sr.PopulationConformal("CM12", groups=groups).fit(films, user_groups=segment)
+    model.save(tmp_path / "films")
+    back = sr.load(tmp_path / "films")
+    for asked in ({"user": 4}, {"history": films.items.ids[:9].to_list(), "group": "odd"}):
+        mine, theirs = (m.recommend(**asked, confidence=0.8) for m in (model, back))
+        assert mine.to_frame().equals(theirs.to_frame())
+        assert mine.guarantee == theirs.guarantee
+
+
+def test_without_groups_a_folder_is_what_it_was(two, tmp_path):
+    sr.PopulationConformal("CM12").fit(two[0]).save(tmp_path / "films")
+    card = read_card(tmp_path / "films")
+    stored = card["recommenders"]["population-cm12"]
+    assert "user_groups" not in {*stored["arrays"], *stored["texts"]}
+    assert stored["params"]["groups"] == 1
+
+
+def test_groups_go_along_when_it_is_recalibrated_or_audited(two):
+    films, segment = two
+    early = films.until(int(12 * 1e6))
+    model = sr.PopulationConformal("CM12", groups="segment").fit(early, user_groups=segment)
+    model.recalibrate(films)
+    assert "people with segment 'odd'" in model.recommend(4, confidence=0.8).guarantee
+    flipped = {user: "odd" if label == "sure" else "sure" for user, label in segment.items()}
+    other = sr.PopulationConformal("CM12", groups="segment").fit(early, user_groups=segment)
+    other.recalibrate(films, refit=False, user_groups=flipped)
+    assert "people with segment 'sure'" in other.recommend(4, confidence=0.8).guarantee
+    again = model.fitted_on(sr.count_precedence(films), cut="rank")
+    assert again.user_groups_.names == ("odd", "sure")
+    assert len(audit(model).groups)
+
+
+def test_histories_have_a_column_of_groups(two):
+    films, segment = two
+    model = sr.PopulationConformal("CM12", cut="rank", groups="segment")
+    model.fit(films, user_groups=segment)
+    taken = films.items.ids[:8].to_list()
+    rows = [(who, item, who) for who in ("odd", "sure", "new") for item in taken]
+    people = pl.DataFrame(rows, schema=["user", "item", "segment"], orient="row")
+    with pytest.warns(sr.HistoriesWarning, match="1 person is promised nothing.*'new'"):
+        many = model.recommend_many(histories=people, confidence=0.8)
+    sizes = dict(many.group_by("user_id").len().iter_rows())
+    for who in ("odd", "sure", "new"):
+        assert sizes[who] == len(model.recommend(history=taken, group=who, confidence=0.8))
+    assert sizes["odd"] > sizes["sure"]
+    for given in ({"ann": taken}, films):
+        with pytest.raises(sr.InputError, match="with a column 'segment'"):
+            model.recommend_many(histories=given, confidence=0.8)
