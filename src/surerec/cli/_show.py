@@ -162,6 +162,8 @@ def explanation(console: Console, why: Explanation, n_shown: int) -> None:
         console.print(f"  {plain(sentence)}", highlight=False)
     if len(why.to_frame()) > n_shown:
         console.print(f"  … and {len(why.to_frame()) - n_shown:,} more", style="dim")
+    if why.strongest:
+        console.print(plain(why.strongest), highlight=False)
     if why.entry:
         console.print(plain(why.entry), highlight=False)
 
