@@ -98,7 +98,11 @@ def test_explain_says_the_counts_in_words(run):
 def test_all_17_measures_stand_beside_their_formulas(run):
     lines = run("measures").out.splitlines()
     assert sum(line.startswith(("CM", "NCM")) for line in lines) == 17
-    assert len(json.loads(run("measures", "--format", "json").out)["measures"]) == 17
+    assert any(line.startswith("learned ") for line in lines)
+    assert any(line.startswith("als ") for line in lines)
+    said = json.loads(run("measures", "--format", "json").out)
+    assert len(said["measures"]) == 17
+    assert [each["name"] for each in said["trained"]] == ["learned", "als"]
 
 
 @pytest.mark.parametrize(

@@ -196,9 +196,10 @@ def test_what_leaves_users_out_is_found_to(films, recipe):
     check_leaves_users_out(recipe, films)
 
 
-def test_the_learned_measure_leaves_users_out():
+@pytest.mark.parametrize(("trained", "n_users"), [("learned", 3), ("als", 20)])
+def test_what_is_trained_leaves_users_out(trained, n_users):
     small = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2_400, seed=2)
-    check_leaves_users_out("learned", small, n_users=3)
+    check_leaves_users_out(trained, small, n_users=n_users)
 
 
 def test_a_false_declaration_is_caught(films):

@@ -34,6 +34,7 @@ class Nearest:
 
 
 SCORERS = {"CM12": "CM12", "CM1": "CM1", "NCM15": "NCM15", "learned": "learned"}
+SCORERS |= {"als": "als"}
 SCORERS |= {"own function": Popular, "own scorer": Nearest()}
 OWN = ("own function", "own scorer")
 KINDS = {
@@ -78,7 +79,9 @@ def test_it_is_audited(name, tmp_path):
     CHECKS["audited"](SUBJECTS[name], tmp_path)
 
 
-@pytest.mark.parametrize("name", ["inductive, CM12", "miss rate, learned", "hit, own scorer"])
+@pytest.mark.parametrize(
+    "name", ["inductive, CM12", "miss rate, learned", "hit, als", "hit, own scorer"]
+)
 def test_it_is_served_or_refused(name, tmp_path):
     pytest.importorskip("fastapi", reason="serving needs the extra: pip install 'surerec[serve]'")
     CHECKS["served"](SUBJECTS[name], tmp_path)

@@ -18,6 +18,7 @@ from surerec.experiments._comparison import (
     ranks_table,
 )
 from surerec.experiments._report import _claims, _validity_claims, write_report
+from surerec.experiments._report._extra import extra_section
 from surerec.experiments._report._results import results_section, statistics_section
 from surerec.reports import Strong
 from tests.experiments.made_up import metrics_table, results, settings, times_table, validity_table
@@ -38,6 +39,24 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(folder):
     return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def test_measures_outside_the_paper_stand_apart():
+    found, titles = results(), {"first": "First", "ml-10m": "ML"}
+    assert extra_section(found, titles) == []
+    renamed = pl.lit("ICRS-als").alias("algorithm")
+    extra, extra_validity = (
+        table.filter(algorithm="ICRS3").with_columns(renamed)
+        for table in (found.metrics, found.validity)
+    )
+    found = replace(found, extra=extra, extra_validity=extra_validity)
+    _, words, first, _ = extra_section(found, titles)
+    assert "no part in ranks" in words.text
+    assert [row[0] for row in first.rows] == ["ICRS12", "ICRS-als"]
+    assert first.header[1:6] == ("AP", "AUC", "NDCG", "RR", "missed at ε = 0.05")
+    ap = extra.filter(dataset="first", split="time", metric="ap")["mean"].item()
+    assert first.rows[1][1] == f"{ap:.3f}"
+    assert len(first.rows[1]) == len(first.header)
 
 
 def test_the_page_needs_no_other_file(page):

@@ -1,13 +1,14 @@
 """The study end to end on small made-up data: numbers, resuming, refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.evaluation import candidates_of, ranking_metrics, split_user
+from surerec.evaluation import candidates_of, evaluate, ranking_metrics, split_user
 from surerec.experiments import ALGORITHMS, DataSource, Settings, run
 from surerec.experiments._algorithms import EXTRA, judge
 from surerec.recommenders import make_recommender
@@ -66,6 +67,36 @@ def test_the_tables_hold_every_algorithm_metric_and_level(settings, tmp_path):
     joined = at_10.join(means, on=["split", "algorithm"])
     np.testing.assert_allclose(joined["precision"], joined["mean"])
     assert pl.read_csv(tmp_path / "out" / "metrics.csv").height == results.metrics.height
+
+
+def test_an_extra_row_stands_apart(settings, tmp_path):
+    plain, with_extra = tmp_path / "plain", tmp_path / "extra"
+    without = run(settings, plain)
+    results = run(replace(settings, extra=("als",)), with_extra)
+    for name in ("metrics", "curves", "validity", "tuning"):
+        for kind in ("csv", "parquet"):
+            written = (plain / f"{name}.{kind}", with_extra / f"{name}.{kind}")
+            assert written[0].read_bytes() == written[1].read_bytes()
+    assert without.extra is None
+    assert not (plain / "extra.csv").exists()
+    found = pl.read_csv(with_extra / "extra.csv")
+    assert found["algorithm"].unique().to_list() == ["ICRS-als"]
+    assert found.columns == pl.read_csv(with_extra / "metrics.csv").columns
+    assert found["n_users"].min() > 0
+    expected = evaluate(
+        {"ICRS-als": "als"},
+        settings.datasets[0].load(),
+        n_users=settings.n_users,
+        seed=settings.seed,
+    )
+    means = results.extra.filter(split="time").drop("dataset")
+    assert means.equals(expected.metrics())
+    assert results.extra_validity.filter(split="time").drop("dataset").equals(expected.validity())
+
+
+def test_an_unknown_extra_is_refused(settings):
+    with pytest.raises(sr.InputError, match="no extra measure 'asl': choose from learned, als"):
+        replace(settings, extra=("asl",))
 
 
 def test_an_interrupted_run_goes_on_to_the_same_numbers(settings, tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.spark
     [
         "inductive, CM12",
         "inductive, learned",
+        "miss rate, als",
         "miss rate, own function",
         "hit, own scorer",
         "CRS-med",

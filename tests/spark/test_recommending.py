@@ -10,7 +10,7 @@ from surerec.spark import recommend_spark
 pytestmark = pytest.mark.spark
 
 NAMES = ("precedence-mining", "crs-max", "population-cm12")
-LEARNED = ("population-learned", "icrs-learned")
+LEARNED = ("population-learned", "icrs-learned", "population-als", "icrs-als")
 
 
 @pytest.fixture(scope="module")

@@ -28,10 +28,7 @@ def audit_data(
     *,
     measure: Annotated[
         str | None,
-        typer.Option(
-            help="Which of `surerec measures`, or learned; CM12 if not given. "
-            "Not for model folders."
-        ),
+        typer.Option(help="Which of `surerec measures`; CM12 if not given. Not for model folders."),
     ] = None,
     recommender: Annotated[
         str | None,

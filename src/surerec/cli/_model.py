@@ -24,7 +24,7 @@ from surerec.cli._reading import Reader, reads_data, reads_histories
 from surerec.cli._spark import check_engine, fit_on_spark, recommend_on_spark
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
-from surerec.measures import MEASURES
+from surerec.measures import MEASURES, TRAINED
 from surerec.precedence import count_precedence
 from surerec.recommenders import PopulationConformal, load, make_recommender, save_all
 
@@ -361,14 +361,15 @@ def measures(
         Literal["table", "json"], typer.Option(help="A table for people, json for programs.")
     ] = "table",
 ) -> None:
-    """List the paper's 17 (non)conformity measures with their formulas."""
+    """List the paper's 17 (non)conformity measures with their formulas, and those trained."""
     if format == "table":
-        _show.measures(stdout(), MEASURES.values())
+        _show.measures(stdout(), MEASURES.values(), TRAINED)
         return
     rows = [
         {"name": m.name, "readable": m.readable, "formula": m.formula} for m in MEASURES.values()
     ]
-    typer.echo(to_json({"measures": rows}))
+    trained = [{"name": name, "about": about} for name, about in TRAINED.items()]
+    typer.echo(to_json({"measures": rows, "trained": trained}))
 
 
 def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:

@@ -33,6 +33,13 @@ def reproduce_paper(
     tuning_users: Annotated[
         int, typer.Option(help="Users over whom I and the shares are swept; 0 leaves it out.")
     ] = 100,
+    extra: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A trained measure to run the paper's method on as well, outside its ranks: als "
+            "or learned. May be given several times."
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted run.")
     ] = False,
@@ -53,6 +60,8 @@ def reproduce_paper(
 
     surerec reproduce --datasets ml-1m,ml-25m=~/ml-25m.zip --users 200 --output out
 
+    surerec reproduce --datasets ml-100k --extra als --output out
+
     surerec reproduce --datasets ml-1m --output /shared/out --engine spark --master spark://host:7077
     """
     check_engine(engine, master=master, **{"executor-memory": executor_memory})
@@ -63,6 +72,7 @@ def reproduce_paper(
         k=k,
         timed_users=timed_users,
         tuning_users=tuning_users,
+        extra=tuple(dict.fromkeys(extra or ())),
     )
     begin = perf_counter()
     session = {"master": master, "executor_memory": executor_memory}

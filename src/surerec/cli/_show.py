@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import Console
 
@@ -106,8 +106,8 @@ def pairs(console: Console, found: Interactions, strongest: Sequence[PrecedenceP
         console.print("  nobody took two items at different times", highlight=False)
 
 
-def measures(console: Console, all_measures: Iterable[Measure]) -> None:
-    """Print the measures with their formulas."""
+def measures(console: Console, all_measures: Iterable[Measure], trained: Mapping[str, str]) -> None:
+    """Print the measures with their formulas, and those that are trained in words."""
     table = Table("Name", "Readable", "How well item h fits the training items T", box=None,
                   header_style="bold", pad_edge=False)  # fmt: skip
     for measure in all_measures:
@@ -115,9 +115,13 @@ def measures(console: Console, all_measures: Iterable[Measure]) -> None:
     console.print(table)
     console.print(
         "\nPC(i, h): users who took i before h. Sup(i): users who took i. n_u: all users. Whom the "
-        "question is about never counts.\nA CM is higher for what fits better, an NCM for worse.",
+        "question is about never counts.\nA CM is higher for what fits better, an NCM for worse.\n",
         highlight=False,
     )
+    table = Table("Trained", "What scores an item", box=None, header_style="bold", pad_edge=False)
+    for name, about in trained.items():
+        table.add_row(f"[bold]{name}[/bold]", plain(about))
+    console.print(table)
 
 
 def recommendations(console: Console, picks: RecommendationSet, n_shown: int) -> None:
@@ -158,6 +162,8 @@ def explanation(console: Console, why: Explanation, n_shown: int) -> None:
         console.print(f"  {plain(sentence)}", highlight=False)
     if len(why.to_frame()) > n_shown:
         console.print(f"  … and {len(why.to_frame()) - n_shown:,} more", style="dim")
+    if why.strongest:
+        console.print(plain(why.strongest), highlight=False)
     if why.entry:
         console.print(plain(why.entry), highlight=False)
 

@@ -15,6 +15,7 @@ from surerec.evaluation import (
     write_table,
 )
 from surerec.experiments._engine import Threads
+from surerec.experiments._extra import extra_users
 from surerec.experiments._report import write_report
 from surerec.experiments._settings import prepare_folder
 from surerec.experiments._tables import Results
@@ -63,7 +64,8 @@ def run(
         source.check()
     prepare_folder(output, settings, resume=resume, overwrite=overwrite)
     kinds = ("datasets", "metrics", "curves", "validity", "times", "tuning")
-    tables: dict[str, list[pl.DataFrame]] = {kind: [] for kind in kinds}
+    extra = ("extra", "extra_validity")
+    tables: dict[str, list[pl.DataFrame]] = {kind: [] for kind in (*kinds, *extra)}
     for source in settings.datasets:
         parts = output / "parts" / source.name
         for kind, table in _dataset_tables(source, settings, parts, engine):
@@ -110,6 +112,10 @@ def _dataset_tables(
     statistics = count_precedence(interactions)
     seconds = perf_counter() - begin
     parts.mkdir(parents=True, exist_ok=True)
+    extra = None
+    if settings.extra:  # first, as it may need what is not installed
+        path = parts / "extra.parquet"
+        extra = _kept(path, lambda: extra_users(source.name, statistics, settings))
     with engine.holding(statistics, parts) as spread:
         users = evaluate_users(source.name, interactions, settings, parts, spread)
         tuning = None
@@ -130,6 +136,9 @@ def _dataset_tables(
         tables.append(("times", times))
     if tuning is not None:
         tables.append(("tuning", tuning))
+    if extra is not None:
+        tables.append(("extra", metrics_table(extra)))
+        tables.append(("extra_validity", validity_table(extra)))
     return tables
 
 

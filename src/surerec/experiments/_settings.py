@@ -17,6 +17,7 @@ from surerec._version import __version__
 from surerec.datasets import CATALOGUE, find_dataset, load_dataset
 from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
+from surerec.measures import TRAINED
 
 _FILE = "settings.json"
 _LIBRARIES = ("numpy", "numba", "scipy", "polars", "pyarrow", "matplotlib", "scikit-posthocs")
@@ -75,6 +76,8 @@ class Settings:
     """Users over whom execution times are taken; 0 leaves them out."""
     tuning_users: int = 100
     """Users over whom I and the split shares are swept; 0 leaves it out."""
+    extra: tuple[str, ...] = ()
+    """Trained measures to run the paper's method on, outside its ranks: "als", "learned"."""
 
     def __post_init__(self) -> None:
         if not self.datasets:
@@ -82,6 +85,11 @@ class Settings:
         names = [source.name for source in self.datasets]
         if twice := {name for name in names if names.count(name) > 1}:
             raise InputError(f"The data set {min(twice)!r} is named twice.")
+        for measure in self.extra:
+            if measure not in TRAINED:
+                raise InputError(
+                    f"There is no extra measure {measure!r}: choose from {', '.join(TRAINED)}."
+                )
         check_whole("n_users", self.n_users)
         check_whole("k", self.k)
         check_whole("timed_users", self.timed_users, lowest=0)

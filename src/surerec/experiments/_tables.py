@@ -27,3 +27,7 @@ class Results:
     """algorithm, variable, value, milliseconds, slope."""
     tuning: pl.DataFrame | None
     """sweep, algorithm, top, training, calibration, ap, ap_error, auc, auc_error, n_users."""
+    extra: pl.DataFrame | None = None
+    """As `metrics`, of the measures outside the paper that were asked for."""
+    extra_validity: pl.DataFrame | None = None
+    """As `validity`, of the same."""

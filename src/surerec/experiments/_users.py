@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 _USERS_AT_ONCE = 10
-_ORDERS: tuple[SplitOrder, ...] = ("time", "random")
+ORDERS: Final[tuple[SplitOrder, ...]] = ("time", "random")
+"""The orders in which profiles are split."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def evaluate_users(
     """
     users = choose_users(interactions, settings.n_users, seed=settings.seed)
     evaluate = _Evaluate(users, settings, folder.absolute())
-    tasks = [(order, start) for order in _ORDERS for start in range(0, len(users), _USERS_AT_ONCE)]
+    tasks = [(order, start) for order in ORDERS for start in range(0, len(users), _USERS_AT_ONCE)]
     spread(evaluate, tasks, f"{name}: every algorithm on {len(users)} users")
     frames = [pl.read_parquet(evaluate.path(task)) for task in tasks]
     return pl.concat(frames, how="vertical_relaxed")

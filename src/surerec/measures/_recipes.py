@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from surerec.errors import InputError
@@ -9,16 +10,29 @@ from surerec.measures._formula import FormulaRecipe
 from surerec.measures._recipe import OwnRecipe, Recipe
 from surerec.measures._scorer import is_scorer
 from surerec.measures._table import MEASURES, Measure
+from surerec.measures.als import AlsRecipe, AlsSettings
 from surerec.measures.learned import LearnedMeasure, LearnedRecipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 RecipeLike: TypeAlias = Any
 """A name, a :class:`Recipe`, a scorer, or what makes a scorer from statistics."""
 
-_NAMED: dict[str, Callable[[int], Recipe]] = {"learned": lambda seed: LearnedRecipe(seed=seed)}
+_NAMED: dict[str, Callable[[int], Recipe]] = {
+    "learned": lambda seed: LearnedRecipe(seed=seed),
+    "als": lambda seed: AlsRecipe(AlsSettings(seed=seed)),
+}
 """Recipes that are no formulas, by name; each is made with a seed."""
+
+
+TRAINED: Mapping[str, str] = MappingProxyType(
+    {
+        "learned": "boosted trees over what precedence says, trained on other users' futures",
+        "als": "matrix factorisation, trained on other users' profiles; people are folded in",
+    }
+)
+"""The measures that are trained, in words."""
 
 
 def recipe_names() -> list[str]:
@@ -32,9 +46,9 @@ def as_recipe(given: RecipeLike, *, top: int = 1, literal: bool = False, seed: i
     Parameters
     ----------
     given : str, int, Measure, Recipe or object
-        One of the 17 measures by name or number, or "learned"; a recipe; something that scores
-        (it has ``score(history, *, without_user)``); or something that makes a scorer: an object
-        with ``fit(statistics)``, or a function of statistics.
+        One of the 17 measures by name or number, or "learned" or "als"; a recipe; something that
+        scores (it has ``score(history, *, without_user)``); or something that makes a scorer: an
+        object with ``fit(statistics)``, or a function of statistics.
     top, literal
         Of the formulas; see :class:`MeasureScorer`.
     seed : int, default=0

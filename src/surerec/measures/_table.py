@@ -102,5 +102,5 @@ def find_measure(name: str | int) -> Measure:
     hint = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise InputError(
         f"There is no measure {name!r}{hint}; there are {', '.join(names)}, "
-        f"or by what they are: {', '.join(readable)}; or 'learned', which is trained."
+        f"or by what they are: {', '.join(readable)}; or 'learned' or 'als', which are trained."
     )

@@ -92,14 +92,19 @@ class Explanation:
         items = f"{self.n_calibration:,} calibration item{'' if self.n_calibration == 1 else 's'}"
         return f"p-value {self.p_value:.3f} from {items}: {inside}."
 
+    @property
+    def strongest(self) -> str:
+        """What moved the score most, in words; empty where the scorer cannot tell."""
+        if not self.contributions:
+            return ""
+        words = (f"{what} ({value:.3g}): {by:+.2f}" for what, value, by in self.contributions[:3])
+        return f"What moved its {self.unit} most: {'; '.join(words)}."
+
     def __str__(self) -> str:
         counts = "; ".join(self.sentences(3)) or "nothing was counted between it and the profile"
         lines = [f"{self.title}: {counts}."]
         if self.contributions:
-            strongest = "; ".join(
-                f"{words} ({value:.3g}): {by:+.2f}" for words, value, by in self.contributions[:3]
-            )
-            lines.append(f"What moved its {self.unit} most: {strongest}.")
+            lines.append(self.strongest)
         return "\n".join([*lines, self.entry] if self.entry else lines)
 
     def __repr__(self) -> str:

@@ -30,7 +30,8 @@ class InductiveConformal(Recommender):
     measure : str or object, default="CM12"
         One of the 17 measures, such as "CM3", "ICRS3" or "median-count"; ``surerec measures`` lists
         them. Or "learned": trees trained when it is fitted (docs/learned.md), which needs the extra
-        ``surerec[learn]``. Or anything that :func:`surerec.measures.as_recipe` takes: a scorer of
+        ``surerec[learn]``; or "als": matrix factorisation (docs/als.md), which needs
+        ``surerec[als]``. Or anything that :func:`surerec.measures.as_recipe` takes: a scorer of
         your own, or a function that makes one from statistics.
     top : int, default=1
         For CM1: how many of the largest factors are multiplied.
@@ -43,12 +44,13 @@ class InductiveConformal(Recommender):
         are exchangeable.
     seed : int, default=0
         Of the random numbers for that: the same for the same user and item, always. And of the
-        training of a learned measure.
+        training of a measure that is trained.
 
     Attributes
     ----------
     scorer_ : Scorer
-        What the measure became on these data; ``scorer_.learned`` of a learned one.
+        What the measure became on these data; ``scorer_.learned`` of a learned one,
+        ``scorer_.factors`` of "als".
 
     Examples
     --------

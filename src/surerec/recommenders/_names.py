@@ -71,9 +71,9 @@ def make_recommender(name: str) -> Recommender:
     Parameters
     ----------
     name : str
-        "icrs1" … "icrs17", "icrs-learned", "crs-max", "crs-med", "precedence-mining" or
+        "icrs1" … "icrs17", "icrs-learned", "icrs-als", "crs-max", "crs-med", "precedence-mining" or
         "precedence-mining-top1"; "population-cm12" (miss rate) or "hit-cm12" (a hit among the next
-        5 items), with any measure or with "learned".
+        5 items), with any measure or with "learned" or "als".
 
     Examples
     --------
@@ -86,7 +86,7 @@ def make_recommender(name: str) -> Recommender:
         return every[wanted]()
     near = difflib.get_close_matches(wanted, recommender_names(), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else (
-        "there are icrs1 … icrs17, icrs-learned, crs-max, crs-med, precedence-mining, "
+        "there are icrs1 … icrs17, icrs-learned, icrs-als, crs-max, crs-med, precedence-mining, "
         "precedence-mining-top1, and population-… and hit-… with a measure, such as "
         "population-cm12."
     )  # fmt: skip

@@ -48,8 +48,9 @@ class PopulationConformal(Recommender):
     ----------
     measure : str or object, default="CM12"
         One of the 17 measures, "learned" for one that is trained on the way (about half the set
-        size), or anything that :func:`surerec.measures.as_recipe` takes: a scorer of your own, or a
-        function that makes one from statistics.
+        size), "als" for matrix factorisation, or anything that
+        :func:`surerec.measures.as_recipe` takes: a scorer of your own, or a function that makes one
+        from statistics.
     promise : {"miss-rate", "hit"} or Promise, default="miss-rate"
         What is kept below ε: the mean share of a person's future items that is left out, or the
         probability that not one of them is in the set. See :data:`surerec.calibration.PROMISES`.

@@ -138,6 +138,7 @@ def settings_section(settings: Settings, files: tuple[str, ...]) -> list[Block]:
         ("k of precision, recall and F1", str(settings.k)),
         ("users timed", str(settings.timed_users)),
         ("users in tuning", str(settings.tuning_users)),
+        *([("measures outside the paper", ", ".join(settings.extra))] if settings.extra else []),
         *versions().items(),
     ]
     caption = "Settings and versions"

@@ -10,7 +10,14 @@ from surerec._files import file_aside
 from surerec.evaluation import write_table
 from surerec.experiments._comparison import comparison_table, friedman_table, ranks_table
 from surerec.experiments._names import titles_of
-from surerec.experiments._report import _claims, _costs, _guarantees, _results, _validity_claims
+from surerec.experiments._report import (
+    _claims,
+    _costs,
+    _extra,
+    _guarantees,
+    _results,
+    _validity_claims,
+)
 from surerec.reports import (
     Heading,
     Paragraph,
@@ -40,6 +47,8 @@ _FILES = {
     "ranks": "means and ranks in time order",
     "friedman": "the tests over data sets",
     "comparison": "ours beside the paper's",
+    "extra": "every metric of the measures outside the paper",
+    "extra_validity": "their validity, efficiency and set sizes",
 }
 
 
@@ -96,6 +105,7 @@ def _blocks(results: Results, ranks: pl.DataFrame, settings: Settings) -> list[B
         *_results.results_section(ranks, titles),
         *_results.comparison_section(comparison, titles),
         *_results.statistics_section(ranks),
+        *_extra.extra_section(results, titles),
         *_guarantees.top_k_section(results.metrics, titles, settings.k),
         *_guarantees.validity_section(results.validity, titles),
         *_guarantees.efficiency_section(results.validity, titles),
@@ -106,7 +116,8 @@ def _blocks(results: Results, ranks: pl.DataFrame, settings: Settings) -> list[B
         blocks += _costs.growth_section(results.growth)
     if results.tuning is not None:
         blocks += _costs.tuning_section(results.tuning, titles)
-    absent = {name for name in ("times", "growth", "tuning") if getattr(results, name) is None}
+    optional = ("times", "growth", "tuning", "extra", "extra_validity")
+    absent = {name for name in optional if getattr(results, name) is None}
     if friedman_table(ranks) is None:
         absent.add("friedman")
     files = tuple(f"{name}: {words}" for name, words in _FILES.items() if name not in absent)

@@ -10,7 +10,8 @@ import numpy as np
 from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.errors import InputError, TooFewUsers
+from surerec.errors import InputError
+from surerec.measures._folds import check_enough, deal, fold_for, renumbered
 from surerec.measures.learned._boosting import N_TREES, boost
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import FEATURES, Features
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _SHORTEST: Final = 5
 """Items of a profile at the least, to be trained on."""
-_FEWEST_USERS: Final = 20
 _N_CUTS: Final = 2
 
 
@@ -109,7 +109,7 @@ class LearnedMeasure:
             check_whole("negatives", negatives),
             check_whole("seed", seed, lowest=0),
         )
-        fold_of = _deal(statistics, n_folds, seed)
+        fold_of = deal(statistics.n_users, n_folds, seed)
         with progress("Gathering examples", total=n_folds * most_users) as advance:
             examples = [
                 _examples_without(
@@ -133,9 +133,7 @@ class LearnedMeasure:
 
     def fold_for(self, user: int | None) -> int:
         """Give the fold whose model may score a user: theirs, or the first for a new person."""
-        if user is None or user >= len(self.fold_of):
-            return 0
-        return max(int(self.fold_of[user]), 0)
+        return fold_for(self.fold_of, user)
 
     def base(self, fold: int, history_length: int, n_items: int) -> float:
         """Give what is added to the trees of a fold: the log-odds if all items were alike.
@@ -155,24 +153,12 @@ class LearnedMeasure:
         earlier_codes : array of int
             For each new code the one at training, −1 for somebody who was not there.
         """
-        known = earlier_codes >= 0
-        fold_of = np.where(known, self.fold_of[np.where(known, earlier_codes, 0)], -1)
-        return replace(self, fold_of=fold_of.astype(np.int8))
+        return replace(self, fold_of=renumbered(self.fold_of, earlier_codes))
 
 
 def _check_horizon(horizon: object) -> None:
     if isinstance(horizon, bool) or not isinstance(horizon, (int, float)) or not 0 < horizon < 1:
         raise InputError(f"horizon is {horizon!r}; it must be between 0 and 1.")
-
-
-def _deal(statistics: PrecedenceStatistics, n_folds: int, seed: int) -> NDArray[np.int8]:
-    """Deal all users into folds, whatever they took."""
-    if n_folds > np.iinfo(np.int8).max:
-        raise InputError(f"n_folds is {n_folds}; it must be {np.iinfo(np.int8).max} at the most.")
-    order = np.random.default_rng(seed).permutation(statistics.n_users)
-    fold_of = np.empty(statistics.n_users, dtype=np.int8)
-    fold_of[order] = np.arange(statistics.n_users) % n_folds
-    return fold_of
 
 
 def _examples_without(
@@ -190,11 +176,7 @@ def _examples_without(
         )
     others = without_users(statistics.interactions, left_out)
     enough = np.flatnonzero(np.diff(others.offsets) >= _SHORTEST)
-    if len(enough) < _FEWEST_USERS:
-        raise TooFewUsers(
-            f"{len(enough)} users with {_SHORTEST} items or more are left to learn from once a "
-            f"fold is set aside, and {_FEWEST_USERS} are needed: give more users, or more folds."
-        )
+    check_enough(len(enough), _SHORTEST)
     chosen = np.sort(np.random.default_rng(seed).permutation(enough)[:most_users])
     features = Features(count_precedence(others, ties=statistics.ties))
     keys = np.flatnonzero(~left_out)[chosen]

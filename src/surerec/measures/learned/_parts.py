@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surerec.measures._folds import are_folds
 from surerec.measures._scorer import Parts
 from surerec.measures.learned._learned import LearnedMeasure
 from surerec.measures.learned._ridge import Ridge
@@ -56,9 +57,7 @@ def from_parts(
     fold_of, inverse = learned.fold_of, arrays[_RIDGE]
     size = inverse.shape[0] if inverse.ndim else 0
     if (
-        fold_of.shape != (statistics.n_users,)
-        or fold_of.dtype != np.int8
-        or fold_of.max(initial=-1) >= len(intercepts)
+        not are_folds(fold_of, statistics.n_users, len(intercepts))
         or inverse.shape != (size, size)
         or inverse.dtype != np.float64
         or not 0 < size <= statistics.n_items

@@ -1,0 +1,65 @@
+"""Folds of users: what is trained without a fold may score its users.
+
+Users are dealt into folds by their codes, whatever they took. Somebody who was not there when the
+folds were dealt is in none of them (−1), and any fold's model may score them: they get the first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from surerec.errors import InputError, TooFewUsers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST: Final = int(np.iinfo(np.int8).max)
+_FEWEST_USERS: Final = 20
+
+
+def deal(n_users: int, n_folds: int, seed: int) -> NDArray[np.int8]:
+    """Give each user a fold, at random and as many to each."""
+    if n_folds > _MOST:
+        raise InputError(f"n_folds is {n_folds}; it must be {_MOST} at the most.")
+    order = np.random.default_rng(seed).permutation(n_users)
+    fold_of = np.empty(n_users, dtype=np.int8)
+    fold_of[order] = np.arange(n_users) % n_folds
+    return fold_of
+
+
+def fold_for(fold_of: NDArray[np.int8], user: int | None) -> int:
+    """Give the fold whose model may score a user: theirs, or the first for a new person."""
+    if user is None or user >= len(fold_of):
+        return 0
+    return max(int(fold_of[user]), 0)
+
+
+def renumbered(fold_of: NDArray[np.int8], earlier_codes: NDArray[np.integer]) -> NDArray[np.int8]:
+    """Give the folds of users under other codes.
+
+    Parameters
+    ----------
+    fold_of : array of int8
+        By the codes when they were dealt.
+    earlier_codes : array of int
+        For each new code the one then, −1 for somebody who was not there.
+    """
+    known = earlier_codes >= 0
+    return np.where(known, fold_of[np.where(known, earlier_codes, 0)], -1).astype(np.int8)
+
+
+def are_folds(found: NDArray[Any], n_users: int, n_folds: int) -> bool:
+    """Tell whether an array that comes from a file can be the folds of so many users."""
+    right_kind = found.shape == (n_users,) and found.dtype == np.int8
+    return right_kind and found.min(initial=-1) >= -1 and found.max(initial=-1) < n_folds
+
+
+def check_enough(n_left: int, shortest: int) -> None:
+    """Refuse to learn from too few users."""
+    if n_left < _FEWEST_USERS:
+        raise TooFewUsers(
+            f"{n_left} users with {shortest} items or more are left to learn from once a "
+            f"fold is set aside, and {_FEWEST_USERS} are needed: give more users, or more folds."
+        )

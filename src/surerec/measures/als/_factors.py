@@ -1,0 +1,129 @@
+"""Item factors trained on the users outside each fold, and people folded in by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from surerec._progress import progress
+from surerec.errors import InputError
+from surerec.measures._folds import check_enough, deal, fold_for
+from surerec.measures.als import _kernels as kernels
+from surerec.measures.als._settings import AlsSettings
+from surerec.measures.als._training import check_can_train, train_items
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.precedence import PrecedenceStatistics
+
+_SHORTEST: Final = 2
+"""Items of a profile at the least, to say anything of which go together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factorisation:
+    """Item factors for each fold of users, trained on the users outside it.
+
+    A person has no factors of their own: they are solved for from their history and the item
+    factors of their fold, none of which was learned from them.
+
+    Attributes
+    ----------
+    items : array of float32, n_folds × n_factors × n_items
+        The factors Y of each fold, a column an item; 0 for an item that nobody outside the fold
+        took.
+    grams : array of float64, n_folds × n_factors × n_factors
+        YᵀY of each fold.
+    fold_of : array of int8
+        The fold of each user by code; −1 for one who was not there at training.
+    settings : AlsSettings
+        How they were trained.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> found = Factorisation.train(sr.count_precedence(films), AlsSettings(factors=8))
+    >>> found.items.shape, found.person(found.fold_for(3), np.array([7, 2])).shape
+    ((5, 8, 60), (8,))
+    """
+
+    items: NDArray[np.float32]
+    grams: NDArray[np.float64]
+    fold_of: NDArray[np.int8]
+    settings: AlsSettings
+
+    @classmethod
+    def train(
+        cls, statistics: PrecedenceStatistics, settings: AlsSettings | None = None
+    ) -> Factorisation:
+        """Train on what users took, once for each fold.
+
+        Parameters
+        ----------
+        statistics : PrecedenceStatistics
+            The counts, made from profiles.
+        settings : AlsSettings, optional
+            How to train.
+
+        Raises
+        ------
+        InputError
+            If there are too few users to learn from, or implicit is not installed.
+        """
+        settings, profiles = settings or AlsSettings(), statistics.interactions
+        if profiles is None:
+            raise InputError(
+                "These counts were given without profiles: the measure 'als' needs profiles."
+            )
+        check_can_train()
+        fold_of = deal(statistics.n_users, settings.folds, settings.seed)
+        items = np.empty((settings.folds, settings.factors, statistics.n_items), np.float32)
+        total = settings.folds * settings.iterations
+        with progress("Factorising", total=total) as advance:
+            for fold, room in enumerate(items):
+                others = profiles.without_users(np.flatnonzero(fold_of == fold))
+                enough = int((np.diff(others.offsets) >= _SHORTEST).sum())
+                check_enough(enough, _SHORTEST)
+                room[:] = train_items(others, settings, fold, advance)
+        wide = items.astype(np.float64)
+        return cls(items, np.matmul(wide, wide.transpose(0, 2, 1)), fold_of, settings)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items that have factors."""
+        return int(self.items.shape[2])
+
+    def fold_for(self, user: int | None) -> int:
+        """Give the fold whose factors may score a user: theirs, or the first for a new person."""
+        return fold_for(self.fold_of, user)
+
+    def person(self, fold: int, history: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give the factors of a person who took a history, by the item factors of a fold."""
+        person = np.empty(self.items.shape[1])
+        weights = self.settings.regularization, self.settings.alpha
+        if not kernels.fold_in(self.items[fold], self.grams[fold], history, *weights, person):
+            raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
+        return person
+
+    def score(self, fold: int, history: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give the preference for every item of a person who took a history."""
+        scores = np.empty(self.n_items)
+        kernels.score_items(self.items[fold], self.person(fold, history), scores)
+        return scores
+
+    def likeness(self, fold: int, history: NDArray[np.int64], item: int) -> NDArray[np.float64]:
+        """Give what each item of a history says of one item: ``y_iᵀ (YᵀCY + λI)⁻¹ y_j``.
+
+        Times 1 + α they add up to its score.
+        """
+        factors, n_factors = self.items[fold], self.items.shape[1]
+        lower, wanted = np.empty((n_factors, n_factors)), factors[:, item].astype(np.float64)
+        weights = self.settings.regularization, self.settings.alpha
+        if not kernels.factor_of_history(factors, self.grams[fold], history, *weights, lower):
+            raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
+        kernels.solve(lower, wanted)
+        return np.asarray(wanted @ factors[:, history].astype(np.float64))

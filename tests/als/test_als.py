@@ -1,0 +1,292 @@
+import builtins
+import json
+
+import numpy as np
+import pytest
+from implicit.cpu.als import AlternatingLeastSquares
+from scipy import sparse
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.evaluation import coverage_over_splits
+from surerec.futures import observe, profile_cases
+from surerec.measures import Query, as_recipe
+from surerec.measures.als import AlsRecipe, AlsScorer, AlsSettings, Factorisation
+from surerec.recommenders import make_recommender, recommender_names
+
+SMALL = AlsSettings(factors=12, iterations=8, folds=3)
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=400, n_items=150, n_rows=10_000, seed=5)
+
+
+@pytest.fixture(scope="module")
+def statistics(films):
+    return sr.count_precedence(films)
+
+
+@pytest.fixture(scope="module")
+def factors(statistics):
+    return Factorisation.train(statistics, SMALL)
+
+
+@pytest.fixture(scope="module")
+def scorer(statistics, factors):
+    return AlsScorer(statistics, factors)
+
+
+def without_implicit(monkeypatch):
+    real = builtins.__import__
+
+    def no_implicit(name, *rest, **named):
+        if name.partition(".")[0] in ("implicit", "threadpoolctl"):
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", no_implicit)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 5.0])
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured")
+def test_a_person_is_folded_in_as_implicit_does(films, factors, alpha):
+    settings = AlsSettings(factors=12, folds=3, alpha=alpha, regularization=7.0)
+    theirs = AlternatingLeastSquares(
+        factors=12, regularization=7.0, alpha=1 + alpha, num_threads=1, dtype=np.float64
+    )
+    theirs.item_factors = np.ascontiguousarray(factors.items[1].T, dtype=np.float64)
+    ours = Factorisation(factors.items, factors.grams, factors.fold_of, settings)
+    for user in range(0, 60, 7):
+        history = films.taken(user).astype(np.int64)
+        row = np.zeros((1, films.n_items), np.float32)
+        row[0, history] = 1.0
+        expected = theirs.recalculate_user(0, sparse.csr_matrix(row))
+        np.testing.assert_allclose(ours.person(1, history), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_nobody_is_in_the_factors_that_score_them(films, statistics, factors):
+    """A user takes what nobody else does: only the factors of other folds know the items."""
+    user, fold = 11, factors.fold_for(11)
+    own = films.items_taken[films.offsets[user] : films.offsets[user + 1]]
+    changed = films.items_taken.copy()
+    others = np.delete(np.arange(films.n_rows), np.arange(*films.offsets[user : user + 2]))
+    marker = int(own[0])
+    keep = np.ones(films.n_rows, dtype=bool)
+    keep[others[changed[others] == marker]] = False
+    owners = np.repeat(np.arange(films.n_users), np.diff(films.offsets))[keep]
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=films.n_users))))
+    marked = sr.Interactions(films.users, films.items, offsets, changed[keep], films.times[keep])
+    found = Factorisation.train(sr.count_precedence(marked), SMALL)
+    assert not found.items[fold][:, marker].any()
+    for other in set(range(3)) - {fold}:
+        assert found.items[other][:, marker].any()
+    history = np.array([2, 40, 17, 5])
+    scores = AlsScorer(statistics, found).score(history, without_user=user)
+    assert scores[marker] == 0.0
+
+
+def test_what_a_user_took_changes_the_other_folds_only(films, factors):
+    user, fold = 11, factors.fold_for(11)
+    changed = films.items_taken.copy()
+    n_own = len(films.taken(user))
+    changed[films.offsets[user] : films.offsets[user + 1]] = np.arange(n_own)
+    other = sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
+    again = Factorisation.train(sr.count_precedence(other), SMALL)
+    same = [np.array_equal(a, b) for a, b in zip(again.items, factors.items, strict=True)]
+    assert same == [each == fold for each in range(3)]
+
+
+def test_everybody_is_in_a_fold_and_a_new_person_gets_the_first(films, factors, scorer):
+    assert np.bincount(factors.fold_of).tolist() == [134, 133, 133]
+    assert factors.fold_for(None) == factors.fold_for(films.n_users + 5) == 0
+    history = np.array([1, 2, 3])
+    first, second = (int(np.flatnonzero(factors.fold_of == fold)[0]) for fold in (0, 1))
+    new = scorer.score(history)
+    np.testing.assert_array_equal(new, scorer.score(history, without_user=first))
+    assert not np.array_equal(new, scorer.score(history, without_user=second))
+
+
+def test_the_same_seed_gives_the_same_on_any_number_of_threads(statistics, monkeypatch):
+    found = []
+    for threads, seed in (("1", 3), ("2", 3), ("2", 4)):
+        monkeypatch.setenv("SUREREC_THREADS", threads)
+        settings = AlsSettings(factors=16, iterations=5, folds=2, seed=seed)
+        found.append(Factorisation.train(statistics, settings).items)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.array_equal(found[1], found[2])
+
+
+def test_contributions_add_up_to_the_score(films, scorer):
+    history = films.taken(3)[:9].astype(np.int64)
+    for users in ((), (3,)):
+        found = scorer.contributions(Query(history, users), 20)
+        assert {each.feature for each in found} == {
+            f"likeness to {films.title(code)}" for code in history
+        }
+        moved = [abs(each.by) for each in found]
+        assert moved == sorted(moved, reverse=True)
+        score = scorer.score(history, without_user=users[0] if users else None)[20]
+        assert sum(each.by for each in found) == pytest.approx(score, rel=1e-9, abs=1e-12)
+        assert all(each.by == (1 + SMALL.alpha) * each.value for each in found)
+
+
+def test_it_ranks_futures_far_better_than_chance(films, scorer, statistics):
+    outcomes = observe(scorer, statistics, profile_cases(films, 0.4))
+    places = outcomes.ranks / outcomes.n_candidates[outcomes.owners]
+    assert places.mean() < 0.4
+
+
+def test_parts_bring_it_back(statistics, scorer, monkeypatch):
+    parts = scorer.parts()
+    without_implicit(monkeypatch)
+    back = AlsRecipe().restore(statistics, *parts)
+    assert back.factors.settings == SMALL
+    history = np.array([5, 1, 9])
+    np.testing.assert_array_equal(
+        back.score(history, without_user=3), scorer.score(history, without_user=3)
+    )
+
+
+def cut(array, axis):
+    return np.delete(array, -1, axis)
+
+
+def poisoned(array, value):
+    array = array.copy()
+    array.flat[7] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("als_items", lambda a: cut(a, 0)),
+        ("als_items", lambda a: cut(a, 1)),
+        ("als_items", lambda a: cut(a, 2)),
+        ("als_items", lambda a: a.astype(np.float64)),
+        ("als_items", lambda a: poisoned(a, np.nan)),
+        ("als_items", lambda a: poisoned(a, 3.0)),
+        ("als_grams", lambda a: cut(a, 2)),
+        ("als_grams", lambda a: a.astype(np.float32)),
+        ("als_grams", lambda a: poisoned(a, np.inf)),
+        ("als_grams", lambda a: -a),
+        ("als_grams", lambda a: poisoned(a, -3.0)),
+        ("als_fold_of", lambda a: cut(a, 0)),
+        ("als_fold_of", lambda a: a.astype(np.int64)),
+        ("als_fold_of", lambda a: np.full_like(a, 3)),
+        ("als_fold_of", lambda a: np.full_like(a, -2)),
+    ],
+)
+def test_parts_that_do_not_belong_are_refused(statistics, scorer, part, change):
+    arrays, texts = scorer.parts()
+    wrong = {**arrays, part: change(arrays[part])}
+    with pytest.raises(ValueError, match="not those of a matrix factorisation"):
+        AlsRecipe().restore(statistics, wrong, texts)
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"factors": -1}', '{"more": 1}', '{"alpha": NaN}', '{"alpha": "1"}']
+)
+def test_settings_that_are_none_are_refused(statistics, scorer, text):
+    arrays, _ = scorer.parts()
+    with pytest.raises(ValueError, match=r"."):
+        AlsRecipe().restore(statistics, arrays, {"als_settings": text})
+    with pytest.raises(KeyError):
+        AlsRecipe().restore(statistics, arrays, {})
+
+
+def test_other_weights_than_it_was_trained_with_are_read_as_stored(statistics, scorer):
+    arrays, texts = scorer.parts()
+    settings = {**json.loads(texts["als_settings"]), "alpha": 0.0}
+    back = AlsRecipe().restore(statistics, arrays, {"als_settings": json.dumps(settings)})
+    assert back.factors.settings.alpha == 0.0
+
+
+def test_training_without_implicit_says_which_extra(statistics, monkeypatch):
+    without_implicit(monkeypatch)
+    with pytest.raises(InputError, match=r"pip install 'surerec\[als\]'"):
+        Factorisation.train(statistics)
+
+
+@pytest.mark.parametrize("kind", [sr.InductiveConformal, sr.PopulationConformal])
+def test_a_folder_is_served_without_implicit(films, kind, tmp_path, monkeypatch):
+    model = kind(AlsRecipe(SMALL)).fit(films)
+    model.save(tmp_path / "films")
+    without_implicit(monkeypatch)
+    opened = sr.load(tmp_path / "films")
+    assert opened.default_name() == model.default_name()
+    for user in films.users.ids[:4]:
+        here, there = (m.recommend(user, confidence=0.8) for m in (model, opened))
+        assert here.to_frame().equals(there.to_frame())
+    user = films.users[7]
+    why = opened.explain(user, item=opened.recommend(user, confidence=0.8).items[0])
+    assert "What moved its preference most: likeness to " in str(why)
+
+
+def test_recalibrating_trains_again_as_it_was_trained(films):
+    middle = int(np.quantile(films.times, 0.7))
+    frame = films.to_frame()
+    past = sr.read_interactions(frame.filter(frame["datetime"].to_physical() < middle))
+    model = sr.PopulationConformal(AlsRecipe(SMALL)).fit(past)
+    newer = sr.read_interactions(frame.sort("item_id"))
+    model.recalibrate(newer)
+    assert model.scorer_.factors.settings == SMALL
+    assert model.scorer_.factors.items.shape == (3, 12, newer.n_items)
+    expected = AlsRecipe(SMALL).fit(sr.count_precedence(newer)).factors.items
+    np.testing.assert_array_equal(model.scorer_.factors.items, expected)
+
+
+@pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")
+def test_by_the_calendar_it_is_calibrated_before_and_served_after(films):
+    model = sr.PopulationConformal(AlsRecipe(SMALL), window=200, horizon=5).fit(films)
+    said = model.recommend(films.users[3], confidence=0.8).guarantee
+    assert said.startswith("Of the next 5")
+
+
+def test_a_promise_is_kept(films, scorer, statistics):
+    outcomes = observe(scorer, statistics, profile_cases(films, 0.4), keep_candidates=True)
+    for cut_by in ("rank", "score"):
+        found = coverage_over_splits(outcomes, cut_by, epsilons=(0.1, 0.2, 0.3))
+        assert (found["loss"] - found["epsilon"]).abs().max() < 0.03
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"factors": 0}, "factors is 0; it must be a whole number of at least 1"),
+        ({"folds": 1}, "folds"),
+        ({"iterations": 2.5}, "iterations"),
+        ({"seed": -1}, "seed"),
+        ({"regularization": 0}, "regularization is 0; it must be a number above 0"),
+        ({"regularization": np.inf}, "regularization"),
+        ({"alpha": -0.5}, r"alpha is -0.5; it must be a number of at least 0"),
+        ({"alpha": "5"}, "alpha"),
+        ({"alpha": True}, "alpha"),
+    ],
+)
+def test_impossible_settings_are_named(settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        AlsSettings(**settings)
+
+
+def test_too_little_is_refused(films, factors):
+    few = sr.datasets.synthetic(n_users=15, n_items=30, n_rows=300, seed=1)
+    with pytest.raises(InputError, match="users with 2 items or more are left to learn from"):
+        Factorisation.train(sr.count_precedence(few))
+    counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
+    with pytest.raises(InputError, match="without profiles"):
+        Factorisation.train(counts)
+    with pytest.raises(InputError, match="factors are of 150 items and the data have 30"):
+        AlsScorer(sr.count_precedence(few), factors)
+    with pytest.raises(InputError, match="n_folds is 400"):
+        Factorisation.train(sr.count_precedence(films), AlsSettings(folds=400))
+
+
+def test_it_goes_by_name():
+    assert {"icrs-als", "population-als", "hit-als"} <= set(recommender_names())
+    assert make_recommender("ICRS-ALS").measure == "als"
+    assert as_recipe("als", seed=3).settings == AlsSettings(seed=3)
+    assert sr.InductiveConformal("als").default_name() == "icrs-als"
+    with pytest.raises(InputError, match="'learned' or 'als'"):
+        as_recipe("asl")
