@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 from surerec._calendar import DAY, day_of
-from surerec._checks import check_whole
+from surerec._checks import check_whole, shortened
 from surerec.calibration import CalibrationUsers, Cut, UserCalibration, find_promise
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import check_horizon, codes_in, observe, profile_cases, window_cases
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
     from surerec.measures import Query, Recipe, RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics
+
+_MOST_GROUPS: Final = 10_000
+_MOST_DAYS: Final = 1_000_000
+"""Of a window: it ends in the calendar, which has hardly four times as many."""
 
 
 class PopulationConformal(Recommender):
@@ -139,12 +143,16 @@ class PopulationConformal(Recommender):
         if self.cut not in get_args(Cut):
             raise InputError(f"cut is {self.cut!r}; choose one of {', '.join(get_args(Cut))}.")
         check_horizon(self.horizon)
-        for name, lowest in (("groups", 1), ("n_calibration", 1), ("min_known", 1), ("seed", 0)):
+        check_whole("groups", self.groups, highest=_MOST_GROUPS)
+        for name, lowest in (("n_calibration", 1), ("min_known", 1), ("seed", 0)):
             check_whole(name, getattr(self, name), lowest=lowest)
         if self.window is not None and not (
-            isinstance(self.window, (int, float)) and self.window > 0
+            isinstance(self.window, (int, float)) and 0 < self.window <= _MOST_DAYS
         ):
-            raise InputError(f"window is {self.window!r}; it must be a number of days above 0.")
+            raise InputError(
+                f"window is {shortened(self.window)}; it must be a number of days above 0, and "
+                f"{_MOST_DAYS:,} at the most."
+            )
 
     def _learn(self) -> None:
         """Fit the measure, and calibrate it on users' futures."""
@@ -261,7 +269,10 @@ class PopulationConformal(Recommender):
         return self.calibration_.to_arrays()
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._keep(CalibrationUsers.from_arrays(arrays))
+        users = CalibrationUsers.from_arrays(arrays)
+        if users.users.max(initial=-1) >= self.statistics_.n_users:
+            raise ValueError("they have a calibration user who is not there")
+        self._keep(users)
 
     def _restored_scorer(
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
@@ -303,7 +314,10 @@ class PopulationConformal(Recommender):
         """The end of the window that a calibration by the calendar was made for."""
         if self.window is None:
             return None
-        return _instant(int(self.calibration_.period[1])) + timedelta(days=self.window)
+        try:
+            return _instant(int(self.calibration_.period[1])) + timedelta(days=self.window)
+        except OverflowError:  # times that are no dates, or a window beyond the year 9999
+            return datetime.max.replace(tzinfo=UTC)
 
     def age(self, at: datetime | None = None) -> timedelta:
         """Give how long ago the futures that calibrated it ended.
