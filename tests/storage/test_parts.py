@@ -184,7 +184,7 @@ def test_saving_again_repairs_damaged_parts(model):
     assert load_model(model).recommenders["learned"] == LEARNED
 
 
-def test_in_a_hurry_texts_are_compared_and_of_arrays_only_sizes(model):
+def test_in_a_hurry_texts_are_compared_but_arrays_are_not(model):
     array, text = next(model.glob("array-*")), next(model.glob("text-*"))
     flip(array, -1, 1)
     assert load_model(model, verify=False)
