@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 import sys
 import warnings
@@ -26,9 +27,12 @@ def main() -> None:
     """Answer each line of the input with one line: answers, refusals, or a signature."""
     warnings.simplefilter("ignore")
     _limit(int(sys.argv[1]))
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # libraries in C write what they like to the output
     for line in sys.stdin:
         question = json.loads(line)
-        print(json.dumps(_told(question["folder"], verify=question["verify"])), flush=True)
+        told = _told(question["folder"], verify=question["verify"])
+        print(json.dumps(told), file=answers, flush=True)
 
 
 def _told(folder: str, *, verify: bool) -> dict[str, Any]:
