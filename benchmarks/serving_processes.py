@@ -103,14 +103,15 @@ class _Process:
 class Served(_Process):
     """``surerec serve``, its log, and its workers."""
 
-    def __init__(self, model: Path, n_workers: int) -> None:
+    def __init__(self, model: Path, n_workers: int, *options: str) -> None:
         self.n_workers = n_workers
         self._folder = TemporaryDirectory()
         self._log = Path(self._folder.name) / "log"
         command = [sys.executable, "-m", "surerec", "serve", str(model), "--port", "0"]
         with self._log.open("wb") as out:
             self.process = subprocess.Popen(  # noqa: S603  # our own command
-                [*command, "--workers", str(n_workers), "--log-format", "json"], stderr=out
+                [*command, "--workers", str(n_workers), "--log-format", "json", *options],
+                stderr=out,
             )
         while not (found := re.search(r" at (http://\S+/) with", self._log.read_text())):
             if self.process.poll() is not None:
