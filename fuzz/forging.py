@@ -100,7 +100,7 @@ def _array(folder: Path, card: dict[str, Any], chance: random.Random) -> str:
         with np.errstate(all="ignore"):
             array = array.astype(kind)
         how = f"type {kind}"
-    replace_file(folder, card, name, _npy(array))
+    replace_file(folder, card, name, npy_bytes(array))
     return f"{role}: {how}"
 
 
@@ -112,7 +112,8 @@ def _use(card: dict[str, Any], name: str) -> str:
     return name.partition("-")[0]
 
 
-def _npy(array: np.ndarray[Any, Any]) -> bytes:
+def npy_bytes(array: np.ndarray[Any, Any]) -> bytes:
+    """Give an array as the bytes of a ``.npy`` file, whatever its type."""
     room = BytesIO()
     np.save(room, array)
     return room.getvalue()
