@@ -86,6 +86,7 @@ class _Process:
 
     url: str
     process: subprocess.Popen[bytes]
+    _folder: TemporaryDirectory[str]
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +99,7 @@ class _Process:
     ) -> None:
         self.process.terminate()
         self.process.wait(40)
+        self._folder.cleanup()
 
 
 class Served(_Process):

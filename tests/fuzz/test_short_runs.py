@@ -8,7 +8,7 @@ pytest.importorskip("lightgbm", reason="learning needs the extra: pip install 's
 from fuzz import folders, kills, requests
 
 
-@pytest.mark.parametrize(("kind", "n"), [(folders, 25), (requests, 150), (kills, 2)])
+@pytest.mark.parametrize(("kind", "n"), [(folders, 15), (requests, 120), (kills, 2)])
 def test_nothing_fails(kind, n):
     tally = kind.run(n, seed=5)
     assert not tally.failures, tally.examples
