@@ -90,5 +90,6 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 $(FLOORS)/.dev: pyproject.toml
 	$(PYTHON) -m venv $(FLOORS)
 	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(FLOORS)/bin/uv pip install --quiet --python $(FLOORS)/bin/python --resolution lowest-direct --editable '.[dev]'
+	$(FLOORS)/bin/uv pip install --quiet --python $(FLOORS)/bin/python --resolution lowest-direct \
+		--only-binary pytrec-eval-terrier --editable '.[dev]'  # its source fetches another from the net
 	@touch $@
