@@ -1,14 +1,17 @@
 # Two commands for a newcomer: `make demo` and `make test`. Each sets up .venv when it has to.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
+FLOORS ?= .venv-floors
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test check format spark fuzz bench bench-full bench-spark clean
+.PHONY: help demo serve test test-floors check format spark fuzz bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
 	@echo "make serve   the same data as a page in your browser, with an HTTP API"
 	@echo "make test    set everything up and run the tests"
+	@echo "             side by side: make test PYTHON=python3.13 VENV=.venv313"
+	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
 	@echo "make check   lint, format, types, and the borders between rooms"
 	@echo "make format  let ruff mend what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
@@ -26,6 +29,9 @@ serve: $(VENV)/.serve
 # A file's tests share what they made, so a file stays in one process.
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+test-floors: $(FLOORS)/.dev
+	$(FLOORS)/bin/python -m pytest -m 'not spark'
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -80,3 +86,11 @@ $(VENV)/.spark: pyproject.toml | $(BIN)/python
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,baselines]'
 	@touch $@ $(VENV)/.dev $(VENV)/.core
+
+# pip always takes the newest; uv can take the lowest of what pyproject.toml names.
+$(FLOORS)/.dev: pyproject.toml
+	$(PYTHON) -m venv $(FLOORS)
+	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(FLOORS)/bin/uv pip install --quiet --python $(FLOORS)/bin/python --resolution lowest-direct \
+		--only-binary pytrec-eval-terrier --editable '.[dev]'  # its source fetches another from the net
+	@touch $@

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from benchmarks.serving_clients import Answer, Expected, load, timings
+from benchmarks.serving_clients import Answer, Expected, garbage, load, timings
 from benchmarks.serving_processes import Bare, Served
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _faults(folder: Path, settings: Namespace) -> list[dict[str, Any]]:
         "nothing": _nothing,
         "a worker is killed, twice": _kill,
         "the model is swapped, three times": _swapper(folder, expected),
-        "garbage and oversized requests": _garbage,
+        "garbage and oversized requests": garbage,
         "all of these": _everything(folder, expected),
     }
     rows = []
@@ -152,38 +152,10 @@ def _swapper(folder: Path, expected: Expected) -> Callable[[Served], Awaitable[N
     return swap
 
 
-async def _garbage(server: Served, *, may_die: bool = False) -> None:
-    """Send 300 requests that are none, or too large, or not JSON; each is told so."""
-    address = httpx.URL(server.url)
-
-    async def one(data: bytes) -> None:
-        reader, writer = await asyncio.open_connection(address.host, address.port)
-        try:
-            writer.write(data)
-            await writer.drain()
-            first = await asyncio.wait_for(reader.readline(), 10)
-            assert b" 4" in first or (may_die and not first), first
-        except ConnectionError:
-            pass  # we were still sending when it had heard enough
-        finally:
-            writer.close()
-
-    head = b"POST /v1/recommendations HTTP/1.1\r\nHost: localhost\r\n"
-    head += b"Content-Type: application/json\r\n"
-    kinds = (
-        os.urandom(300) + b"\r\n\r\n",
-        head + b'Content-Length: 5\r\n\r\n{"us}',
-        head + b"Content-Length: 10000000\r\n\r\n" + b" " * 400_000,
-        b"GET / HTTP/1.1\r\nX: " + b"y" * 40_000 + b"\r\n\r\n",
-    )
-    for _ in range(25):
-        await asyncio.gather(*(one(kind) for kind in kinds for _ in range(3)))
-
-
 def _everything(folder: Path, expected: Expected) -> Callable[[Served], Awaitable[None]]:
     async def all_at_once(server: Served) -> None:
         swap = _swapper(folder, expected)
-        await asyncio.gather(_kill(server), swap(server), _garbage(server, may_die=True))
+        await asyncio.gather(_kill(server), swap(server), garbage(server, may_die=True))
 
     return all_at_once
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ from surerec.storage import read_card
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from benchmarks.serving_processes import Served
 
 _UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 _K = 10
@@ -91,6 +94,7 @@ class Answer:
     model: str
     items: tuple[Any, ...]
     tries: int
+    seconds: float = 0.0
 
 
 async def load(
@@ -104,7 +108,7 @@ async def load(
         while not end.is_set():
             number += 1
             user = users[number % len(users)]
-            answer = Answer(user, 0, "", (), 2)
+            answer, begin = Answer(user, 0, "", (), 2), time.perf_counter()
             for attempt in (1, 2):
                 try:
                     told = await client.post(
@@ -117,13 +121,42 @@ async def load(
                 rows = told.json().get("items", [])
                 model = told.headers.get("surerec-model", "")
                 items = tuple(row["item_id"] for row in rows)
-                answer = Answer(user, told.status_code, model, items, attempt)
+                taken = time.perf_counter() - begin
+                answer = Answer(user, told.status_code, model, items, attempt, taken)
                 break
             answers.append(answer)
         await client.aclose()
 
     await asyncio.gather(*(ask(97 * number) for number in range(n_connections)))
     return answers
+
+
+async def garbage(server: Served, *, may_die: bool = False) -> None:
+    """Send 300 requests that are none, or too large, or not JSON; each is told so."""
+    address = httpx.URL(server.url)
+
+    async def one(data: bytes) -> None:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        try:
+            writer.write(data)
+            await writer.drain()
+            first = await asyncio.wait_for(reader.readline(), 10)
+            assert b" 4" in first or (may_die and not first), first
+        except ConnectionError:
+            pass  # we were still sending when it had heard enough
+        finally:
+            writer.close()
+
+    head = b"POST /v1/recommendations HTTP/1.1\r\nHost: localhost\r\n"
+    head += b"Content-Type: application/json\r\n"
+    kinds = (
+        os.urandom(300) + b"\r\n\r\n",
+        head + b'Content-Length: 5\r\n\r\n{"us}',
+        head + b"Content-Length: 10000000\r\n\r\n" + b" " * 400_000,
+        b"GET / HTTP/1.1\r\nX: " + b"y" * 40_000 + b"\r\n\r\n",
+    )
+    for _ in range(25):
+        await asyncio.gather(*(one(kind) for kind in kinds for _ in range(3)))
 
 
 class Expected:

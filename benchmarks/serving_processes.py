@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
@@ -53,11 +54,39 @@ signal.pause()
 """
 
 
+def family(process: int) -> list[int]:
+    """Give a process and all below it."""
+    children: list[int] = []
+    for listed in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            children += map(int, listed.read_text().split())
+    return [process, *(each for child in children for each in family(child))]
+
+
+def resident_bytes(process: int) -> int:
+    """Give the resident memory of a process and all below it; what they share counts for each."""
+    pages = 0
+    for each in family(process):
+        with suppress(OSError):
+            pages += int(Path(f"/proc/{each}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files(process: int) -> int:
+    """Give how many file handles a process and all below it have open."""
+    found = 0
+    for each in family(process):
+        with suppress(OSError):
+            found += len(os.listdir(f"/proc/{each}/fd"))  # noqa: PTH208  # names alone
+    return found
+
+
 class _Process:
     """A server that is stopped when it is no longer needed."""
 
     url: str
     process: subprocess.Popen[bytes]
+    _folder: TemporaryDirectory[str]
 
     def __enter__(self) -> Self:
         return self
@@ -70,19 +99,21 @@ class _Process:
     ) -> None:
         self.process.terminate()
         self.process.wait(40)
+        self._folder.cleanup()
 
 
 class Served(_Process):
     """``surerec serve``, its log, and its workers."""
 
-    def __init__(self, model: Path, n_workers: int) -> None:
+    def __init__(self, model: Path, n_workers: int, *options: str) -> None:
         self.n_workers = n_workers
         self._folder = TemporaryDirectory()
         self._log = Path(self._folder.name) / "log"
         command = [sys.executable, "-m", "surerec", "serve", str(model), "--port", "0"]
         with self._log.open("wb") as out:
             self.process = subprocess.Popen(  # noqa: S603  # our own command
-                [*command, "--workers", str(n_workers), "--log-format", "json"], stderr=out
+                [*command, "--workers", str(n_workers), "--log-format", "json", *options],
+                stderr=out,
             )
         while not (found := re.search(r" at (http://\S+/) with", self._log.read_text())):
             if self.process.poll() is not None:
@@ -90,9 +121,13 @@ class Served(_Process):
             time.sleep(0.05)
         self.url = found[1]
 
+    def log(self) -> str:
+        """Give what the server has written so far."""
+        return self._log.read_text()
+
     def lines(self, event: str) -> list[dict[str, Any]]:
         """Give the log's lines about an event."""
-        whole = (x for x in self._log.read_text().splitlines(keepends=True) if x.endswith("\n"))
+        whole = (x for x in self.log().splitlines(keepends=True) if x.endswith("\n"))
         told = (json.loads(line) for line in whole if line.startswith("{"))
         return [line for line in told if line["event"] == event]
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._kernels import are_profiles
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+MOST: Final = 2**63 - 1
+"""The largest whole number that kernels know."""
+_LONGEST: Final = 40
 
 
 def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
@@ -19,12 +25,28 @@ def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
     --------
     >>> check_offsets(np.array([0, 2, 2, 5]), 5)
     """
-    if offsets[0] != 0 or offsets[-1] != end or (np.diff(offsets) < 0).any():
+    # Compared, not subtracted: the difference of two damaged ones may be too large for its type.
+    falls = not len(offsets) or bool((offsets[1:] < offsets[:-1]).any())
+    if falls or offsets[0] != 0 or offsets[-1] != end:
         raise ValueError("offsets lead outside")
 
 
-def check_whole(name: str, value: object, lowest: int = 1) -> int:
-    """Give a whole number of at least `lowest`, or refuse the setting by its name.
+def check_profiles(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_items: int) -> None:
+    """Raise ValueError unless these are profiles: no item twice, and none that is not there.
+
+    Kernels keep room for each item once, and do not look where they write.
+
+    Examples
+    --------
+    >>> check_profiles(np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.uint32), 2)
+    """
+    check_offsets(offsets, len(items))
+    if not are_profiles(offsets, items, n_items):
+        raise ValueError("a profile has an item twice, or one that is not there")
+
+
+def check_whole(name: str, value: object, lowest: int = 1, highest: int = MOST) -> int:
+    """Give a whole number from `lowest` to `highest`, or refuse the setting by its name.
 
     Examples
     --------
@@ -33,4 +55,23 @@ def check_whole(name: str, value: object, lowest: int = 1) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < lowest:
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least {lowest}.")
+    if value > highest:
+        raise InputError(
+            f"{name} is {shortened(value)}; it must be a whole number of at most {highest:,}."
+        )
     return int(value)
+
+
+def shortened(value: object) -> str:
+    """Give what a value looks like, for a sentence: a number of thousands of digits fills it.
+
+    Examples
+    --------
+    >>> shortened(10**50)
+    '1000000000…'
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # an integer with more digits than Python turns into text
+        return "beyond all numbers"
+    return text if len(text) <= _LONGEST else f"{text[:10]}…"

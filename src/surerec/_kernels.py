@@ -64,3 +64,19 @@ def scramble(bits: np.uint64) -> np.uint64:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def are_profiles(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_items: int) -> bool:
+    """Tell whether every profile holds items that are there, none of them twice.
+
+    The offsets must lead from 0 to the number of items taken, and never back.
+    """
+    last_taker = np.full(n_items, -1, np.int64)
+    for user in range(len(offsets) - 1):
+        for place in range(np.uint64(offsets[user]), np.uint64(offsets[user + 1])):
+            item = np.uint64(items[place])
+            if item >= np.uint64(n_items) or last_taker[item] == user:
+                return False
+            last_taker[item] = user
+    return True

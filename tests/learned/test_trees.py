@@ -5,7 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surerec.errors import InputError
+from surerec.measures.learned._boosting import contributions
+from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
+
+
+def from_text(text):
+    return Trees.of(read_trees(text))
 
 
 def grown(seed, n_leaves=15, n_features=5, **settings):
@@ -28,7 +34,7 @@ def grown(seed, n_leaves=15, n_features=5, **settings):
 @given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 3, 15, 31, 32]))
 def test_trees_say_to_the_last_bit_what_lightgbm_says(seed, n_leaves):
     booster = grown(seed, n_leaves)
-    trees = Trees.from_text(booster.model_to_string())
+    trees = from_text(booster.model_to_string())
     chance = np.random.default_rng(seed + 1)
     asked = np.round(chance.normal(size=(5, 1500)), 1).astype(np.float32)
     # Values equal to a threshold go left; but 1e-35, which LightGBM has as one, is 0 to it.
@@ -46,7 +52,7 @@ def test_a_tree_without_a_split_is_its_value():
         {"objective": "regression", "verbose": -1, "use_missing": False}, data, 2
     )
     scores = np.zeros(3)
-    Trees.from_text(booster.model_to_string()).add_to(scores, np.zeros((2, 3), np.float32))
+    from_text(booster.model_to_string()).add_to(scores, np.zeros((2, 3), np.float32))
     np.testing.assert_array_equal(scores, booster.predict(np.zeros((3, 2))))
 
 
@@ -60,12 +66,55 @@ def test_a_tree_without_a_split_is_its_value():
 )
 def test_damaged_texts_are_named(text, sentence):
     with pytest.raises(InputError, match=sentence):
-        Trees.from_text(text)
+        from_text(text)
 
 
 def test_too_many_leaves_and_other_splits_are_refused():
     with pytest.raises(InputError, match="leaves"):
-        Trees.from_text(grown(1, n_leaves=60, min_data_in_leaf=1).model_to_string())
+        from_text(grown(1, n_leaves=60, min_data_in_leaf=1).model_to_string())
     text = grown(1).model_to_string().replace("decision_type=2", "decision_type=9", 1)
     with pytest.raises(InputError, match="categories or missing"):
-        Trees.from_text(text)
+        from_text(text)
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 15, 32]))
+def test_what_is_written_anew_says_the_same_to_lightgbm(seed, n_leaves):
+    booster = grown(seed, n_leaves)
+    text = write_trees(read_trees(booster.model_to_string()), list("abcde"))
+    asked = np.random.default_rng(seed).normal(size=5).astype(np.float32)
+    expected = booster.predict(asked[None, :], pred_contrib=True)[0]
+    np.testing.assert_array_equal(contributions(text, asked), expected)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("split_feature", "5", "a feature that is none"),
+        ("split_feature", "-1", "a feature that is none"),
+        ("left_child", "0", "make no tree"),
+        ("left_child", "-99", "make no tree"),
+        ("right_child", "-1", "make no tree"),
+        ("leaf_value", "nan", "not finite"),
+        ("threshold", "inf", "not finite"),
+        ("leaf_count", "-3", "counts are wrong"),
+        ("split_feature", "", "different lengths"),
+        ("threshold", "1 1", "different lengths"),
+    ],
+)
+def test_trees_that_would_lead_a_kernel_astray_are_refused(field, value, reason):
+    lines = grown(1).model_to_string().split("\n")
+    place = next(k for k, line in enumerate(lines) if line.startswith(f"{field}="))
+    first, _, rest = lines[place].partition("=")[2].partition(" ")
+    assert first != value
+    lines[place] = f"{field}={value} {rest}"
+    with pytest.raises(InputError, match=reason):
+        read_trees("\n".join(lines), 5)
+
+
+def test_a_node_that_leads_back_is_refused():
+    tree = "Tree=0\nleaf_value=1 2 3 4\ndecision_type=2 2 2\nthreshold=0 0 0\n"
+    tree += "split_feature=0 0 0\ninternal_count=1 1 1\nleaf_count=1 1 1 1\n"
+    tree += "left_child=-1 2 1\nright_child=-2 -3 -4\n"
+    with pytest.raises(InputError, match="make no tree"):
+        read_trees(tree, 5)

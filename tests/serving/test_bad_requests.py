@@ -139,3 +139,12 @@ def test_what_is_not_http_gets_a_problem_and_the_door(server, data):
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"application/problem+json" in answer
     assert b"uvicorn" not in answer.lower()
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//[x]y", "null", "\x00"])
+def test_an_origin_that_is_no_address_is_refused(server, origin):
+    address = urlsplit(server.url)
+    head = f"POST /v1/recommendations HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n"
+    with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+        connection.sendall(f"{head}Content-Length: 2\r\nConnection: close\r\n\r\n{{}}".encode())
+        assert b" 40" in connection.recv(20)

@@ -31,6 +31,7 @@ class LengthGroups:
         """Cut the lengths into groups of about equal size; fewer where many are alike."""
         if not lengths.size:
             return cls(np.empty(0, dtype=np.int64))
+        n_groups = min(n_groups, len(lengths))  # more would be the same
         shares = np.arange(1, n_groups) / n_groups
         edges = np.unique(np.quantile(lengths, shares, method="higher"))
         # No group without people: the first edge lies above somebody.

@@ -12,6 +12,9 @@ from surerec._kernels import scramble, sort_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_LONGEST_TABLE = (
+    1 << 20
+)  # counts; beyond, which no count of a million users is, values are searched
 _TILE = 512  # columns sorted at once: they stay in the second-level cache
 
 
@@ -42,6 +45,9 @@ def rank_among(
     """
     n = len(thresholds)
     largest = np.int64(thresholds[n - 1])
+    if largest > _LONGEST_TABLE:
+        ranks[:] = np.searchsorted(thresholds, values, side="right")
+        return
     table = np.empty(largest + 1, np.int32)
     below = 0
     for count in range(largest + 1):

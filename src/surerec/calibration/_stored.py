@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from surerec.conformal import CalibratedProbability
     from surerec.futures import Outcomes
     from surerec.precedence import PrecedenceStatistics
+
+_TYPES: Final = {
+    "users": np.int64,
+    "n_known": np.int64,
+    "entries": np.float64,
+    "owners": np.int64,
+    "first_ranks": np.float64,
+    "values": np.float32,
+    "masses": np.float32,
+    "period": np.int64,
+}
 
 
 @dataclass(frozen=True)
@@ -100,17 +111,26 @@ class CalibrationUsers:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> CalibrationUsers:
         """Read it back; KeyError or ValueError if these are not the arrays of a calibration."""
         found = cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
+        if len(arrays) != len(cls.__dataclass_fields__) or any(
+            arrays[name].dtype != kind or not arrays[name].ndim for name, kind in _TYPES.items()
+        ):
+            raise ValueError("they are not those of a calibration")
         n = len(found.users)
         if (
-            len(arrays) != len(cls.__dataclass_fields__)
+            found.users.shape != (n,)
+            or found.users.min(initial=0) < -1
+            or found.n_known.min(initial=0) < 0
             or found.n_known.shape != (n,)
             or found.first_ranks.shape != (n,)
             or {found.values.shape, found.masses.shape} != {(n, SLATE_MOST)}
             or found.period.shape != (2,)
-            or found.entries.shape != found.owners.shape
+            or found.period[0] > found.period[1]
+            or not found.entries.shape == found.owners.shape == (len(found.owners),)
             or found.owners.min(initial=0) < 0
             or not np.array_equal(np.unique(found.owners), np.arange(n))
             or np.isnan(found.entries).any()
+            or np.isnan(found.first_ranks).any()
+            or not (np.isfinite(found.values).all() and np.isfinite(found.masses).all())
         ):
             raise ValueError("they are not those of a calibration")
         return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from surerec._calendar import day_of
+from surerec._checks import MOST, shortened
 from surerec.errors import InputError
 from surerec.measures import Query
 
@@ -28,13 +29,14 @@ def check_horizon(horizon: object) -> Horizon:
     >>> check_horizon(0.4), check_horizon(np.int64(5))
     (0.4, 5)
     """
-    if isinstance(horizon, (int, np.integer)) and not isinstance(horizon, bool) and horizon > 0:
-        return int(horizon)
-    if isinstance(horizon, (float, np.floating)) and 0 < horizon < 1:
+    if isinstance(horizon, (int, np.integer)) and not isinstance(horizon, bool):
+        if 0 < horizon <= MOST:
+            return int(horizon)
+    elif isinstance(horizon, (float, np.floating)) and 0 < horizon < 1:
         return float(horizon)
     raise InputError(
-        f"horizon is {horizon!r}; it must be a share of the profile between 0 and 1, such as 0.4, "
-        "or a whole number of next items, such as 5."
+        f"horizon is {shortened(horizon)}; it must be a share of the profile between 0 and 1, "
+        "such as 0.4, or a whole number of next items, such as 5."
     )
 
 

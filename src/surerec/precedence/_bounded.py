@@ -85,13 +85,6 @@ class BoundedRows(RowStore):
             arrays |= rows.arrays(direction)
         return arrays
 
-    def check(self) -> None:
-        """Raise ValueError if a span, a held row or its items lead outside."""
-        for spans in self.spans.values():
-            spans.check()
-        for rows in self.held.values():
-            rows.check()
-
     def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
         spans = self.spans[direction]
         row = np.empty(spans.n_items, dtype=spans.counter)

@@ -61,12 +61,6 @@ class RowStore(Protocol):
         The profiles are not among them; :func:`rows_from` puts the store together again.
         """
 
-    def check(self) -> None:
-        """Raise ValueError if an index leads out of its array.
-
-        Kernels do not look where they read and write, so arrays of a stranger are checked first.
-        """
-
 
 def source(rows: RowStore, direction: Direction, items: NDArray[np.int64]) -> Source:
     """Give the rows of several items, with no copy where the store can do without."""
@@ -153,9 +147,6 @@ class DenseRows(RowStore):
         """Give the matrix of each direction."""
         return {"followers": self._followers, "predecessors": self._predecessors}
 
-    def check(self) -> None:
-        """Do nothing: there are no indices among counts."""
-
 
 @dataclass(frozen=True)
 class OnDemandRows(RowStore):
@@ -181,11 +172,6 @@ class OnDemandRows(RowStore):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the spans of each direction."""
         return self.following.arrays("following") | self.preceding.arrays("preceding")
-
-    def check(self) -> None:
-        """Raise ValueError if a span leads outside."""
-        self.following.check()
-        self.preceding.check()
 
 
 @dataclass(frozen=True)
@@ -215,10 +201,6 @@ class LeftOutRows(RowStore):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give none: only whole stores are stored."""
         return {}
-
-    def check(self) -> None:
-        """Raise ValueError if an index of the other store leads outside."""
-        self.rows.check()
 
     def _instant(self, item: int, never: int) -> int:
         own = self.instants[self.items == item]

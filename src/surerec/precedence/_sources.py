@@ -66,7 +66,9 @@ def load(source: Source, k: int, left: int, tile: NDArray[Any]) -> None:
         else:
             high = middle
     while low < end and source.items[low] < stop:
-        tile[np.int64(source.items[low]) - left] = source.counts[low]
+        column = np.int64(source.items[low]) - left
+        if column >= 0:  # always, if the items ascend, which those of a stranger may not
+            tile[column] = source.counts[low]
         low += 1
 
 

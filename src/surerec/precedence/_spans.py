@@ -79,11 +79,14 @@ class Spans:
         """Give the arrays by role, as those of ``"following"`` or ``"preceding"`` items."""
         return {f"{side}_{part}": getattr(self, part) for part in _STORED}
 
-    def check(self) -> None:
-        """Raise ValueError if a span leads outside."""
+    def check(self, longest: int) -> None:
+        """Raise ValueError if a span leads outside, or is longer than the `longest` profile."""
         check_offsets(self.offsets, len(self.starts))
-        if int(self.stops.max(initial=0)) > len(self.items):
+        outside = int(self.stops.max(initial=0)) > len(self.items)
+        if outside or (self.starts > self.stops).any():
             raise ValueError("a span leads outside")
+        if int((self.stops - self.starts).max(initial=0)) > longest:
+            raise ValueError("a span is longer than any profile")
 
     @cached_property
     def _work(self) -> NDArray[np.int64]:

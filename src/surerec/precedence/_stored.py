@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from surerec._memory import available_memory
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import HeldRows
@@ -42,7 +44,7 @@ def rows_from(
     Raises
     ------
     ValueError
-        If there is no such kind, or the profiles are missing.
+        If there is no such kind, or the profiles are missing, or an index leads out of its array.
 
     Examples
     --------
@@ -59,11 +61,16 @@ def rows_from(
         return NoRows()
     if kind not in (OnDemandRows.kind, BoundedRows.kind) or interactions is None:
         raise ValueError(f"there are no {kind} rows without profiles")
-    taken = interactions.items_taken
+    taken, longest = interactions.items_taken, int(np.diff(interactions.offsets).max(initial=0))
     following, preceding = (
         Spans.from_arrays(side, arrays, taken) for side in ("following", "preceding")
     )
+    # Before anything is counted: kernels do not look where they read and write.
+    for spans in (following, preceding):
+        spans.check(longest)
     if kind == OnDemandRows.kind:
         return OnDemandRows(following, preceding)
     held = {direction: HeldRows.from_arrays(direction, arrays) for direction in _DIRECTIONS}
+    for rows in held.values():
+        rows.check()
     return BoundedRows(following, preceding, held, min(available_memory() // 4, _MOST_CACHE))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import inspect
+from typing import TYPE_CHECKING, Any, Final
 
+from surerec._checks import shortened
 from surerec.errors import InputError, SurerecError, UnknownRecommender
 from surerec.recommenders._measured import given_measure
 from surerec.recommenders._names import KINDS
@@ -17,6 +19,15 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._base import Recommender
     from surerec.storage import RecommenderSpec
+
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "measure": (str, int, dict),  # by name or number, or whose it was
+    "top": (int, type(None)),
+    "window": (int, float, type(None)),
+    "horizon": (int, float),
+    "train_share": (int, float),
+}
+"""What settings may be stored as, where it is not the type of their default."""
 
 
 def save_all(
@@ -72,8 +83,9 @@ def load(
     scorer : object, optional
         The scorer of your own that it was fitted with, or what makes it: a folder holds none.
     verify : bool, default=True
-        Compare every file with its checksum; without, only sizes are looked at, and loading takes
-        no longer for a large model than for a small one.
+        Compare every file with its checksum. Without, the counts, the times and what was learned
+        are taken for granted, and only what could lead out of an array is looked at: a model of
+        gigabytes opens in milliseconds.
 
     Examples
     --------
@@ -106,18 +118,34 @@ def _restored(
             f"{folder}: the recommender {name!r} is of the unknown kind {spec.kind!r}; "
             "a newer surerec may know it."
         )
+    kind = KINDS[spec.kind]
+    _check_settings(f"{folder}: the settings of {name!r} do not fit", kind, spec.params)
     params = given_measure(spec.params, scorer, f"{folder}: the recommender {name!r}")
     try:
-        model = KINDS[spec.kind](**params)
-    except TypeError as error:
-        raise InputError(f"{folder}: the settings of {name!r} do not fit ({error}).") from error
-    try:
-        return model.restore(statistics, spec.arrays, spec.texts)
-    except SurerecError:
-        raise  # a sentence already
+        return kind(**params).restore(statistics, spec.arrays, spec.texts)
+    except SurerecError as error:
+        if scorer is not None:
+            raise  # a sentence already, of somebody's own scorer perhaps
+        raise type(error)(
+            f"{folder}: the recommender {name!r} cannot be restored. {error}"
+        ) from error
     except (KeyError, ValueError) as error:
         reason = f"there is no {error}" if isinstance(error, KeyError) else error
         raise InputError(
             f"{folder}: the arrays and texts of {name!r} do not fit it ({reason}); save it again, "
             "or upgrade surerec, as a newer one may have saved it."
         ) from error
+
+
+def _check_settings(problem: str, kind: type[Recommender], params: Mapping[str, Any]) -> None:
+    """Refuse settings of other names or types than a recommender has: a stranger may write them."""
+    known = inspect.signature(kind).parameters
+    if params.keys() - known.keys():
+        raise InputError(f"{problem}: it has none called {min(params.keys() - known.keys())!r}.")
+    for name, value in params.items():
+        default = known[name].default
+        expected = _TYPES.get(name, (type(default),))
+        if not isinstance(value, expected) or (
+            isinstance(value, bool) and not isinstance(default, bool)
+        ):
+            raise InputError(f"{problem}: {name} is {shortened(value)}.")

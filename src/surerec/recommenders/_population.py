@@ -6,12 +6,12 @@ import json
 import warnings
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 import numpy as np
 
 from surerec._calendar import DAY, day_of
-from surerec._checks import check_whole
+from surerec._checks import check_whole, shortened
 from surerec.calibration import CalibrationUsers, Cut, LeftOut, UserCalibration, find_promise
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import check_horizon, codes_in, observe, profile_cases, window_cases
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 _GROUPS = "user_groups"  # the name of the parts that hold them
+_MOST_DAYS: Final = 1_000_000
+"""Of a window: it ends in the calendar, which has hardly four times as many."""
 
 
 class PopulationConformal(Recommender):
@@ -237,9 +239,12 @@ class PopulationConformal(Recommender):
         for name, lowest in (("n_calibration", 1), ("min_known", 1), ("seed", 0)):
             check_whole(name, getattr(self, name), lowest=lowest)
         if self.window is not None and not (
-            isinstance(self.window, (int, float)) and self.window > 0
+            isinstance(self.window, (int, float)) and 0 < self.window <= _MOST_DAYS
         ):
-            raise InputError(f"window is {self.window!r}; it must be a number of days above 0.")
+            raise InputError(
+                f"window is {shortened(self.window)}; it must be a number of days above 0, and "
+                f"{_MOST_DAYS:,} at the most."
+            )
 
     def _cut_by(self) -> Cut:
         """Give where sets are cut."""
@@ -426,7 +431,10 @@ class PopulationConformal(Recommender):
             ):
                 raise ValueError("the groups are not those of its users")
             self.user_groups_ = replace(self.user_groups_, codes=codes)
-        return CalibrationUsers.from_arrays(rest)
+        users = CalibrationUsers.from_arrays(rest)
+        if users.users.max(initial=-1) >= self.statistics_.n_users:
+            raise ValueError("they have a calibration user who is not there")
+        return users
 
     def _restored_scorer(
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
@@ -468,7 +476,10 @@ class PopulationConformal(Recommender):
         """The end of the window that a calibration by the calendar was made for."""
         if self.window is None:
             return None
-        return _instant(int(self.calibration_.period[1])) + timedelta(days=self.window)
+        try:
+            return _instant(int(self.calibration_.period[1])) + timedelta(days=self.window)
+        except OverflowError:  # times that are no dates, or a window beyond the year 9999
+            return datetime.max.replace(tzinfo=UTC)
 
     def age(self, at: datetime | None = None) -> timedelta:
         """Give how long ago the futures that calibrated it ended.

@@ -75,7 +75,10 @@ class Guard:
         if origin is None or scope["method"] in _CHANGES_NOTHING:
             return
         allowed = self._service.settings.cors_origins
-        same = urlsplit(origin).netloc == headers.get(b"host", "")
+        try:
+            same = urlsplit(origin).netloc == headers.get(b"host", "")
+        except ValueError:  # no address at all, such as "http://["
+            same = False
         if not same and origin not in allowed and "*" not in allowed:
             REFUSED.labels("origin").inc()
             raise Problem(403, "Pages of other sites may not call this server; see --cors-origins.")

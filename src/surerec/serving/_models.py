@@ -96,19 +96,20 @@ def model_id(card: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def load_served(folder: Path, *, verify: bool = False) -> ServedModel:
+def load_served(folder: Path) -> ServedModel:
     """Give the model of a folder, memory-mapped, with every kernel it needs ready to run.
+
+    Every byte is compared with its checksum, by each worker again: the disk may have failed since
+    the supervisor looked, and a worker may start months later.
 
     Parameters
     ----------
     folder : path
         What ``save`` wrote.
-    verify : bool, default=False
-        Compare every byte with its checksum. The supervisor does so once; its workers need not.
     """
     while True:
         card = read_card(folder)
-        recommenders = load_all(folder, verify=verify)
+        recommenders = load_all(folder)
         if read_card(folder) == card:  # else a save came in between
             break
     if not recommenders:

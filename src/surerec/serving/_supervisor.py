@@ -175,8 +175,8 @@ class Supervisor:
     async def reload(self) -> dict[str, Any]:
         """Bring what the folder holds now to all workers: all of them, or none.
 
-        It is verified here, once; then every worker loads it beside the old one; only when all
-        have, they swap. A worker that dies meanwhile comes back with the new one.
+        It is verified here; then every worker verifies and loads it beside the old one; only when
+        all have, they swap. A worker that dies meanwhile comes back with the new one.
         """
         async with self._one_reload:
             try:
@@ -210,4 +210,4 @@ class Supervisor:
             return {"model": wanted, "changed": changed, "workers": len(self._workers)}
 
     def _verify(self) -> str:
-        return load_served(self._settings.model, verify=True).model_id
+        return load_served(self._settings.model).model_id

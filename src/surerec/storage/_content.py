@@ -92,25 +92,44 @@ def open_array(path: Path) -> NDArray[Any]:
     """Map an array from its file, read-only, as the plain kind that kernels know; no pickle."""
     try:
         with np.errstate(over="ignore"):  # a shape beyond all memory is refused a line later
-            return np.asarray(np.lib.format.open_memmap(path, mode="r"))
+            array = np.asarray(np.lib.format.open_memmap(path, mode="r"))
     except _BAD_HEADER as error:
         raise ValueError(path) from error
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(path)
+    return array
 
 
-def read_text(path: Path) -> str:
-    """Read a text, line ends as they are; ValueError if it is none."""
-    return path.read_bytes().decode("utf-8")
+def read_text(path: Path, sha256: str) -> str:
+    """Read a text, line ends as they are; ValueError if it is another than was saved."""
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(path)
+    return content.decode("utf-8")
 
 
-def open_table(path: Path, *, verify: bool) -> pl.DataFrame:
-    """Map a table from its file; with `verify`, see that its text lies inside it."""
+def open_table(path: Path) -> pl.DataFrame:
+    """Map a table from its file, one batch of plain columns, all of whose text lies inside it."""
     try:
         with pa.memory_map(str(path)) as source:
-            table = pa.ipc.open_file(source).read_all()
-        if verify:
-            table.validate(full=True)
-    except pa.ArrowException as error:
+            reader = pa.ipc.open_file(source)
+            if reader.num_record_batches > 1 or not all(map(_is_plain, reader.schema.types)):
+                raise ValueError(path)
+            table = reader.read_all()
+        table.validate(full=True)
+    except OSError as error:
+        if error.errno is not None:  # the disk's; Arrow's own have none
+            raise
+        raise ValueError(path) from error
+    except (pa.ArrowException, MemoryError) as error:
         raise ValueError(path) from error
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)  # noqa: S101  # what a table becomes
     return frame
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return any(
+        is_one(kind)
+        for is_one in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+    )

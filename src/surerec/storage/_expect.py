@@ -10,6 +10,7 @@ def expect(value: object, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
     if not isinstance(value, dict) or value.keys() != kinds.keys():
         raise ValueError(value)
     for key, kind in kinds.items():
-        if not isinstance(value[key], kind):
+        # No field is true or false, which Python takes for 1 and 0.
+        if not isinstance(value[key], kind) or isinstance(value[key], bool):
             raise ValueError(key)  # noqa: TRY004  # not a caller's mistake: the bytes are wrong
     return value

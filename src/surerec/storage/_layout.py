@@ -143,7 +143,8 @@ def check_table(role: str, table: pl.DataFrame, counts: Counts) -> None:
     titles = types.pop(Columns.Title, pl.String())
     is_id = ids is not None and (ids.is_integer() or ids == pl.String)
     length = counts.users if role == "users" else counts.items
-    if not is_id or titles != pl.String or types or len(table) != length:
+    has_all = is_id and not table[TABLES[role]].null_count()
+    if not has_all or titles != pl.String or types or len(table) != length:
         raise ValueError(f"{role} has {len(table)} rows of {table.schema}, not {length} ids")
 
 

@@ -14,7 +14,7 @@ from surerec.errors import InputError
 from surerec.storage._content import open_array, open_table, read_text
 from surerec.storage._folder import MANIFEST, damaged, plain_size, read_manifest, reading_errors
 from surerec.storage._layout import check_array, check_part_array, check_table, role_of
-from surerec.storage._statistics import check_indices, statistics_from
+from surerec.storage._statistics import statistics_from
 
 if TYPE_CHECKING:
     import os
@@ -51,9 +51,10 @@ def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> Stored
     folder : path
         Where a model was saved.
     verify : bool, default=True
-        Compare every byte with the checksums, and see that no index leads outside. Without it
-        only the files' presence, sizes, types and shapes are checked, and a model of any size
-        opens at once: for folders that you have verified before and trust.
+        Compare every byte with the checksums. Without it, the files' presence, sizes, types and
+        shapes are checked, ids and titles, texts, and that no index leads out of its array; but
+        the counts, the times and what recommenders learned are taken for granted, so that a
+        model of gigabytes opens in milliseconds: for folders that you have verified before.
 
     Raises
     ------
@@ -133,11 +134,9 @@ def _open(folder: Path, manifest: Manifest, *, verify: bool) -> StoredModel:
             raise damaged(folder, f"{name} was {what} {size:,} of {record.bytes:,} bytes")
     if verify:
         _verify(folder, manifest)
-    files = _MappedFiles(folder, manifest, verify=verify)
+    files = _MappedFiles(folder, manifest)
     with _refusing(folder, "its files do not fit together"):
         statistics = statistics_from(files, manifest)
-        if verify:
-            check_indices(statistics)
     recommenders = {name: each.spec(files) for name, each in manifest.recommenders.items()}
     return StoredModel(statistics, recommenders, manifest.card())
 
@@ -158,11 +157,11 @@ def _verify(folder: Path, manifest: Manifest) -> None:
 class _MappedFiles:
     """The files of a manifest, opened when asked for and checked against its counts."""
 
-    def __init__(self, folder: Path, manifest: Manifest, *, verify: bool) -> None:
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
         self._folder = folder
         self._counts = manifest.counts
+        self._records = manifest.files
         self._names = {role_of(name): name for name in manifest.files}
-        self._verify = verify
         # Recommenders may share a part: it is opened once, as every mapping keeps a file open.
         self._part_arrays: dict[str, NDArray[Any]] = {}
         self._part_texts: dict[str, str] = {}
@@ -177,7 +176,7 @@ class _MappedFiles:
     def table(self, role: str) -> pl.DataFrame:
         name = self._names[role]
         with _refusing(self._folder, f"{name} is not as it was saved"):
-            table = open_table(self._folder / name, verify=self._verify)
+            table = open_table(self._folder / name)
             check_table(role, table, self._counts)
         return table
 
@@ -186,15 +185,13 @@ class _MappedFiles:
             with _refusing(self._folder, f"{name} is not as it was saved"):
                 array = open_array(self._folder / name)
                 check_part_array(array)
-                if not array.flags.c_contiguous:
-                    raise ValueError(name)
             self._part_arrays[name] = array
         return self._part_arrays[name]
 
     def part_text(self, name: str) -> str:
         if name not in self._part_texts:
             with _refusing(self._folder, f"{name} is not as it was saved"):
-                self._part_texts[name] = read_text(self._folder / name)
+                self._part_texts[name] = read_text(self._folder / name, self._records[name].sha256)
         return self._part_texts[name]
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from surerec._checks import MOST
 from surerec.interactions import RowsRead
 from surerec.storage._cards import Counts, DataCard, FileRecord, Settings
 from surerec.storage._expect import expect
@@ -96,6 +97,7 @@ class Manifest:
             files=dict,
         )
         expect(card["counts"], users=int, items=int, rows=(int, type(None)))
+        _check_sizes(card["counts"])
         expect(card["settings"], ties=str, rows=str)
         manifest = cls(
             card["surerec_version"],
@@ -161,7 +163,14 @@ def is_intact(card: dict[str, Any], raw: bytes) -> bool:
 def _data_card(value: dict[str, Any]) -> DataCard:
     expect(value, name=(str, type(None)), origin=(str, type(None)), rows_read=dict)
     expect(value["rows_read"], **dict.fromkeys(asdict(RowsRead()), int))
+    _check_sizes(value["rows_read"])
     return DataCard(value["name"], value["origin"], RowsRead(**value["rows_read"]))
+
+
+def _check_sizes(sizes: Mapping[str, int | None]) -> None:
+    """Refuse numbers of things that nothing in memory can have."""
+    if not all(size is None or 0 <= size <= MOST for size in sizes.values()):
+        raise ValueError(sizes)
 
 
 def _part_files(recommenders: Mapping[str, RecommenderCard]) -> set[str]:
@@ -174,6 +183,6 @@ def _file_record(name: str, value: object) -> FileRecord:
     role, is_checksum = role_of(name), _SHA256.fullmatch(record.sha256)
     if role not in ROLES or not is_checksum or name != file_name(role, record.sha256):
         raise ValueError(name)
-    if role == PART_ROLES["texts"] and record.bytes > MOST_TEXT:
+    if not 0 <= record.bytes <= (MOST_TEXT if role == PART_ROLES["texts"] else MOST):
         raise ValueError(record.bytes)
     return record

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 import numpy as np
 import polars as pl
 
-from surerec._checks import check_offsets
+from surerec._checks import check_profiles
 from surerec._columns import Columns
 from surerec.errors import InputError
 from surerec.interactions import IdMap, Interactions
@@ -73,32 +73,24 @@ def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
 
 
 def statistics_from(files: Files, manifest: Manifest) -> PrecedenceStatistics:
-    """Put statistics together from their files; ValueError if the manifest makes no sense."""
+    """Put statistics together from their files; ValueError if they do not fit together.
+
+    No index leads out of its array, whoever wrote the files: kernels do not look where they write.
+    What the counts say is taken for granted.
+    """
     source = None if manifest.data is None else _interactions(files, manifest.data)
     arrays = {role: files.array(role) for role in ROW_ROLES[manifest.settings.rows]}
     rows = rows_from(manifest.settings.rows, arrays, source)
-    if manifest.settings.ties not in get_args(Ties):
+    support, n_users = files.array("support"), manifest.counts.users
+    if manifest.settings.ties not in get_args(Ties) or support.max(initial=0) > n_users:
         raise ValueError(manifest.settings.ties)
     return PrecedenceStatistics(
-        manifest.counts.users,
-        files.array("support"),
+        n_users,
+        support,
         rows,
         ties=cast("Ties", manifest.settings.ties),
         interactions=source,
     )
-
-
-def check_indices(statistics: PrecedenceStatistics) -> None:
-    """Raise ValueError if an index leads out of its array.
-
-    A checksum tells damage, not intent, and kernels do not look where they write.
-    """
-    source = statistics.interactions
-    if source is not None:
-        check_offsets(source.offsets, source.n_rows)
-        if source.n_rows and int(source.items_taken.max()) >= source.n_items:
-            raise ValueError("items_taken has an item that is not there")
-    statistics.rows.check()
 
 
 def _check_order(interactions: Interactions) -> None:
@@ -120,11 +112,13 @@ def _plain_ids(ids: IdMap) -> pl.Series:
 
 def _interactions(files: Files, data: DataCard) -> Interactions:
     items = files.table("items")
+    offsets, items_taken = files.array("offsets"), files.array("items_taken")
+    check_profiles(offsets, items_taken, len(items))
     interactions = Interactions(
         IdMap(files.table("users")[Columns.User], noun="user"),
         IdMap(items[Columns.Item], noun="item"),
-        files.array("offsets"),
-        files.array("items_taken"),
+        offsets,
+        items_taken,
         files.array("times"),
         name=data.name,
         origin=data.origin,

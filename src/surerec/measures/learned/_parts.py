@@ -45,19 +45,24 @@ def from_parts(
     texts: Mapping[str, str],
 ) -> tuple[LearnedMeasure, Ridge]:
     """Read back what :func:`to_parts` gave; KeyError or ValueError if these are no such parts."""
-    settings = json.loads(texts[_SETTINGS])
-    intercepts = [float(value) for value in settings["intercepts"]]
-    learned = LearnedMeasure(
-        [texts[_text(fold)] for fold in range(len(intercepts))],
-        arrays[_FOLDS],
-        [str(name) for name in settings["feature_names"]],
-        intercepts,
-        dict(settings["params"]),
-    )
+    try:
+        settings = json.loads(texts[_SETTINGS])
+        intercepts = [float(value) for value in settings["intercepts"]]
+        feature_names = [str(name) for name in settings["feature_names"]]
+        params = dict(settings["params"])
+        horizon = params["horizon"] = float(params["horizon"])
+    except (TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError("the settings are not those of a learned measure") from error
+    if not intercepts or not np.isfinite(intercepts).all() or not 0 < horizon < 1:
+        raise ValueError("the settings are not those of a learned measure")
+    folds = [texts[_text(fold)] for fold in range(len(intercepts))]
+    learned = LearnedMeasure(folds, arrays[_FOLDS], feature_names, intercepts, params)
     fold_of, inverse = learned.fold_of, arrays[_RIDGE]
     size = inverse.shape[0] if inverse.ndim else 0
     if (
         not are_folds(fold_of, statistics.n_users, len(intercepts))
+        or {*arrays} != {_FOLDS, _RIDGE}
+        or {*texts} != {_SETTINGS, *map(_text, range(len(intercepts)))}
         or inverse.shape != (size, size)
         or inverse.dtype != np.float64
         or not 0 < size <= statistics.n_items

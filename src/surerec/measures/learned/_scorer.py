@@ -11,6 +11,7 @@ from surerec.measures._scorer import Contribution, Parts, Scorer
 from surerec.measures.learned._boosting import contributions
 from surerec.measures.learned._features import FEATURES, Features
 from surerec.measures.learned._parts import to_parts
+from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ class LearnedScorer(Scorer):
         self.statistics = statistics
         self.learned = learned
         self._features = Features(statistics, ridge)
-        self._trees = [Trees.from_text(text) for text in learned.folds]
+        folds = [read_trees(text, len(FEATURES)) for text in learned.folds]
+        self._trees = [Trees.of(trees) for trees in folds]
+        # Written anew: LightGBM does not look where a text leads it.
+        self._texts = [write_trees(trees, list(FEATURES)) for trees in folds]
 
     @property
     def ridge(self) -> Ridge:
@@ -103,7 +107,7 @@ class LearnedScorer(Scorer):
         """
         column, user = np.array([item], dtype=np.int64), query.user
         values = self._features.of(query.history, without_user=user, columns=column)[:, 0]
-        moved = contributions(self.learned.folds[self.learned.fold_for(user)], values)[:-1]
+        moved = contributions(self._texts[self.learned.fold_for(user)], values)[:-1]
         found = zip(FEATURES.values(), values.tolist(), moved.tolist(), strict=True)
         return tuple(
             sorted((Contribution(*each) for each in found), key=lambda each: -abs(each.by))

@@ -1,0 +1,91 @@
+"""A child process that answers questions, one line of JSON each, and may die of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import IO, TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class Child:
+    """Runs a module that reads questions and writes answers; begun anew when it died of one.
+
+    Parameters
+    ----------
+    module : str
+        What is run, with the memory in megabytes as its argument.
+    megabytes : int
+        Memory that it may take beyond what it has when it is ready to answer.
+    """
+
+    def __init__(self, module: str, megabytes: int) -> None:
+        self._command = [sys.executable, "-m", module, str(megabytes)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def ask(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Give the answer; what became of the child under "failed" if there is none."""
+        process = self._process = self._process or self._begin()
+        assert process.stdin is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101
+        process.stdin.write(json.dumps(question).encode() + b"\n")
+        process.stdin.flush()
+        line = _line(process.stdout, seconds)
+        if line.endswith(b"\n"):
+            told: dict[str, Any] = json.loads(line)
+            return told
+        if process.poll() is None and line == b"":
+            time.sleep(0.2)  # its output ends a moment before it does
+        code = process.poll()
+        self._end()
+        if code is None:
+            return {"failed": f"no answer in {seconds:.0f} s"}
+        died = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return {"failed": f"the process died: {died}"}
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603  # our own command
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env={**os.environ, "TTY_COMPATIBLE": "0", "PYTHONWARNINGS": "ignore"},
+        )
+
+    def _end(self) -> None:
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.communicate()
+        self._process = None
+
+
+def _line(stream: IO[bytes], seconds: float) -> bytes:
+    """Read up to the end of a line, of the stream, or of patience."""
+    found, end = b"", time.monotonic() + seconds
+    while not found.endswith(b"\n"):
+        ready, _, _ = select.select([stream], [], [], max(0.0, end - time.monotonic()))
+        piece = os.read(stream.fileno(), 1 << 16) if ready else b""
+        if not piece:
+            break
+        found += piece
+    return found

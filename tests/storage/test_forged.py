@@ -1,0 +1,182 @@
+"""Damaged arrays that nobody verified, and folders whose forger made every checksum right."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import surerec as sr
+from fuzz.forging import npy_bytes, replace_file, seal
+from surerec.errors import InputError
+from surerec.recommenders import save_all
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, seed=3)
+    counts = sr.count_precedence(films, strategy="bounded", memory=20_000)
+    models = {
+        "icrs": sr.InductiveConformal("CM12"),
+        "population": sr.PopulationConformal("CM12", window=200),
+        "crs": sr.TransductiveConformal(),
+        "mining": sr.PrecedenceMining(top=1),
+    }
+    folder = tmp_path_factory.mktemp("whole") / "model"
+    save_all(folder, {name: model.fit(counts) for name, model in models.items()})
+    return folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def forge(folder, change):
+    """Change the manifest, or files by it, and make all checksums right."""
+    card = json.loads((folder / "manifest.json").read_text())
+    del card["sha256"]
+    change(card)
+    seal(folder, card)
+
+
+def forge_array(folder, role, change):
+    def replaced(card):
+        name = next(name for name in card["files"] if name.startswith(f"{role}-"))
+        array = np.load(folder / name).copy()
+        replace_file(folder, card, name, npy_bytes(change(array)))
+
+    forge(folder, replaced)
+
+
+def with_value(place, value):
+    def change(array):
+        array.reshape(-1)[place] = value
+        return array
+
+    return change
+
+
+def refuses(folder, name=None, match="damaged"):
+    for verify in (True, False):
+        with pytest.raises(InputError, match=match) as refusal:
+            sr.load(folder, name, verify=verify)
+        assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("role", ["items_taken", "offsets", "following_stops", "preceding_offsets"])
+@pytest.mark.parametrize("bit", [3, 6])
+def test_a_flipped_bit_that_leads_a_kernel_outside_is_seen_in_a_hurry(folder, role, bit):
+    path = next(folder.glob(f"{role}-*"))
+    content = bytearray(path.read_bytes())
+    array = np.load(path)
+    place = len(content) - array.nbytes + 5 * array.itemsize + array.itemsize - 1
+    content[place] ^= 1 << bit
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="damaged: its files do not fit together"):
+        sr.load(folder, verify=False)
+
+
+@pytest.mark.parametrize(
+    ("role", "change"),
+    [
+        ("items_taken", with_value(slice(0, 2), 1)),  # twice in one profile
+        ("items_taken", with_value(7, 40)),
+        ("offsets", with_value(3, 10**6)),
+        ("offsets", with_value(0, 1)),
+        ("offsets", with_value(3, -(2**63))),
+        ("following_starts", with_value(9, 2**32 - 1)),
+        ("following_starts", with_value(slice(None), 0)),  # spans over everybody's profiles
+        ("followers_held_slots", with_value(0, 2**40)),
+        ("followers_held_offsets", with_value(-1, 2**40)),
+        ("support", with_value(0, 2**32 - 1)),
+        ("support", lambda array: array[:-1]),
+        ("times", lambda array: array.astype(">i8")),
+        ("predecessors_held_dense", lambda array: array.astype(np.float64)),
+    ],
+)
+def test_forged_arrays_are_refused(folder, role, change):
+    forge_array(folder, role, change)
+    refuses(folder)
+
+
+@pytest.mark.parametrize("value", [0, 39, 40, 2**32 - 1])
+def test_forged_items_of_held_rows_answer(folder, value):
+    forge_array(folder, "followers_held_items", with_value(slice(None), value))
+    assert sr.load(folder).recommend(1, confidence=0.8) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("population", "groups", 10**9),
+        ("population", "groups", True),
+        ("population", "window", 1e300),
+        ("population", "window", 10**400),
+        ("population", "n_calibration", 10**30),
+        ("population", "min_known", 10**30),
+        ("population", "horizon", 10**30),
+        ("population", "horizon", "5"),
+        ("population", "seed", 10**4000),
+        ("population", "promise", {}),
+        ("population", "other", 1),
+        ("icrs", "seed", 2**64),
+        ("icrs", "top", 10**30),
+        ("icrs", "top", None),
+        ("icrs", "train_share", 1e300),
+        ("icrs", "smoothed", "no"),
+        ("icrs", "measure", []),
+        ("icrs", "measure", 10**30),
+        ("icrs", "measure", {"own": "x"}),
+        ("mining", "top", 10**30),
+        ("mining", "top", 0.5),
+        ("crs", "aggregate", ["max"]),
+    ],
+)
+def test_settings_of_absurd_sizes_and_types_are_refused(folder, name, setting, value):
+    forge(folder, lambda card: card["recommenders"][name]["params"].update({setting: value}))
+    refuses(folder, name, match=f"{setting}|scorer|measure")
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("users", with_value(0, 80)),
+        ("users", with_value(0, -2)),
+        ("users", lambda array: array.astype(np.int32)),
+        ("n_known", with_value(0, -1)),
+        ("owners", with_value(0, 10**9)),
+        ("entries", with_value(0, np.nan)),
+        ("values", with_value(0, np.inf)),
+        ("masses", lambda array: array[:, :5]),
+        ("period", lambda array: array[::-1].copy()),
+        ("period", lambda array: array[:1]),
+    ],
+)
+def test_forged_calibrations_are_refused(folder, part, change):
+    def replaced(card):
+        name = card["recommenders"]["population"]["arrays"][part]
+        replace_file(folder, card, name, npy_bytes(change(np.load(folder / name).copy())))
+
+    forge(folder, replaced)
+    refuses(folder, "population", match="do not fit it")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("users", 10**30), ("users", -1), ("items", True), ("rows", -5)]
+)
+def test_forged_sizes_are_refused(folder, field, value):
+    forge(folder, lambda card: card["counts"].update({field: value}))
+    refuses(folder)
+
+
+def test_a_window_beyond_the_calendar_never_ends(folder):
+    def replaced(card):
+        name = card["recommenders"]["population"]["arrays"]["period"]
+        replace_file(folder, card, name, npy_bytes(np.array([0, 2**63 - 1])))
+
+    forge(folder, replaced)
+    model = sr.load(folder, "population")
+    assert model.valid_until_.year == 9999
+    assert model.recommend(1, confidence=0.8).guarantee
