@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from surerec._inputs import read_text
 from surerec._memory import from_words
 from surerec.cli import _options as opt
 from surerec.cli import _show
@@ -331,11 +332,7 @@ def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
 
 
 def _user_list(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a list of users ({error}).") from error
-    return [line.strip() for line in lines if line.strip()]
+    return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
 def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
