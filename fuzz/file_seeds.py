@@ -9,7 +9,7 @@ import tarfile
 import zipfile
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -120,7 +120,10 @@ def _parquet(chance: Random) -> Case:
     sink = io.BytesIO()
     if chance.random() < 0.3:
         frame = frame.with_columns(pl.from_epoch("time"))
-    compression = chance.choice(("zstd", "snappy", "gzip", "lz4", "uncompressed"))
+    packing: tuple[Literal["zstd", "snappy", "gzip", "lz4", "uncompressed"], ...] = (
+        "zstd", "snappy", "gzip", "lz4", "uncompressed",
+    )  # fmt: skip
+    compression = chance.choice(packing)
     frame.write_parquet(sink, compression=compression, use_pyarrow=chance.random() < 0.5)
     return Case("interactions", {"r.parquet": sink.getvalue()})
 

@@ -146,6 +146,7 @@ def _resident() -> int:
 def _several_inputs(first: int, last: int, seed: int, pipe: int) -> None:
     """Try inputs one after the other; what libraries write past Python to stderr counts too."""
     _warm_up()
+    gc.freeze()  # or the collector looks at all of the libraries again and again
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + _ADDRESSES, in_use + _ADDRESSES))
     terminal = os.dup(2)
@@ -159,7 +160,6 @@ def _several_inputs(first: int, last: int, seed: int, pipe: int) -> None:
                 if b"panicked" in os.pread(said.fileno(), 1 << 16, told):
                     tally.notes["a panic's words on the terminal"] += 1
                 tell(pipe, outcome=True, **vars(tally))
-                gc.collect()
         finally:
             os.dup2(terminal, 2)
 

@@ -69,7 +69,7 @@ def read_whole(path: Path) -> bytes:
             f"({in_words(limit)})."
         )
     with damage_in_words(path, "cannot be read"), path.open("rb") as file:
-        return file.read(limit)  # files under /proc do not know their size
+        return file.read(size)  # not to the end: files under /proc say 0, and some never end
 
 
 def read_text(path: Path) -> str:
@@ -118,11 +118,11 @@ def damage_in_words(where: object, problem: str, advice: str = "") -> Iterator[N
 
 
 def reason(error: BaseException) -> str:
-    """Give the first line of what an error says, without control characters.
+    r"""Give the first line of what an error says, without control characters.
 
     Examples
     --------
-    >>> reason(ValueError("first\\nsecond"))
+    >>> reason(ValueError("first\nsecond"))
     'first'
     """
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -58,8 +58,8 @@ def write(audit: Findings, folder: str | Path, *, overwrite: bool = False) -> No
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     figure = draw(audit)
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with folder_aside(target) as aside:
             (aside / _MARK).write_text(_page(audit, figure["svg"]), encoding="utf-8")
             for ending, content in figure.items():

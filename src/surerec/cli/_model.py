@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from surerec._files import is_stream
 from surerec._inputs import read_text
 from surerec._memory import from_words
 from surerec.cli import _options as opt
@@ -253,7 +254,7 @@ def recommend_all(
             k=k,
         )
         return
-    kind = output.suffix.lstrip(".").lower()
+    kind = output.suffix.lstrip(".").lower() or ("csv" if is_stream(output) else "")
     if kind not in ("csv", "parquet"):
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
     wanted = None if users is None else _user_list(users)

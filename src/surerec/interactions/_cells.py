@@ -71,19 +71,22 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
     if dtype.is_integer():
         return cells.cast(pl.Int64)
     if dtype.is_float():
-        # What pandas makes of integers when some are missing.
-        whole = cells.fill_nan(None)
-        if not (whole == whole.round()).all():
-            raise InputError(f"{where}: ids must be integers or text, not fractions.")
-        if (whole.abs() > _EXACT).any():
-            raise InputError(
-                f"{where}: ids above 2**53 are not exact as floating-point numbers; store them as "
-                "integers or text."
-            )
-        return whole.cast(pl.Int64)
+        return _whole(cells.fill_nan(None), where)
     if dtype == pl.Null:
         return cells.cast(pl.Int64)
     raise InputError(f"{where}: ids must be integers or text, not {dtype}.")
+
+
+def _whole(cells: pl.Series, where: str) -> pl.Series:
+    """Give floats, which pandas makes of integers when some are missing, as integers again."""
+    if not (cells == cells.round()).all():
+        raise InputError(f"{where}: ids must be integers or text, not fractions.")
+    if (cells.abs() > _EXACT).any():
+        raise InputError(
+            f"{where}: ids above 2**53 are not exact as floating-point numbers; store them as "
+            "integers or text."
+        )
+    return cells.cast(pl.Int64)
 
 
 def _written_plainly(cells: pl.Series) -> bool:

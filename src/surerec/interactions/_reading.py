@@ -227,7 +227,8 @@ def _usable(
             continue
         bad |= wrong
         first = int(np.flatnonzero(wrong)[0])
-        cell = None if role == "malformed" else raw[role][first]
+        # As it is stored: a time beyond Python's calendar would be a panic of polars.
+        cell = None if role == "malformed" else raw[role].to_physical()[first]
         complaints.append(_complaint(role, int(wrong.sum()), table.place(first), cell))
     if bad.any() and not skip_bad:
         raise InputError(
