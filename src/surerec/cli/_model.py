@@ -333,7 +333,10 @@ def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
 
 
 def _user_list(path: Path) -> list[str]:
-    return [line.strip() for line in read_text(path).split("\n") if line.strip()]
+    people = [line.strip() for line in read_text(path).split("\n") if line.strip()]
+    if not people:
+        raise InputError(f"{path}: the list of users is empty; write one id a line.")
+    return people
 
 
 def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class KeyFile:
 
     def read(self) -> list[ApiKey]:
         """Give all keys."""
-        if not os.path.lexists(self.path):
+        if not self._is_there():
             raise InputError(
                 f"There is no key file {self.path}; make one with "
                 f"`surerec keys create {self.path} --name NAME`."
@@ -101,7 +101,7 @@ class KeyFile:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         made = ApiKey(key_id, name, tuple(dict.fromkeys(scopes)), _sha256(key), now)
         with self._locked():
-            kept = self.read() if os.path.lexists(self.path) else []
+            kept = self.read() if self._is_there() else []
             if len(kept) >= _MOST_KEYS:
                 raise InputError(f"{self.path} holds {_MOST_KEYS} keys; revoke some first.")
             self._write([*kept, made])
@@ -119,6 +119,15 @@ class KeyFile:
             self._write([key for key in kept if key.key_id != key_id])
         return gone[0]
 
+    def _is_there(self) -> bool:
+        try:
+            self.path.stat()
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError):
+            pass  # something is, and whoever looks closer says what
+        return True
+
     def _refuse_shared(self) -> None:
         """Refuse a file that others may read or write: it says who may ask, and can be added to."""
         if os.name == "posix" and self.path.stat().st_mode & _OTHERS:
@@ -129,7 +138,7 @@ class KeyFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        if os.path.lexists(self.path):
+        if self._is_there():
             check_file(self.path)
         elif not os.path.isdir(self.path.parent):  # noqa: PTH112  # pathlib's raises where closed
             raise InputError(f"{self.path.parent}: there is no such folder.")
