@@ -50,9 +50,8 @@ def _rows_of(path: Path, n_rows: int | None) -> int:
 
 def _check_places(about: Any, size: int) -> None:
     """Refuse columns that lie outside the file: polars would panic, in words for its makers."""
-    for group in range(about.num_row_groups):
-        for number in range(about.num_columns):
-            column = about.row_group(group).column(number)
+    for group in map(about.row_group, range(about.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
             first = column.dictionary_page_offset or column.data_page_offset
             if not 0 <= first <= first + column.total_compressed_size <= size:
                 raise ValueError("a column lies outside the file")
