@@ -1,6 +1,12 @@
+import os
+import stat
+import threading
+
 import pytest
 
-from surerec._files import file_aside, folder_aside
+from surerec._files import file_aside, folder_aside, is_stream
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and permissions of Unix")
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -60,3 +66,104 @@ def test_a_folder_that_fails_leaves_the_old_one_and_nothing_aside(tmp_path):
         fail()
     assert [path.name for path in folder.iterdir()] == ["old"]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def write(path, text="new"):
+    with file_aside(path) as aside:
+        aside.write_text(text)
+
+
+@posix
+def test_a_link_stays_and_its_target_is_replaced(tmp_path):
+    target, link = tmp_path / "there" / "table.csv", tmp_path / "link.csv"
+    target.parent.mkdir()
+    link.symlink_to("there/table.csv")
+    for text in ("first", "second"):  # the first leads to nothing yet
+        write(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert list(target.parent.iterdir()) == [target]
+
+
+@posix
+def test_a_folder_through_a_link_replaces_the_target(tmp_path):
+    target, link = tmp_path / "report", tmp_path / "latest"
+    link.symlink_to(target)
+    for name in ("first", "second"):
+        with folder_aside(link) as aside:
+            (aside / name).touch()
+        assert link.is_symlink()
+        assert [path.name for path in target.iterdir()] == [name]
+
+
+@posix
+def test_links_in_a_circle_are_refused_and_stay(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(OSError, match="links"):
+        write(one)
+    assert one.is_symlink()
+    assert other.is_symlink()
+
+
+@posix
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    write(pipe, "through")
+    reader.join(10)
+    assert read == ["through"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@posix
+def test_a_device_stays_a_device(tmp_path):
+    link = tmp_path / "null"
+    link.symlink_to("/dev/null")
+    for path in (link, link.resolve()):
+        write(path)
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)  # noqa: PTH116
+    assert link.is_symlink()
+
+
+@posix
+def test_what_is_open_is_no_file_to_replace(tmp_path):
+    with (tmp_path / "log").open("w") as file:
+        if os.path.exists("/dev/fd"):  # noqa: PTH110
+            link = tmp_path / "link"
+            link.symlink_to(f"/dev/fd/{file.fileno()}")
+            assert is_stream(link)
+    assert not is_stream(tmp_path / "log")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        write(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@posix
+def test_a_file_keeps_its_permissions_and_a_new_one_has_the_usual(tmp_path):
+    old, new, usual = (tmp_path / name for name in ("old", "new", "usual"))
+    old.touch()
+    old.chmod(0o640)
+    write(old)
+    write(new)
+    usual.touch()
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert new.stat().st_mode == usual.stat().st_mode
+
+
+@posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="nothing is closed to root")
+def test_a_file_that_is_closed_to_writing_is_not_replaced(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+    path.chmod(0o400)
+    with pytest.raises(PermissionError):
+        write(path)
+    assert path.read_text() == "old"

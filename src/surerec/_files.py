@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_MOST_LINKS = 40  # as Linux follows them
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -34,20 +36,79 @@ def cache_folder() -> Path:
     return Path(setting).expanduser() if setting else platformdirs.user_cache_path("surerec")
 
 
-@contextmanager
-def file_aside(path: Path) -> Iterator[Path]:
-    """Give a path to write to, which takes the file's name at the end: complete or not at all."""
-    aside = _beside(path)
+def is_stream(path: Path) -> bool:
+    """Tell whether a path is a device, a pipe, or something open: none can be replaced.
+
+    Examples
+    --------
+    >>> is_stream(Path("/dev/null")), is_stream(Path("picks.csv"))
+    (True, False)
+    """
     try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _is_open(path)
+
+
+def _is_open(path: Path) -> bool:
+    """Tell whether a path names a descriptor, such as /dev/stdout, which a shell may append to."""
+    for _ in range(_MOST_LINKS):
+        folder = Path(os.path.realpath(path.parent))
+        if folder.name == "fd" and folder.parts[1:2] in {("proc",), ("dev",)}:
+            return True
+        if not path.is_symlink():
+            return False
+        path = folder / path.readlink()
+    return False
+
+
+@contextmanager
+def file_aside(path: Path, *, mode: int | None = None) -> Iterator[Path]:
+    """Give a path to write to, which takes the file's name at the end: complete or not at all.
+
+    A device or a pipe is written to as it is. Of a symbolic link the target is replaced, also one
+    that is not there yet. A file keeps its permissions; a folder is refused.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    mode : int, optional
+        The permissions, from before the first byte is written; by default those of the file that
+        is replaced, or the usual ones.
+    """
+    if is_stream(path):
+        yield path
+        return
+    target = follow(path)
+    if target.is_dir():
+        raise _os_error(errno.EISDIR, path)
+    is_there = target.exists()
+    if is_there and not os.access(target, os.W_OK):
+        raise _os_error(errno.EACCES, path)
+    aside = _beside(target)
+    try:
+        if mode is None and is_there:
+            mode = stat.S_IMODE(target.stat().st_mode)
+        if mode is not None:
+            os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            aside.chmod(mode | stat.S_IWUSR)
         yield aside
-        aside.replace(path)
+        if mode is not None:
+            aside.chmod(mode)
+        aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
 
 
 @contextmanager
 def folder_aside(folder: Path) -> Iterator[Path]:
-    """Give a new folder to fill, which takes the other's name and place when it is complete."""
+    """Give a new folder to fill, which takes the other's name and place when it is complete.
+
+    Of a symbolic link the target is replaced, not the link.
+    """
+    folder = follow(folder)
     aside = _beside(folder)
     try:
         aside.mkdir()
@@ -59,6 +120,22 @@ def folder_aside(folder: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def follow(path: Path) -> Path:
+    """Give what a symbolic link leads to, also where nothing is yet; another path as it is."""
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise _os_error(errno.ELOOP, path)
+    return target
+
+
+def _os_error(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))
+
+
 def _beside(path: Path) -> Path:
+    if not path.name:
+        raise _os_error(errno.EISDIR, path)
     # A name of its own: a cluster may try one piece of work twice at once, on two machines.
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

@@ -48,6 +48,40 @@ def test_a_running_keyring_notices_new_and_revoked_keys_and_lets_nobody_in_blind
         ring.find(second)
 
 
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644, 0o666])
+def test_a_key_file_that_others_can_read_is_refused_with_what_mends_it(tmp_path, mode):
+    keys = KeyFile(tmp_path / "my keys.json")
+    key = keys.create("shop")
+    keys.path.chmod(mode)
+    for ask in (
+        keys.read,
+        lambda: Keyring(keys),
+        lambda: keys.create("b"),
+        lambda: keys.revoke(""),
+    ):
+        with pytest.raises(InputError, match=r"`chmod 600 '.*my keys\.json'`"):
+            ask()
+    keys.path.chmod(0o600)
+    assert Keyring(keys).find(key)
+
+
+def test_key_files_that_are_none_are_named(tmp_path):
+    for path in (tmp_path, "", ".", "/", "/proc/nope/keys", "/proc/keys", "/proc/self/mem"):
+        file = KeyFile(path)
+        for ask in (file.read, lambda: file.create("a"), lambda: file.revoke("")):  # noqa: B023
+            with pytest.raises(InputError):
+                ask()
+    assert not list(tmp_path.iterdir())
+
+
+def test_keys_behind_a_link_are_kept_behind_it(tmp_path):
+    link = tmp_path / "keys.json"
+    link.symlink_to(tmp_path / "real.json")
+    KeyFile(link).create("shop")
+    assert link.is_symlink()
+    assert stat.S_IMODE((tmp_path / "real.json").stat().st_mode) == 0o600
+
+
 @given(
     rate=st.sampled_from([1.0, 2.0, 8.0]),
     burst=st.integers(1, 5),

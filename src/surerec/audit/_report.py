@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from surerec._files import folder_aside
+from surerec._inputs import damage_in_words
 from surerec.audit._verdicts import HEADLINE, at_headline, percent, with_interval
 from surerec.errors import InputError
 from surerec.reports import (
@@ -58,8 +59,8 @@ def write(audit: Findings, folder: str | Path, *, overwrite: bool = False) -> No
     target = Path(folder)
     check_target(target, overwrite=overwrite)
     figure = draw(audit)
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with folder_aside(target) as aside:
             (aside / _MARK).write_text(_page(audit, figure["svg"]), encoding="utf-8")
             for ending, content in figure.items():
@@ -74,8 +75,9 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     """Refuse to write over what is no audit, or an audit that nobody said to replace."""
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: is a file; name a folder.")
-    if not target.exists() or not any(target.iterdir()):
-        return
+    with damage_in_words(target, "cannot be looked into"):
+        if not target.exists() or not any(target.iterdir()):
+            return
     is_audit = (target / _MARK).exists() and (target / "verdicts.csv").exists()
     if not is_audit:
         raise InputError(f"{target}: holds something else than an audit; name another folder.")

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._output import messages, stdout, write_aside, write_frame
+from surerec.cli._output import make_folder, messages, stdout, write_aside, write_frame
 from surerec.datasets import synthetic
 from surerec.evaluation import Calendar
 from surerec.experiments.guarantees import (
@@ -91,7 +91,7 @@ def guarantees(
     scorers = measure or list(MEASURES)
     sources = {name: _source(name, columns) for name in data}
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
     console = stdout()
     for name, interactions in sources.items():
         console.rule(f"[bold]{_show.plain(name)}[/bold]", align="left")

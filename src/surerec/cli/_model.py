@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from surerec._files import is_stream
+from surerec._inputs import read_text
 from surerec._memory import from_words
 from surerec.cli import _options as opt
 from surerec.cli import _show
@@ -293,7 +295,7 @@ def recommend_all(
             k=k,
         )
         return
-    kind = output.suffix.lstrip(".").lower()
+    kind = output.suffix.lstrip(".").lower() or ("csv" if is_stream(output) else "")
     if kind not in ("csv", "parquet"):
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
     wanted = None if users is None else _user_list(users)
@@ -384,11 +386,10 @@ def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
 
 
 def _user_list(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a list of users ({error}).") from error
-    return [line.strip() for line in lines if line.strip()]
+    people = [line.strip() for line in read_text(path).split("\n") if line.strip()]
+    if not people:
+        raise InputError(f"{path}: the list of users is empty; write one id a line.")
+    return people
 
 
 def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from surerec._files import file_aside
+from surerec._inputs import reason
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,12 +35,26 @@ def messages() -> Console:
 
 @contextmanager
 def write_aside(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name when it is complete, or not at all."""
+    """Open a file that appears under its name when it is complete, or not at all.
+
+    What is written to a device, a pipe or an open file is added to what is there.
+    """
+    with _written(path), file_aside(path) as aside, aside.open("ab") as file:
+        yield file
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for several files, unless it is there."""
+    with _written(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
     try:
-        with file_aside(path) as aside, aside.open("wb") as file:
-            yield file
+        yield
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
+        raise InputError(f"{path}: cannot be written ({reason(error)}).") from error
 
 
 def write_frame(frame: pl.DataFrame, kind: str, output: Path | None) -> None:

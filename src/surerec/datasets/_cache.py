@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from surerec._files import digest
+from surerec._inputs import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +47,7 @@ class Fetched:
 def recall(dataset: Dataset, folder: Path) -> Fetched | None:
     """Give what the cache has of a set; None if it is missing, damaged, or of unknown source."""
     try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        manifest = parse_json((folder / _MANIFEST).read_bytes())
         source = next(each for each in dataset.sources if each.description == manifest["source"])
         sizes = {name: about["bytes"] for name, about in manifest["files"].items()}
         needed = source.layout.ratings + source.layout.titles

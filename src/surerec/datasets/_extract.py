@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import lzma
 import tarfile
 import zipfile
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
+from surerec._inputs import damage_in_words
 from surerec.datasets._part import disk_errors
 from surerec.errors import InputError
 
@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 8 << 30
 _CHUNK = 1 << 20
-_DAMAGE = (
-    zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError,
+_FOREIGN = (
+    zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError,
     NotImplementedError, RuntimeError,  # a compression or an encryption that zipfile cannot read
 )  # fmt: skip
 
 
 def is_archive(path: Path) -> bool:
     """Say whether a file is a zip or a tar file, by its content."""
-    return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
+    try:
+        return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError):
+        return False  # whoever reads it says what is wrong with it
 
 
 def extract(
@@ -57,21 +60,27 @@ def extract(
     FetchError
         If the disk is full.
     """
-    try:
-        with _opened(archive) as (names, open_member):
-            files, left = [], _MAX_BYTES
-            for name in wanted(names):
-                files.append(folder / PurePosixPath(name).name)
-                with open_member(name) as member, disk_errors(archive.name, folder):
-                    left -= _copy(member, files[-1], left)
-                if left < 0:
-                    raise InputError(
-                        f"{archive} unpacks to more than {_MAX_BYTES / 1e9:,.1f} GB; "
-                        "it is not the archive that was meant."
-                    )
-            return files
-    except _DAMAGE as error:
-        raise InputError(f"{archive} is damaged or no zip or tar file; get it anew.") from error
+    with _damage(archive), _opened(archive) as (names, open_member):
+        files, left = [], _MAX_BYTES
+        for name in wanted(names):
+            files.append(folder / PurePosixPath(name).name)
+            with open_member(name) as member, disk_errors(archive.name, folder):
+                left -= _copy(member, files[-1], left)
+            if left < 0:
+                raise InputError(
+                    f"{archive} unpacks to more than {_MAX_BYTES / 1e9:,.1f} GB; "
+                    "it is not the archive that was meant."
+                )
+        return files
+
+
+@contextmanager
+def _damage(archive: Path) -> Iterator[None]:
+    with damage_in_words(archive, "is damaged or no zip or tar file", "get it anew"):
+        try:
+            yield
+        except _FOREIGN as error:
+            raise ValueError(str(error) or type(error).__name__) from error
 
 
 def _copy(member: IO[bytes], target: Path, limit: int) -> int:

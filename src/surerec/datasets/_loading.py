@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -17,7 +18,6 @@ from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection, Iterator, Sequence
 
     from surerec.datasets._entries import Dataset
@@ -125,7 +125,12 @@ def _folder(dataset: Dataset, given: Path) -> Iterator[Path]:
 
     with TemporaryDirectory(prefix="surerec-") as temporary:
         extract(given, wanted, Path(temporary))
-        yield Path(temporary)
+        try:
+            yield Path(temporary)
+        except InputError as error:
+            # The folder will be gone: what is named is the archive that was given.
+            said = str(error).replace(f"{temporary}{os.sep}", f"{given}: ")
+            raise InputError(said) from error
 
 
 def _search(dataset: Dataset, folder: Path, given: Path) -> tuple[Layout, list[Path], list[Path]]:

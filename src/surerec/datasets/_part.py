@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from surerec._files import DISK_FULL
+from surerec._inputs import parse_json
 from surerec.datasets._http import SourceError
 from surerec.errors import FetchError
 
@@ -35,7 +36,7 @@ class Part:
     def state(self) -> tuple[int, str, int | None]:
         """Give the bytes so far, what tells their version, and the full size; 0 if unknown."""
         try:
-            about = json.loads(self._sidecar.read_text(encoding="utf-8"))
+            about = parse_json(self._sidecar.read_bytes())
             version, total = about["version"], about["total"]
             if isinstance(version, str) and (total is None or isinstance(total, int)):
                 return self.path.stat().st_size, version, total

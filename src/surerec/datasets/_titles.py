@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from surerec._columns import Columns
-from surerec.errors import InputError
+from surerec._inputs import damage_in_words, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,18 +39,17 @@ def read_titles(path: Path) -> pl.DataFrame:
         If the file is not of that kind.
     """
     pairs = _READERS.get(path.name.lower(), _recbole)
-    try:
-        rows = list(pairs(_text(path)))
-    except (IndexError, ValueError, KeyError, csv.Error) as error:
-        raise InputError(f"{path} is not a file of titles as {path.name} should be.") from error
-    return pl.DataFrame(
-        rows, schema={Columns.Item: pl.String, Columns.Title: pl.String}, orient="row"
-    )
+    with damage_in_words(path, f"is not a file of titles as {path.name} should be"):
+        return pl.DataFrame(
+            list(pairs(_text(path))),
+            schema={Columns.Item: pl.String, Columns.Title: pl.String},
+            orient="row",
+        )
 
 
 def _text(path: Path) -> str:
     """Decode UTF-8, else Latin-1: accents in Latin-1 are no valid UTF-8, so the two never mix."""
-    content = path.read_bytes()
+    content = read_whole(path)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from surerec._inputs import damage_in_words
 from surerec.datasets import CATALOGUE
 from surerec.evaluation import (
     curves_table,
@@ -169,7 +170,8 @@ def _about(source: DataSource, interactions: Interactions, seconds: float) -> pl
 def _kept(path: Path, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
     """Make a table, or take it from an interrupted run."""
     if path.exists():
-        return pl.read_parquet(path)
+        with damage_in_words(path, "not a readable table", "start anew with --overwrite"):
+            return pl.read_parquet(path)
     table = make()
     write_table(table, path)
     return table

@@ -13,6 +13,7 @@ from typing import Any
 
 from surerec._checks import check_whole
 from surerec._files import file_aside
+from surerec._inputs import parse_json, read_whole
 from surerec._version import __version__
 from surerec.datasets import CATALOGUE, find_dataset, load_dataset
 from surerec.errors import InputError
@@ -143,6 +144,6 @@ def prepare_folder(output: Path, settings: Settings, *, resume: bool, overwrite:
 
 def _recorded(record: Path) -> Any:
     try:
-        return json.loads(record.read_text(encoding="utf-8"))["settings"]
-    except (ValueError, KeyError) as error:
+        return parse_json(read_whole(record))["settings"]
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{record}: cannot be read; start anew with --overwrite.") from error

@@ -28,6 +28,8 @@ _MICROSECONDS: Final = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
 # milliseconds the spring of 1973.
 _UNIT_BOUNDS: Final = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", np.inf))
 _LATEST: Final = 2.0**63 - 1024
+_EXACT: Final = 2.0**53
+_TICKS: Final = {"ms": 1_000, "us": 1, "ns": 1}  # microseconds of one, by polars' units
 
 
 def _tidy(cells: pl.Series) -> pl.Series:
@@ -69,14 +71,22 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
     if dtype.is_integer():
         return cells.cast(pl.Int64)
     if dtype.is_float():
-        # What pandas makes of integers when some are missing.
-        whole = cells.fill_nan(None)
-        if not (whole == whole.round()).all():
-            raise InputError(f"{where}: ids must be integers or text, not fractions.")
-        return whole.cast(pl.Int64)
+        return _whole(cells.fill_nan(None), where)
     if dtype == pl.Null:
         return cells.cast(pl.Int64)
     raise InputError(f"{where}: ids must be integers or text, not {dtype}.")
+
+
+def _whole(cells: pl.Series, where: str) -> pl.Series:
+    """Give floats, which pandas makes of integers when some are missing, as integers again."""
+    if not (cells == cells.round()).all():
+        raise InputError(f"{where}: ids must be integers or text, not fractions.")
+    if (cells.abs() > _EXACT).any():
+        raise InputError(
+            f"{where}: ids above 2**53 are not exact as floating-point numbers; store them as "
+            "integers or text."
+        )
+    return cells.cast(pl.Int64)
 
 
 def _written_plainly(cells: pl.Series) -> bool:
@@ -106,6 +116,9 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
     """
     dtype = cells.dtype
     if dtype.is_temporal() and dtype not in (pl.Duration, pl.Time):
+        if isinstance(dtype, pl.Datetime):  # a cast would go round the clock beyond its end
+            bound = (2**63 - 1) // _TICKS[dtype.time_unit]
+            cells = cells.set(cells.to_physical().is_between(-bound, bound).not_(), None)
         return cells.cast(pl.Datetime("us")).to_physical()
     if dtype == pl.String:
         if time_format is not None and time_format not in _MICROSECONDS:
@@ -157,8 +170,12 @@ def _unix(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
             f"{where}: the times are numbers, so their format is a unit (s, ms, us or ns), "
             f"not {time_format!r}."
         )
+    if cells.dtype.is_decimal():
+        cells = cells.cast(pl.Float64)
     if cells.dtype.is_float():
         cells = cells.set(~cells.is_finite(), None)
+    elif cells.dtype == pl.UInt64:
+        cells = cells.set(cells >= 2**63, None)
     middle = cells.gather_every(len(cells) // 100_000 + 1).abs().median()
     if not isinstance(middle, (int, float)):
         return cells.cast(pl.Int64)

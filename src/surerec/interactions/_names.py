@@ -72,15 +72,28 @@ def find_columns(
             same = [n for n in names if name in (n, n.strip(), n.strip().split(":")[0])]
             if not same:
                 raise InputError(f"{where}: there is no column {name!r}; found: {listed}.")
-            found[role] = same[0]
+            found[role] = _only(role, [n for n in same if n == name] or same, where)
             continue
-        by_alias = {_plain(n): n for n in reversed(names)}
+        by_alias: dict[str, list[str]] = {}
+        for n in names:
+            by_alias.setdefault(_plain(n), []).append(n)
         matches = [by_alias[alias] for alias in _USUAL[role] if alias in by_alias]
         if matches:
-            found[role] = matches[0]
+            found[role] = _only(role, matches[0], where)
         elif role != "rating" and name is None:
             raise InputError(
                 f"{where}: no {role} column among {listed}; "
                 f"name it with {role}= in Python or --{role} on the command line."
             )
     return found
+
+
+def _only(role: str, same: Sequence[str], where: str) -> str:
+    """Give the one column of a name; which of several is meant cannot be guessed."""
+    if len(same) > 1:
+        named = " and ".join(repr(name.strip()[:40]) for name in same[:2])
+        raise InputError(
+            f"{where}: {len(same)} columns may be the {role}, such as {named}; rename them so that "
+            "one is left."
+        )
+    return same[0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec._inputs import check_file, damage_in_words
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.interactions._cells import read_ids, read_ratings, read_times
@@ -157,17 +158,14 @@ def read_tables(
 
 
 def _is_parquet(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}.") from error
+    if not check_file(path):
+        return False
+    with damage_in_words(path, "cannot be read"), path.open("rb") as file:
+        return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
-        if not path.exists():
-            raise InputError(f"{path}: no such file.")
         return [path]
     for pattern in ("mv_*.txt", "combined_data_*.txt", "training_set/mv_*.txt"):
         if files := sorted(path.glob(pattern)):
@@ -210,9 +208,10 @@ def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple
 
     def convert(role: str) -> pl.Series:
         where = f"{name}, the {role} column"
-        if role == "time":
-            return read_times(raw[role], time_format, where)
-        return (read_ratings if role == "rating" else read_ids)(raw[role], where)
+        with damage_in_words(where, "cannot be converted"):
+            if role == "time":
+                return read_times(raw[role], time_format, where)
+            return (read_ratings if role == "rating" else read_ids)(raw[role], where)
 
     cells = pl.DataFrame(dict(zip(raw.columns, run_blocks(convert, raw.columns), strict=True)))
     blank = np.zeros(len(cells), dtype=bool)
@@ -229,7 +228,8 @@ def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple
             continue
         bad |= wrong
         first = int(np.flatnonzero(wrong)[0])
-        cell = None if role == "malformed" else raw[role][first]
+        # As it is stored: a time beyond Python's calendar would be a panic of polars.
+        cell = None if role == "malformed" else raw[role].to_physical()[first]
         complaints.append(_complaint(role, int(wrong.sum()), table.place(first), cell))
     if bad.any() and not skip_bad:
         raise InputError(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from surerec._inputs import damage_in_words
 from surerec._memory import available_memory, in_words
 from surerec.errors import InputError
 
@@ -41,8 +41,17 @@ def check_fits(files: Iterable[tuple[Path, bool]], n_rows: int | None) -> None:
 
 
 def _rows_of(path: Path, n_rows: int | None) -> int:
-    try:
-        rows = int(pq.read_metadata(path).num_rows)
-    except (pa.ArrowException, OSError):
-        return 0  # whoever reads it says what is wrong with it
+    with damage_in_words(path, "not a readable Parquet file"):
+        about = pq.read_metadata(path)
+        _check_places(about, path.stat().st_size)
+        rows = int(about.num_rows)
     return rows if n_rows is None else min(rows, n_rows)
+
+
+def _check_places(about: Any, size: int) -> None:
+    """Refuse columns that lie outside the file: polars would panic, in words for its makers."""
+    for group in map(about.row_group, range(about.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            first = column.dictionary_page_offset or column.data_page_offset
+            if not 0 <= first <= first + column.total_compressed_size <= size:
+                raise ValueError("a column lies outside the file")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
+from surerec._inputs import damage_in_words
 from surerec.errors import InputError
 from surerec.interactions._names import find_columns
 
@@ -52,13 +52,10 @@ def table_from_parquet(
     path: Path, wanted: Mapping[str, str | None], n_rows: int | None
 ) -> RawTable:
     """Read the columns that are needed from a Parquet file, and no others."""
-    try:
+    with damage_in_words(path, "not a readable Parquet file"):
         names = pl.scan_parquet(path).collect_schema().names()
         columns = find_columns(names, wanted, str(path))
         frame = pl.scan_parquet(path, n_rows=n_rows).select(set(columns.values())).collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path}: not a readable Parquet file ({reason}).") from error
     return _select(frame, wanted, str(path))
 
 
@@ -80,13 +77,8 @@ def _to_polars(frame: Any, wanted: Mapping[str, str | None], name: str) -> pl.Da
         for column in frame.columns:
             _refuse_mixed(frame[column], str(column), name)
         frame = frame.rename(columns=str)
-    try:
+    with damage_in_words(name, "cannot be read as columns of one type each"):
         return pl.DataFrame(frame)
-    except (pl.exceptions.PolarsError, pa.ArrowException, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(
-            f"{name}: cannot be read as columns of one type each ({reason})."
-        ) from error
 
 
 def _refuse_mixed(column: Any, column_name: str, name: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from surerec._inputs import check_file, damage_in_words, read_whole
 from surerec._memory import available_memory, in_words
 from surerec.errors import InputError
 from surerec.interactions._names import find_columns, looks_like_header
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _HEAD: Final = 1 << 16
+_PIECE: Final = 1 << 22
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -65,64 +67,66 @@ def table_from_text(
         Read only so many rows from the start.
     """
     source, head = _open(path)
-    dialect = _sniff(path, head, wanted, columns)
-    roles = find_columns(dialect.names, wanted, str(path))
-    try:
+    with damage_in_words(path, "cannot be read as a table"):
+        dialect = _sniff(path, head, wanted, columns)
+        roles = find_columns(dialect.names, wanted, str(path))
+        try:
+            return _read(path, source, dialect, roles, n_rows)
+        except pl.exceptions.PolarsError as error:
+            if "utf-8" not in str(error):
+                raise
+        # Neither UTF-8 nor marked as something else: the older sets are Latin-1.
+        source = _bytes(source).decode("latin-1").encode()
         return _read(path, source, dialect, roles, n_rows)
-    except pl.exceptions.PolarsError as error:
-        if "utf-8" not in str(error):
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{path}: cannot be read as a table ({reason}).") from error
-    # Neither UTF-8 nor marked as something else: the older sets are Latin-1.
-    source = _bytes(source).decode("latin-1").encode()
-    return _read(path, source, dialect, roles, n_rows)
 
 
 def _open(path: Path) -> tuple[Path | bytes, str]:
     """Give what polars can read (the path itself where it can) and the first part as text."""
     source: Path | bytes = path
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
+    head = b""
+    if check_file(path):  # files under /proc say that they are empty, and some never end
+        with damage_in_words(path, "cannot be read"), path.open("rb") as file:
+            head = file.read(_HEAD)
     if head.startswith(b"\x1f\x8b"):
         source = _unpack(path)
         head = source[:_HEAD]
-    if not head.strip():
-        raise InputError(f"{path}: the file is empty; it needs rows of user, item and time.")
     encoding = next((name for bom, name in _BOMS if head.startswith(bom)), None)
     if encoding is None and b"\0" in head:
         encoding = "utf-16-le" if head[1:2] == b"\0" else "utf-16-be"
     if encoding is not None:
-        try:
+        with damage_in_words(path, "neither text nor Parquet"):
             source = _bytes(source).decode(encoding).encode()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: neither text nor Parquet ({error.reason}).") from error
         head = source[:_HEAD]
-    return source, head.decode("utf-8", errors="replace")
+    text = head.decode("utf-8", errors="replace")
+    if not text.strip():
+        raise InputError(f"{path}: the file is empty; it needs rows of user, item and time.")
+    return source, text
 
 
 def _unpack(path: Path) -> bytes:
     limit = available_memory() // 4
-    try:
-        with gzip.open(path) as file:
-            text = file.read(limit + 1)
-    except (OSError, EOFError) as error:
-        raise InputError(f"{path}: a damaged gzip file ({error}); fetch it again.") from error
-    if len(text) > limit:
-        raise InputError(
-            f"{path}: unpacks to more than {in_words(limit)}, a quarter of the free memory; "
-            "unpack it to disk first."
-        )
-    return text
+    text = io.BytesIO()
+    with damage_in_words(path, "a damaged gzip file", "fetch it again"), gzip.open(path) as file:
+        # In pieces: for all that it may read at once, Python sets the memory aside before it does.
+        while piece := file.read(_PIECE):
+            text.write(piece)
+            if text.tell() > limit:
+                raise InputError(
+                    f"{path}: unpacks to more than {in_words(limit)}, a quarter of the free "
+                    "memory; unpack it to disk first."
+                )
+    return text.getvalue()
 
 
 def _bytes(source: Path | bytes) -> bytes:
-    return source if isinstance(source, bytes) else source.read_bytes()
+    return source if isinstance(source, bytes) else read_whole(source)
 
 
 def _sniff(
     path: Path, head: str, wanted: Mapping[str, str | None], columns: Sequence[str] | None
 ) -> _Dialect:
-    first = next(line for line in head.splitlines() if line.strip())
+    # As polars has lines: `splitlines` would also cut at \f, \x1c and their like.
+    first = next(line for line in head.split("\n") if line.strip()).removesuffix("\r")
     if re.fullmatch(r"\s*\d+:\s*", first):
         names = ("user_id", "rating", "date", "item_id")
         return _Dialect(",", None, header=False, names=names, netflix=True)
@@ -173,6 +177,11 @@ def _read(
             raise
         cells = _scan(source, dialect, n_rows, ragged=True).collect()
         malformed = _too_long(source, dialect, len(cells))
+    if cells.width < len(dialect.names):
+        raise InputError(
+            f"{path}: line 1 has not the {len(dialect.names)} fields of the first line that holds "
+            "something; remove what stands before it."
+        )
     # By position: polars' own names differ between versions, and headers may repeat a name.
     positions = {role: dialect.names.index(name) for role, name in roles.items()}
     frame = pl.DataFrame({role: cells.to_series(at) for role, at in positions.items()})

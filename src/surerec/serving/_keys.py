@@ -7,21 +7,26 @@ import hmac
 import json
 import os
 import secrets
+import shlex
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from surerec._files import file_aside
+from surerec._inputs import check_file, parse_json, read_whole, reason
 from surerec._lock import exclusive
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
 
 SCOPES: Final = ("read", "admin")
 _FORMAT: Final = "surerec-keys"
 _MOST_KEYS: Final = 500
+_OTHERS: Final = 0o077
 
 
 @dataclass(frozen=True)
@@ -65,17 +70,16 @@ class KeyFile:
 
     def read(self) -> list[ApiKey]:
         """Give all keys."""
-        try:
-            raw = self.path.read_bytes()
-        except FileNotFoundError:
+        if not self._is_there():
             raise InputError(
                 f"There is no key file {self.path}; make one with "
                 f"`surerec keys create {self.path} --name NAME`."
-            ) from None
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read ({error.strerror}).") from None
+            )
+        check_file(self.path)
+        self._refuse_shared()
+        raw = read_whole(self.path)
         try:
-            content = json.loads(raw)
+            content = parse_json(raw)
             if content["format"] != _FORMAT:
                 raise ValueError(content["format"])  # noqa: TRY301  # said below
             return [_key(entry) for entry in content["keys"]]
@@ -97,7 +101,7 @@ class KeyFile:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         made = ApiKey(key_id, name, tuple(dict.fromkeys(scopes)), _sha256(key), now)
         with self._locked():
-            kept = self.read() if self.path.exists() else []
+            kept = self.read() if self._is_there() else []
             if len(kept) >= _MOST_KEYS:
                 raise InputError(f"{self.path} holds {_MOST_KEYS} keys; revoke some first.")
             self._write([*kept, made])
@@ -115,24 +119,49 @@ class KeyFile:
             self._write([key for key in kept if key.key_id != key_id])
         return gone[0]
 
-    def _locked(self) -> AbstractContextManager[None]:
-        if not self.path.parent.is_dir():
+    def _is_there(self) -> bool:
+        try:
+            self.path.stat()
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError):
+            pass  # something is, and whoever looks closer says what
+        return True
+
+    def _refuse_shared(self) -> None:
+        """Refuse a file that others may read or write: it says who may ask, and can be added to."""
+        if os.name == "posix" and self.path.stat().st_mode & _OTHERS:
+            raise InputError(
+                f"{self.path}: others can read or write this key file; close it to them with "
+                f"`chmod 600 {shlex.quote(str(self.path))}`."
+            )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        if self._is_there():
+            check_file(self.path)
+        elif not os.path.isdir(self.path.parent):  # noqa: PTH112  # pathlib's raises where closed
             raise InputError(f"{self.path.parent}: there is no such folder.")
-        return exclusive(self.path.with_name(f".{self.path.name}.lock"))
+        with ExitStack() as stack:
+            try:
+                lock = self.path.with_name(f".{self.path.name}.lock")
+                stack.enter_context(exclusive(lock))
+            except OSError as error:
+                raise self._cannot_write(error) from error
+            yield
 
     def _write(self, keys: list[ApiKey]) -> None:
-        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         text = json.dumps({"format": _FORMAT, "keys": [asdict(key) for key in keys]}, indent=2)
         try:
-            with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            with file_aside(self.path, mode=0o600) as aside, aside.open("w") as out:
                 out.write(text + "\n")
                 out.flush()
                 os.fsync(out.fileno())
-            aside.replace(self.path)
         except OSError as error:
-            raise InputError(f"{self.path}: cannot be written ({error.strerror}).") from error
-        finally:
-            aside.unlink(missing_ok=True)
+            raise self._cannot_write(error) from error
+
+    def _cannot_write(self, error: OSError) -> InputError:
+        return InputError(f"{self.path}: cannot be written ({reason(error)}).")
 
 
 class Keyring:

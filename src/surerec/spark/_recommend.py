@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from surerec._checks import check_whole
+from surerec._files import follow
 from surerec.errors import InputError
 from surerec.recommenders import load
 from surerec.spark._jobs import map_arrow, stage
@@ -115,7 +116,7 @@ def recommend_spark(
     int
         Number of rows.
     """
-    place, folder = Path(output).absolute(), Path(model).absolute()
+    place, folder = follow(Path(output).absolute()), Path(model).absolute()
     if place.exists():
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)

@@ -1,0 +1,177 @@
+"""Mangled files: every reader answers, or refuses in one sentence that names the file."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import surerec as sr
+from fuzz.confined import run_confined, tell
+from fuzz.file_mutations import mutate
+from fuzz.file_seeds import Case, seed_case
+from fuzz.tally import Tally
+from surerec.cli import app
+from surerec.errors import SurerecError, UnknownId
+from surerec.serving import KeyFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TIME_LIMIT: Final = 10.0
+"""Seconds that one small file may take."""
+MEMORY_LIMIT: Final = 400 << 20
+"""Bytes by which a process may grow over one small file."""
+_ADDRESSES: Final = 4 << 30  # beyond what the process has: whoever asks for more is refused it
+
+
+def run(n: int, seed: int) -> Tally:
+    """Try `n` files, in processes whose memory and time are limited."""
+
+    def example(number: int) -> str:
+        return f"python -m fuzz.files {number} {seed}"
+
+    return run_confined("files", "fuzz.files", n, seed, time_limit=2 * TIME_LIMIT, example=example)
+
+
+def case(number: int, seed: int) -> Case:
+    """Give an input; the same for the same numbers."""
+    chance = Random(f"{seed}-{number}")
+    return mutate(seed_case(chance), chance)
+
+
+def read(case: Case, folder: Path) -> None:
+    """Write a case's files into a folder and read them; a refusal has to name one of them."""
+    for name, content in case.files.items():
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(0o600)
+    try:
+        READERS[case.reader](folder, case)
+    except UnknownId:
+        raise  # of a list of users: it names who is meant
+    except SurerecError as error:
+        if not any(name in str(error) for name in (*case.files, str(folder))):
+            raise RuntimeError(f"a refusal that names no file: {error}") from error
+        raise
+
+
+def _interactions(folder: Path, case: Case) -> None:
+    sr.read_interactions(folder / next(iter(case.files)), **case.options)
+
+
+def _folder(folder: Path, case: Case) -> None:
+    sr.read_interactions(folder, **case.options)
+
+
+def _several(folder: Path, case: Case) -> None:
+    sr.read_interactions([folder / name for name in case.files], **case.options)
+
+
+def _data_set(folder: Path, case: Case) -> None:
+    sr.load_dataset(path=folder / next(iter(case.files)), **case.options)
+
+
+def _data_set_folder(folder: Path, case: Case) -> None:
+    sr.load_dataset(path=folder, **case.options)
+
+
+def _users(folder: Path, case: Case) -> None:
+    (users,) = case.files
+    told = ["recommend-all", str(_model()), "--users", str(folder / users), "--k", "1"]
+    app([*told, "--output", str(folder / "picks.csv")], standalone_mode=False)
+
+
+def _keys(folder: Path, case: Case) -> None:
+    (name,) = case.files
+    file = KeyFile(folder / name)
+    kept = file.read()
+    file.create("another", ["read"])
+    if kept:
+        file.revoke(kept[0].key_id)
+
+
+READERS: Final[dict[str, Callable[[Path, Case], None]]] = {
+    "interactions": _interactions,
+    "folder": _folder,
+    "several": _several,
+    "data set": _data_set,
+    "data set folder": _data_set_folder,
+    "users": _users,
+    "keys": _keys,
+}
+
+
+@cache
+def _model() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="surerec-fuzz-")) / "model"
+    data = sr.datasets.synthetic(n_users=30, n_items=20, n_rows=300, seed=1)
+    sr.InductiveConformal("CM3").fit(data).save(folder)
+    return folder
+
+
+def _warm_up() -> None:
+    """Compile and start what the first call of each reader does; that is no file's fault."""
+    rows = b"user,item,rating,time\n1,2,3,4\n1,3,3,5\n"
+    with tempfile.TemporaryDirectory(prefix="surerec-fuzz-") as folder:
+        read(Case("users", {"users.txt": b"1\n"}), Path(folder))
+        read(Case("interactions", {"r.csv": rows}), Path(folder))
+
+
+def try_one(number: int, seed: int) -> Tally:
+    """Read one input, and tell what came of it, its time and memory limits included."""
+    tried = case(number, seed)
+    tally = Tally("files")
+    before, begun = _resident(), perf_counter()
+    with tempfile.TemporaryDirectory(prefix="surerec-fuzz-") as folder:
+        tally.attempt(lambda: read(tried, Path(folder)), ", ".join(tried.done))
+    if (seconds := perf_counter() - begun) > TIME_LIMIT:
+        tally.fail(f"longer than {TIME_LIMIT:.0f} s", f"{seconds:.0f} s")
+    if (grown := _resident() - before) > MEMORY_LIMIT:
+        tally.fail("more memory than the limit", f"{grown >> 20} MiB")
+    return tally
+
+
+def _resident() -> int:
+    """Give the most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _several_inputs(first: int, last: int, seed: int, pipe: int) -> None:
+    """Try inputs one after the other; what libraries write past Python to stderr counts too."""
+    _warm_up()
+    gc.freeze()  # or the collector looks at all of the libraries again and again
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + _ADDRESSES, in_use + _ADDRESSES))
+    terminal = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            for number in range(first, last):
+                tell(pipe, input=number)
+                told = os.fstat(2).st_size
+                tally = try_one(number, seed)
+                if b"panicked" in os.pread(said.fileno(), 1 << 16, told):
+                    tally.notes["a panic's words on the terminal"] += 1
+                tell(pipe, outcome=True, **vars(tally))
+        finally:
+            os.dup2(terminal, 2)
+
+
+def _main(*numbers: int) -> None:
+    if len(numbers) == 2:
+        number, seed = numbers
+        print(case(number, seed))
+        print(try_one(number, seed))
+    else:
+        _several_inputs(*numbers)
+
+
+if __name__ == "__main__":
+    _main(*map(int, sys.argv[1:]))

@@ -1,0 +1,191 @@
+"""A short run over mangled files, and every kind of file that once failed."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import surerec as sr
+from fuzz import files
+from surerec.serving import KeyFile
+
+HEAD = b"user,item,rating,time\n"
+ROWS = HEAD + b"1,2,3,881250949\n1,3,4,881250950\n"
+
+
+def refused(path, says, **options):
+    with pytest.raises(sr.InputError, match=says) as caught:
+        sr.read_interactions(path, **options)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def parquet(path, **columns):
+    usual = {"user_id": pa.array([1, 1]), "item_id": pa.array([1, 2]), "time": pa.array([5, 6])}
+    pq.write_table(pa.table(usual | columns), path)
+    return path
+
+
+def test_mangled_files_are_answered_or_refused_by_name():
+    tally = files.run(300, seed=1)
+    assert tally.tried == 300
+    assert not tally.failures, tally.examples
+    assert tally.answered > 30
+    assert tally.refused > 100
+
+
+def test_the_same_numbers_give_the_same_file():
+    for number in range(50):
+        assert files.case(number, 3) == files.case(number, 3)
+
+
+@pytest.mark.parametrize("at", range(10, 50, 3))
+def test_damaged_gzip(write, at):
+    packed = bytearray(gzip.compress(ROWS * 20, mtime=0))
+    packed[at] ^= 0xFF
+    path = write("r.csv.gz", bytes(packed))
+    try:
+        sr.read_interactions(path)
+    except sr.InputError as error:
+        assert str(path) in str(error)  # noqa: PT017  # some damage leaves a text that can be read
+
+
+def test_gzip_takes_no_more_memory_than_what_it_holds(write):
+    """What may be read at most was set aside at once: gigabytes for a file of 60 bytes."""
+    path = write("r.csv.gz", gzip.compress(ROWS))
+    code = (
+        "import resource, sys, surerec as sr\n"
+        "from pathlib import Path\n"
+        "now = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (now + (1 << 30),) * 2)\n"
+        "print(sr.read_interactions(sys.argv[1]))"
+    )
+    if not os.path.exists("/proc/self/statm"):  # noqa: PTH110
+        pytest.skip("no /proc here")
+    told = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)  # noqa: S603, PLW1510
+    assert "1 users, 2 items" in told.stdout, told.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"\xff\xfe", "is empty"),
+        (b"\xef\xbb\xbf \n\n", "is empty"),
+        (gzip.compress(b"\xef\xbb\xbf"), "is empty"),
+        (b"\xe9\n" + ROWS, "names no known column"),
+        (HEAD + b'\xe9,"2,3,4\n', "cannot be read as a table"),
+        (HEAD + b'1,2,3,4,5\n1,"' + b"y" * 140_000 + b'",3,4\n', "field larger than field limit"),
+        (b'"' + b"y" * 140_000 + b'",user,item,time\n1,2,3,4\n', "names no known column"),
+        (b"user,user,item,time\n1,2,3,4\n", "2 columns may be the user, such as 'user' and 'user'"),
+        (b"user,item,time,TIME\n1,2,3,4\n", "2 columns may be the time"),
+    ],
+)
+def test_text_that_gave_a_traceback_or_was_taken_silently(write, content, says):
+    refused(write("bad.csv", content), says)
+
+
+def test_a_late_byte_order_mark(write):
+    """polars has one column by then, and the first line that holds something has four."""
+    for before in (b"\n", b"\x0b\n", b"\x1c1,2\x1c", b"\0"):
+        path = write("late.csv", before + b"\xef\xbb\xbf" + ROWS)
+        try:
+            sr.read_interactions(path)
+        except sr.InputError as error:
+            assert str(path) in str(error)  # noqa: PT017  # what polars makes of it may change
+
+
+def test_several_columns_of_other_roles_may_share_a_name(write):
+    path = write("r.csv", b"user,item,time,note,note\n1,2,3,a,b\n")
+    assert sr.read_interactions(path).n_rows == 1
+    with pytest.raises(sr.InputError, match="2 columns may be the user"):
+        sr.read_interactions(write("s.csv", b"who,who,item,time\n1,2,3,4\n"), user="who")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [
+        ("user_id", pa.array([1e19, 2.0]), r"ids above 2\*\*53 are not exact"),
+        ("item_id", pa.array([float("inf"), 2.0]), r"ids above 2\*\*53 are not exact"),
+        ("time", pa.array([2**63, 2**63 + 1], pa.uint64()), "2 rows with an unreadable time"),
+        ("time", pa.array([5, 2**63], pa.uint64()), "1 row with an unreadable time"),
+        ("time", pa.array([5, 2**62], pa.timestamp("ms")), "1 row with an unreadable time"),
+        ("time", pa.array([[1], [2]]), "times must be Unix times or dates, not List"),
+        ("user_id", pa.array([{"a": 1}, None]), "ids must be integers or text, not Struct"),
+        ("user_id", pa.array([1, 2], pa.duration("us")), "ids must be integers or text"),
+    ],
+)
+def test_parquet_of_odd_types_and_values(tmp_path, column, values, says):
+    refused(parquet(tmp_path / "odd.parquet", **{column: values}), says)
+
+
+def test_parquet_with_a_name_twice(tmp_path):
+    names = ["user_id", "user_id", "item_id", "time"]
+    table = pa.Table.from_arrays([pa.array([1])] * 4, names=names)
+    pq.write_table(table, tmp_path / "twice.parquet")
+    refused(tmp_path / "twice.parquet", "user_id|not a readable Parquet file")
+
+
+def test_damaged_parquet_is_refused_or_read_wherever_the_damage_is(tmp_path):
+    sink = io.BytesIO()
+    pl.DataFrame({"user": ["a", "b"], "item": [1, 2], "time": [5, 6]}).write_parquet(sink)
+    whole, path = sink.getvalue(), tmp_path / "r.parquet"
+    for at in range(4, len(whole), 3):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x80
+        path.write_bytes(damaged)
+        try:
+            sr.read_interactions(path)
+        except sr.InputError as error:
+            assert str(path) in str(error)  # noqa: PT017  # many a byte says nothing that is read
+            assert "\n" not in str(error)  # noqa: PT017
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices and pipes of Unix")
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty"])
+def test_devices_are_not_read(device):
+    if os.path.exists(device):  # noqa: PTH110
+        with pytest.raises(sr.InputError, match=f"{device}: is a device, not a file"):
+            sr.read_interactions(device)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices and pipes of Unix")
+def test_a_pipe_is_neither_read_nor_waited_for(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = threading.Event()
+
+    def ask():
+        refused(pipe, "is a pipe, not a file")
+        done.set()
+
+    threading.Thread(target=ask, daemon=True).start()
+    assert done.wait(10)
+
+
+def test_a_member_of_an_archive_is_named_with_the_archive(tmp_path):
+    import zipfile  # noqa: PLC0415
+
+    path = tmp_path / "set.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("u.data", "1\t2\t3\tyesterday\n")
+    with pytest.raises(sr.InputError, match=r"set\.zip: u\.data: 1 row with an unreadable time"):
+        sr.load_dataset("ml-100k", path=path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"[" * 100_000, b"\xff", b"[]", b'{"format": []}', b"1" * 9999]
+)
+def test_damaged_key_files(tmp_path, content):
+    path = tmp_path / "keys.json"
+    path.touch(0o600)
+    path.write_bytes(content)
+    with pytest.raises(sr.InputError, match="is no file of API keys, or a damaged one"):
+        KeyFile(path).read()
