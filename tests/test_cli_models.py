@@ -15,8 +15,8 @@ def folder(tmp_path_factory):
     taken = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1_200, seed=3)
     taken.to_frame().write_csv(folder / "log.csv")
     counts = sr.count_precedence(sr.read_interactions(folder / "log.csv"))
-    sr.InductiveConformal("CM3").fit(counts).save(folder / "model")
     sr.PrecedenceMining().fit(counts).save(folder / "model")
+    sr.InductiveConformal("CM3").fit(counts).save(folder / "model")
     return folder
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._shown import shown
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+MOST: Final = 2**63 - 1
+"""The largest whole number that kernels know."""
 
 
 def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
@@ -23,8 +27,8 @@ def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
         raise ValueError("offsets lead outside")
 
 
-def check_whole(name: str, value: object, lowest: int = 1) -> int:
-    """Give a whole number of at least `lowest`, or refuse the setting by its name.
+def check_whole(name: str, value: object, lowest: int = 1, highest: int = MOST) -> int:
+    """Give a whole number from `lowest` to `highest`, or refuse the setting by its name.
 
     Examples
     --------
@@ -32,5 +36,11 @@ def check_whole(name: str, value: object, lowest: int = 1) -> int:
     3
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < lowest:
-        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {lowest}.")
+        raise InputError(
+            f"{name} is {shown(value)}; it must be a whole number of at least {lowest}."
+        )
+    if value > highest:
+        raise InputError(
+            f"{name} is {shown(value)}; it must be a whole number of at most {highest:,}."
+        )
     return int(value)

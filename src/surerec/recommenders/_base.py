@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
 
+from surerec._arguments import (
+    check_codes,
+    check_flag,
+    check_kind,
+    check_list,
+    check_path,
+    check_text,
+)
 from surerec._checks import check_whole
 from surerec._columns import Columns
 from surerec.conformal import significance_of
 from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError
-from surerec.interactions import IdMap, Interactions
-from surerec.precedence import PrecedenceStatistics, count_precedence
+from surerec.interactions import IdMap
+from surerec.measures import Query, as_scorer
+from surerec.precedence import PrecedenceStatistics, as_statistics
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._many import iter_batches, rows_of
 from surerec.recommenders._parameters import Parameters
@@ -28,7 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration
-    from surerec.measures import Query, Recipe, Scorer
+    from surerec.interactions import Interactions
+    from surerec.measures import Recipe, Scorer
 
 
 class Recommender(Parameters, ABC):
@@ -41,6 +52,7 @@ class Recommender(Parameters, ABC):
     items_: IdMap
     _scorer: Scorer
     _scorer_key: tuple[object, ...]
+    _name: str | None = None
 
     @abstractmethod
     def recipe(self) -> Recipe:
@@ -82,12 +94,7 @@ class Recommender(Parameters, ABC):
 
     def _take(self, data: Interactions | PrecedenceStatistics) -> None:
         self._validate()
-        if isinstance(data, Interactions):
-            data = count_precedence(data)
-        if not isinstance(data, PrecedenceStatistics):
-            raise InputError(
-                f"fit takes Interactions (see read_interactions), not {type(data).__name__}."
-            )
+        data = as_statistics("fit", data)
         self.statistics_ = data
         interactions = self.statistics_.interactions
         if interactions is not None:
@@ -100,7 +107,8 @@ class Recommender(Parameters, ABC):
         self._keep_scorer(self.recipe().fit(self.statistics_))
 
     def _keep_scorer(self, scorer: Scorer) -> None:
-        self._scorer, self._scorer_key = scorer, self._recipe_key()
+        self._scorer = as_scorer(scorer, self.statistics_.n_items)
+        self._scorer_key = self._recipe_key()
 
     @property
     def scorer_(self) -> Scorer:
@@ -130,11 +138,22 @@ class Recommender(Parameters, ABC):
         """Change hyper-parameters; what was learned stays, and impossible values are refused."""
         before = self.get_params()
         super().set_params(**params)
+        self._name = None  # of other settings
         try:
             self._validate()
         except InputError:
             super().set_params(**before)
             raise
+        return self
+
+    @property
+    def name_(self) -> str:
+        """What its answers call it: the name it was loaded by, else :meth:`default_name`."""
+        return self._name or self.default_name()
+
+    def named(self, name: str) -> Self:
+        """Take the name that a model folder knows it by."""
+        self._name = name
         return self
 
     def to_spec(self) -> RecommenderSpec:
@@ -196,8 +215,9 @@ class Recommender(Parameters, ABC):
         overwrite : bool, default=False
             Replace what a model folder with other statistics holds.
         """
-        specs = {name or self.default_name(): self.to_spec()}
-        save_model(folder, self.statistics_, specs, overwrite=overwrite)
+        place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
+        specs = {check_text("name", self.default_name() if name is None else name): self.to_spec()}
+        save_model(place, self.statistics_, specs, overwrite=replaces)
 
     def query(self, user: Any = None, *, history: Iterable[Any] | None = None) -> Query:
         """Turn ids into a query, as all questions do; one query may be asked several of them.
@@ -212,6 +232,7 @@ class Recommender(Parameters, ABC):
 
     def candidates(self, query: Query) -> NDArray[np.int64]:
         """Give the codes of the items that may be recommended."""
+        self._within(query)
         outside = self.statistics_.items_outside(query.history)
         return outside if query.allowed is None else np.intersect1d(outside, query.allowed)
 
@@ -228,6 +249,9 @@ class Recommender(Parameters, ABC):
         scorer = self.scorer_
         if candidates is None:
             candidates = self.candidates(query)
+        else:
+            self._within(query)
+            candidates = check_codes("candidates", candidates, self.statistics_.n_items)
         return self._calibration().assess(scorer, self.statistics_, query, candidates)
 
     def recommend(
@@ -266,11 +290,12 @@ class Recommender(Parameters, ABC):
         """
         epsilon = self.significance(confidence, significance)
         limit = None if k is None else check_whole("k", k)
-        asked = self.query(user, history=history) if query is None else query
+        unwanted = check_list("exclude", exclude, "item ids")
+        asked = self.query(user, history=history) if query is None else self._within(query)
         assessment = self.assess(asked)
         order = assessment.ordered(epsilon)
         full_size = len(order)
-        if unwanted := list(exclude):
+        if unwanted:
             codes = self.items_.codes(unwanted)
             order = order[~np.isin(assessment.candidates[order], codes)]
         is_whole = len(order) == full_size and (limit is None or limit >= full_size)
@@ -289,6 +314,7 @@ class Recommender(Parameters, ABC):
             highest_confidence=assessment.highest_confidence,
             everything_qualifies=assessment.everything_qualifies(epsilon),
             ignored=asked.ignored,
+            recommender=self.name_,
         )
 
     def p_values(
@@ -314,7 +340,7 @@ class Recommender(Parameters, ABC):
             ``item_id``, ``p_value``, ``entry_confidence``.
         """
         self.require_confidence()
-        asked = self.query(user, history=history) if query is None else query
+        asked = self.query(user, history=history) if query is None else self._within(query)
         if items is None:
             candidates = self.candidates(asked)
             candidates = candidates[np.argsort(self.statistics_.popularity[candidates])]
@@ -347,12 +373,13 @@ class Recommender(Parameters, ABC):
         item : id
             The item to explain.
         """
-        asked = self.query(user, history=history) if query is None else query
+        asked = self.query(user, history=history) if query is None else self._within(query)
         code = self.items_.code(item)
         self._refuse_known(asked, np.array([code]), "there is nothing to explain")
         assessment = self.assess(asked, np.array([code]))
         scored = self._calibration().scored(asked)
-        return explain(self.statistics_, self.items_, scored, code, assessment, self.scorer_)
+        found = explain(self.statistics_, self.items_, scored, code, assessment, self.scorer_)
+        return replace(found, recommender=self.name_)
 
     def recommend_many(
         self,
@@ -440,6 +467,13 @@ class Recommender(Parameters, ABC):
         if is_whole:
             return promise
         return f"None for this list, from which items were left out. The whole set: {promise}"
+
+    def _within(self, query: Query) -> Query:
+        """Refuse what is no query, or has codes that are not there."""
+        self.require_fit()
+        check_kind("query", query, Query, "a Query, as Recommender.query makes it")
+        profiles = self.statistics_.interactions
+        return query.within(self.statistics_.n_items, 0 if profiles is None else profiles.n_users)
 
     def _refuse_known(self, query: Query, codes: NDArray[np.int64], why: str) -> None:
         taken = np.isin(codes, query.history)

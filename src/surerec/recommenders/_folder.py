@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from surerec._arguments import check_flag, check_kind, check_path, check_text
+from surerec._shown import shown
 from surerec.errors import InputError, SurerecError, UnknownRecommender
+from surerec.recommenders._base import Recommender
 from surerec.recommenders._measured import given_measure
 from surerec.recommenders._names import KINDS
 from surerec.storage import load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     from surerec.measures import RecipeLike
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._base import Recommender
-    from surerec.storage import RecommenderSpec
+    from surerec.storage import RecommenderSpec, StoredModel
 
 
 def save_all(
@@ -36,18 +38,22 @@ def save_all(
     overwrite : bool, default=False
         Replace what a model folder with other statistics holds.
     """
+    place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
+    check_kind("recommenders", recommenders, Mapping, "a dict of fitted recommenders by name")
     if not recommenders:
         raise InputError("There is no recommender to save.")
+    for name, model in recommenders.items():
+        check_kind(f"What is called {shown(name)}", model, Recommender, "a fitted recommender")
     specs = {name: model.to_spec() for name, model in recommenders.items()}
     models = list(recommenders.values())
     if any(model.statistics_ is not models[0].statistics_ for model in models):
         raise InputError("Recommenders of one folder must be fitted on the same statistics.")
-    save_model(folder, models[0].statistics_, specs, overwrite=overwrite)
+    save_model(place, models[0].statistics_, specs, overwrite=replaces)
 
 
 def load_all(folder: str | os.PathLike[str], *, verify: bool = True) -> dict[str, Recommender]:
     """Load every recommender of a model folder, by name; they share the statistics."""
-    stored = load_model(folder, verify=verify)
+    stored = _load(folder, verify=verify)
     return {
         name: _restored(folder, name, spec, stored.statistics)
         for name, spec in stored.recommenders.items()
@@ -68,7 +74,7 @@ def load(
     folder : path-like
         What ``save`` wrote.
     recommender : str, optional
-        Its name in the folder; by default the first one saved.
+        Its name in the folder; by default what was saved last, the first of that.
     scorer : object, optional
         The scorer of your own that it was fitted with, or what makes it: a folder holds none.
     verify : bool, default=True
@@ -84,14 +90,20 @@ def load(
     >>> sr.load(folder)
     InductiveConformal(measure='CM3')
     """
-    stored = load_model(folder, verify=verify)
+    stored = _load(folder, verify=verify)
     specs = stored.recommenders
     if not specs:
         raise InputError(f"{folder}: there are statistics but no recommender; save one there.")
-    name = next(iter(specs)) if recommender is None else recommender
+    name = next(iter(specs)) if recommender is None else check_text("recommender", recommender)
     if name not in specs:
-        raise UnknownRecommender(f"{folder}: no recommender {name!r}; it has {', '.join(specs)}.")
+        raise UnknownRecommender(
+            f"{folder}: no recommender {shown(name)}; it has {', '.join(specs)}."
+        )
     return _restored(folder, name, specs[name], stored.statistics, scorer)
+
+
+def _load(folder: object, *, verify: object) -> StoredModel:
+    return load_model(check_path("folder", folder), verify=check_flag("verify", verify))
 
 
 def _restored(
@@ -112,7 +124,7 @@ def _restored(
     except TypeError as error:
         raise InputError(f"{folder}: the settings of {name!r} do not fit ({error}).") from error
     try:
-        return model.restore(statistics, spec.arrays, spec.texts)
+        return model.restore(statistics, spec.arrays, spec.texts).named(name)
     except SurerecError:
         raise  # a sentence already
     except (KeyError, ValueError) as error:

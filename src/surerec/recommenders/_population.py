@@ -5,15 +5,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
+from surerec._arguments import check_choice, check_flag, check_kind, check_number, check_seed
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
 from surerec.calibration import CalibrationUsers, Cut, UserCalibration, find_promise
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import check_horizon, codes_in, observe, profile_cases, window_cases
+from surerec.interactions import Interactions
 from surerec.measures import as_recipe
-from surerec.precedence import count_precedence
+from surerec.precedence import PrecedenceStatistics, count_precedence
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._measured import stored_measure
 
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, Promise, Slate
     from surerec.futures import Cases, Horizon
-    from surerec.interactions import Interactions
     from surerec.measures import Query, Recipe, RecipeLike, Scorer
-    from surerec.precedence import PrecedenceStatistics
+
+_MOST_GROUPS: Final = 10_000
+_MOST_DAYS: Final = 1_000_000
+"""Of a window: it ends in the calendar, which has hardly four times as many."""
 
 
 class PopulationConformal(Recommender):
@@ -134,17 +138,17 @@ class PopulationConformal(Recommender):
         return self._calibrated.users
 
     def _validate(self) -> None:
+        check_seed(self.seed)
         self.recipe()
         find_promise(self.promise)
-        if self.cut not in get_args(Cut):
-            raise InputError(f"cut is {self.cut!r}; choose one of {', '.join(get_args(Cut))}.")
+        check_choice("cut", self.cut, get_args(Cut))
         check_horizon(self.horizon)
-        for name, lowest in (("groups", 1), ("n_calibration", 1), ("min_known", 1), ("seed", 0)):
-            check_whole(name, getattr(self, name), lowest=lowest)
-        if self.window is not None and not (
-            isinstance(self.window, (int, float)) and self.window > 0
-        ):
-            raise InputError(f"window is {self.window!r}; it must be a number of days above 0.")
+        check_whole("groups", self.groups, highest=_MOST_GROUPS)
+        check_whole("n_calibration", self.n_calibration)
+        check_whole("min_known", self.min_known)
+        if self.window is not None:
+            must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
+            check_number("window", self.window, 0, _MOST_DAYS, must, ends=(False, True))
 
     def _learn(self) -> None:
         """Fit the measure, and calibrate it on users' futures."""
@@ -156,7 +160,7 @@ class PopulationConformal(Recommender):
             cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
             self._keep_scorer(self._calibrate(recipe, now, cases))
             return
-        end = int(profiles.times.max()) + 1
+        end = _end(profiles)
         begin = end - int(self.window * DAY)
         cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
         past = count_precedence(profiles.until(begin), ties=now.ties)
@@ -184,9 +188,16 @@ class PopulationConformal(Recommender):
         counts : PrecedenceStatistics, optional
             Of these interactions, if they were made before, for several recommenders.
         """
+        self.require_fit()
+        check_kind("interactions", interactions, Interactions, "Interactions, all as they are now")
+        check_flag("refit", refit)
+        if counts is not None:
+            check_kind("counts", counts, PrecedenceStatistics, "counts of the interactions")
+            if counts.interactions is not interactions:
+                raise InputError("The counts are not of these interactions: leave counts= out.")
         past, scorer = self.statistics_, self.scorer_
         assert past.interactions is not None  # noqa: S101  # it was fitted on profiles
-        begin, end = int(past.interactions.times.max()) + 1, int(interactions.times.max()) + 1
+        begin, end = _end(past.interactions), _end(interactions)
         if begin >= end:
             raise InputError(
                 f"Nothing has happened since {day_of(begin)}, up to which was counted: there is "
@@ -240,7 +251,7 @@ class PopulationConformal(Recommender):
         self._calibrated = UserCalibration(
             users,
             find_promise(self.promise),
-            self.horizon,
+            check_horizon(self.horizon),
             self.window,
             self.cut,
             self.groups,
@@ -296,14 +307,15 @@ class PopulationConformal(Recommender):
             Length of the slate, up to 100.
         """
         n, query = check_whole("k", k), self.query(user, history=history)
-        return self._calibrated.slate(self.scorer_, self.statistics_, query, self.items_, n)
+        found = self._calibrated.slate(self.scorer_, self.statistics_, query, self.items_, n)
+        return replace(found, recommender=self.name_)
 
     @property
     def valid_until_(self) -> datetime | None:
         """The end of the window that a calibration by the calendar was made for."""
         if self.window is None:
             return None
-        return _instant(int(self.calibration_.period[1])) + timedelta(days=self.window)
+        return _instant(int(self.calibration_.period[1]) + int(self.window * DAY))
 
     def age(self, at: datetime | None = None) -> timedelta:
         """Give how long ago the futures that calibrated it ended.
@@ -313,7 +325,10 @@ class PopulationConformal(Recommender):
         at : datetime, optional
             By default now.
         """
-        return (at or _now()) - _instant(int(self.calibration_.period[1]))
+        moment = _now() if at is None else check_kind("at", at, datetime, "a datetime")
+        if moment.tzinfo is None:
+            raise InputError(f"at is {moment}; it must have a time zone, such as UTC.")
+        return moment - _instant(int(self.calibration_.period[1]))
 
     def _warn_if_stale(self) -> None:
         until = self.valid_until_
@@ -336,7 +351,17 @@ def _without(statistics: PrecedenceStatistics, users: NDArray[np.int64]) -> Prec
 
 
 def _instant(time: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
+    except OverflowError:  # beyond the years that datetimes know
+        return (datetime.max if time > 0 else datetime.min).replace(tzinfo=UTC)
+
+
+def _end(interactions: Interactions) -> int:
+    """Give the instant after everything that happened."""
+    if not interactions.n_rows:
+        raise InputError("The data hold no interactions: there is nothing to calibrate on.")
+    return int(interactions.times.max()) + 1
 
 
 def _now() -> datetime:
