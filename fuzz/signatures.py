@@ -70,28 +70,34 @@ class Subjects:
 
     @cached_property
     def data(self) -> sr.Interactions:
+        """Give profiles of 40 users."""
         return sr.datasets.synthetic(n_users=40, n_items=20, n_rows=400, days=300, seed=1)
 
     @cached_property
     def later(self) -> sr.Interactions:
+        """Give the earlier half of them."""
         frame = self.data.to_frame()
         return sr.read_interactions(frame.filter(frame["datetime"] < frame["datetime"].median()))
 
     @cached_property
     def tiny(self) -> sr.Interactions:
+        """Give two users."""
         return sr.Interactions.from_profiles([0, 2, 3], [1, 0, 1])
 
     @cached_property
     def counts(self) -> sr.PrecedenceStatistics:
+        """Give counts of the profiles."""
         return sr.count_precedence(self.data)
 
     @cached_property
     def given(self) -> sr.PrecedenceStatistics:
+        """Give counts without profiles."""
         counts = [[0, 2, 1], [0, 0, 1], [0, 0, 0]]
         return sr.PrecedenceStatistics.from_counts(counts, [3, 3, 2], n_users=4)
 
     @cached_property
     def models(self) -> list[Any]:
+        """Give fitted recommenders, and some that are not."""
         return [
             sr.InductiveConformal("CM12").fit(self.counts),
             sr.InductiveConformal("CM3", smoothed=True, seed=3).fit(self.counts),
@@ -106,22 +112,27 @@ class Subjects:
 
     @cached_property
     def folder(self) -> Path:
+        """Give a model folder."""
         folder = self.scratch / "model"
         save_all(folder, {"mine": self.models[0], "over": self.models[4]})
         return folder
 
     def some_data(self, random: Random) -> Any:
+        """Draw data of any kind."""
         return _one(self.data, self.counts, self.tiny, self.given, self.later)(random)
 
     def model(self, random: Random) -> Any:
+        """Draw a recommender."""
         return self.models[int(random.integers(len(self.models)))]
 
     def measure(self, random: Random) -> Any:
+        """Draw a measure, or a scorer of somebody's own."""
         if random.random() < 0.4:
             return scorers(random, self.data.n_items)
         return _one("CM12", "CM1", 3, "icrs5", "NCM17", "mean-share", "CM99")(random)
 
     def path(self, random: Random) -> Any:
+        """Draw a path to save to."""
         self._made += 1
         new = self.scratch / f"new{self._made}"
         return _one(new, str(new), self.folder, self.scratch, self.scratch / "no" / "where")(random)
@@ -356,7 +367,7 @@ def _data(these: Subjects) -> list[Call]:
                 arguments,
                 frozenset(arguments),
                 0.5,
-            )  # fmt: skip
+            )
             for name, arguments in codes.items()
         ]
     found += _reading(these)

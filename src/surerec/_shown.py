@@ -8,12 +8,12 @@ _LONGEST: Final = 80
 
 
 def shown(value: object) -> str:
-    """Give what a value looks like, on one line and not longer than a sentence bears.
+    r"""Give what a value looks like, on one line and not longer than a sentence bears.
 
     Examples
     --------
-    >>> shown("a\\nb"), shown([1, 2])
-    ("'a\\\\nb'", '[1, 2]')
+    >>> shown("a\nb"), shown([1, 2])
+    ("'a\\nb'", '[1, 2]')
     >>> shown("x" * 1000)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"
     """

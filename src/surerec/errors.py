@@ -34,6 +34,10 @@ class SurerecError(Exception):
     The command line prints the sentence and exits with code 2; a traceback would add nothing.
     """
 
+    def __str__(self) -> str:
+        """Give the sentence, on one line whatever stands in it, such as a file's name."""
+        return " ".join(super().__str__().splitlines())
+
 
 class InputError(SurerecError, ValueError):
     """What the caller gave cannot be used: a file, a column, a value, a name."""

@@ -110,6 +110,6 @@ def _over_users(fitted: Recommender) -> PopulationConformal:
     if isinstance(fitted, PopulationConformal):
         return fitted
     raise InputError(
-        f"{fitted.name_} is a {type(fitted).__name__}, which is not calibrated over users: choose a "
-        "population-… or hit-… one by --recommender."
+        f"{fitted.name_} is a {type(fitted).__name__}, which is not calibrated over users: choose "
+        "a population-… or hit-… one by --recommender."
     )

@@ -43,7 +43,8 @@ def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bo
     >>> in_set([1, 2], 10, 1 - 0.9)
     array([False,  True])
     """
-    return check_wholes("counts", counts) > left_out_up_to(significance, levels)
+    border = left_out_up_to(significance, check_whole("levels", levels, lowest=0))
+    return check_wholes("counts", counts) > border
 
 
 def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int64]:
@@ -54,7 +55,10 @@ def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int
     >>> int(left_out_up_to(1 - 0.9, 10))
     1
     """
-    at = _flat("significance", significance, 1.0) * _flat("levels", levels, MOST_LEVELS)
+    epsilon, of = _flat("significance", significance, 1.0), _flat("levels", levels, MOST_LEVELS)
+    if epsilon.ndim and of.ndim and len(epsilon) != len(of):
+        raise InputError(f"{len(epsilon):,} significances and {len(of):,} levels do not match.")
+    at = epsilon * of
     return np.floor(at + TOLERANCE).astype(np.int64)
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 import polars as pl
 
-from surerec._arguments import check_choice, check_kind, check_text
+from surerec._arguments import check_choice, check_text
 from surerec._checks import check_whole
 from surerec._progress import progress
+from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.evaluation._judging import candidates_of, judge_by, user_rows
@@ -119,7 +120,11 @@ def evaluate(
     >>> found.metrics().filter(metric="ap")["mean"].item() > 0.1
     True
     """
-    check_kind("algorithms", algorithms, Mapping, "a dict of recommenders or scorers by name")
+    if not isinstance(algorithms, Mapping):
+        raise InputError(
+            f"algorithms are {shown(algorithms)}; they must be a dict of recommenders or scorers "
+            "by name."
+        )
     if not algorithms:
         raise InputError("There is nothing to evaluate: name at least one algorithm.")
     for name in algorithms:

@@ -39,8 +39,8 @@ def check_horizon(horizon: object) -> Horizon:
     if isinstance(horizon, (float, np.floating)) and 0 < horizon < 1:
         return float(horizon)
     raise InputError(
-        f"horizon is {shown(horizon)}; it must be a share of the profile between 0 and 1, such as 0.4, "
-        "or a whole number of next items, such as 5."
+        f"horizon is {shown(horizon)}; it must be a share of the profile between 0 and 1, such as "
+        "0.4, or a whole number of next items, such as 5."
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from surerec._arguments import check_wholes
 from surerec._shown import shown
 from surerec.errors import InputError
 from surerec.measures._query import Query
@@ -96,7 +97,7 @@ class Scorer:
             A user whose own contribution to what was learned is left out, exactly.
         """
         users = () if without_user is None else (without_user,)
-        return self.score_query(Query(np.asarray(history, dtype=np.int64), users))
+        return self.score_query(Query(check_wholes("history", history), users))
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item for a whole query: its times, its moment, several users to leave out.
@@ -166,7 +167,7 @@ class OwnScorer(Scorer):
     ) -> NDArray[np.float64]:
         """Ask it, and check what it says."""
         users = () if without_user is None else (without_user,)
-        return self.score_query(Query(history, users))
+        return self.score_query(Query(check_wholes("history", history), users))
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Ask it, and check what it says."""
@@ -243,7 +244,8 @@ def declared(own: Any) -> bool | None:
     if said is None or isinstance(said, (bool, np.bool_)):
         return None if said is None else bool(said)
     raise InputError(
-        f"leaves_users_out of {type(own).__name__} is {shown(said)}; it must be True, False or None."
+        f"leaves_users_out of {type(own).__name__} is {shown(said)}; it must be True, False or "
+        "None."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from surerec._arguments import check_flag, check_kind, check_path, check_text
+from surerec._arguments import check_flag, check_path, check_text
 from surerec._shown import shown
 from surerec.errors import InputError, SurerecError, UnknownRecommender
 from surerec.recommenders._base import Recommender
@@ -39,11 +39,15 @@ def save_all(
         Replace what a model folder with other statistics holds.
     """
     place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
-    check_kind("recommenders", recommenders, Mapping, "a dict of fitted recommenders by name")
+    if not isinstance(recommenders, Mapping):
+        raise InputError(
+            f"recommenders are {shown(recommenders)}; they must be a dict of fitted ones by name."
+        )
     if not recommenders:
         raise InputError("There is no recommender to save.")
     for name, model in recommenders.items():
-        check_kind(f"What is called {shown(name)}", model, Recommender, "a fitted recommender")
+        if not isinstance(model, Recommender):
+            raise InputError(f"What is called {shown(name)} is {shown(model)}, no recommender.")
     specs = {name: model.to_spec() for name, model in recommenders.items()}
     models = list(recommenders.values())
     if any(model.statistics_ is not models[0].statistics_ for model in models):

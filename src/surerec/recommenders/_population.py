@@ -354,7 +354,7 @@ def _instant(time: int) -> datetime:
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
     except OverflowError:  # beyond the years that datetimes know
-        return (datetime.max if time > 0 else datetime.min).replace(tzinfo=UTC)
+        return datetime.max.replace(tzinfo=UTC) if time > 0 else datetime.min.replace(tzinfo=UTC)
 
 
 def _end(interactions: Interactions) -> int:

@@ -38,8 +38,8 @@ def save_model(
     """Save a model into a folder: statistics once, and recommenders on them by name.
 
     A folder that holds the same statistics gains these recommenders, which come first, and keeps
-    its others; no array is written again. Whatever interrupts a save, the folder holds the old model or the new
-    one. The folder holds people's histories: guard it as you guard the data.
+    its others; no array is written again. Whatever interrupts a save, the folder holds the old
+    model or the new one. The folder holds people's histories: guard it as you guard the data.
 
     Parameters
     ----------
