@@ -98,7 +98,7 @@ def check_choice(name: str, value: object, allowed: Collection[str]) -> str:
 
 
 def check_text(name: str, value: object) -> str:
-    """Give a text that can be written to a file, or refuse it.
+    """Give a text, or refuse anything else.
 
     Examples
     --------
@@ -106,12 +106,7 @@ def check_text(name: str, value: object) -> str:
     'films'
     """
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            pass  # half of a character
-        else:
-            return value
+        return value
     raise InputError(f"{name} is {shown(value)}; it must be a text.")
 
 
