@@ -15,8 +15,8 @@ def folder(tmp_path_factory):
     taken = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1_200, seed=3)
     taken.to_frame().write_csv(folder / "log.csv")
     counts = sr.count_precedence(sr.read_interactions(folder / "log.csv"))
-    sr.InductiveConformal("CM3").fit(counts).save(folder / "model")
     sr.PrecedenceMining().fit(counts).save(folder / "model")
+    sr.InductiveConformal("CM3").fit(counts).save(folder / "model")
     return folder
 
 
@@ -130,3 +130,22 @@ def test_a_users_error_is_a_sentence_and_exit_code_2(run, arguments, says):
     assert done.code == 2
     assert says in done.err
     assert done.out == ""
+
+
+def test_what_was_fitted_last_answers_and_every_answer_says_who(run, folder):
+    for name in ("icrs12", "icrs4"):
+        assert run("fit", "log.csv", "again", "--recommender", name, "--overwrite").code == 0
+    asked = ("recommend", "again", "--user", "7", "--confidence", "0.7")
+    assert "by icrs4" in run(*asked).out
+    assert json.loads(run(*asked, "--format", "json").out)["recommender"] == "icrs4"
+    assert "Answered by icrs4." in run(*asked, "--format", "csv").err
+    assert sr.load(folder / "again").recommend(7, confidence=0.7).recommender == "icrs4"
+    item = str(sr.load(folder / "again").recommend(7, confidence=0.9).items[0])
+    why = ("explain", "again", "--user", "7", "--item", item)
+    assert ", by icrs4" in run(*why).out
+    assert json.loads(run(*why, "--format", "json").out)["recommender"] == "icrs4"
+    written = run("recommend-all", "again", "--k", "1", "--output", "again.csv")
+    assert "recommendations by icrs4 to again.csv" in written.err
+    older = sr.load(folder / "again", "icrs12")
+    assert older.recommend(7, confidence=0.7).recommender == "icrs12"
+    assert older.set_params(measure="CM3").recommend(7, confidence=0.7).recommender == "icrs3"

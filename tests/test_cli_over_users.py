@@ -19,9 +19,9 @@ def folder(tmp_path_factory):
         folder / "then.csv"
     )
     counts = sr.count_precedence(sr.read_interactions(folder / "then.csv"))
-    sr.PopulationConformal("CM12").fit(counts).save(folder / "model")
-    sr.PopulationConformal("CM8", promise="hit", horizon=5).fit(counts).save(folder / "model")
     sr.InductiveConformal("CM3").fit(counts).save(folder / "model")
+    sr.PopulationConformal("CM8", promise="hit", horizon=5).fit(counts).save(folder / "model")
+    sr.PopulationConformal("CM12").fit(counts).save(folder / "model")
     return folder
 
 

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from surerec._kernels import are_profiles
+from surerec._shown import shown
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 MOST: Final = 2**63 - 1
 """The largest whole number that kernels know."""
-_LONGEST: Final = 40
 
 
 def check_offsets(offsets: NDArray[np.int64], end: int) -> None:
@@ -54,24 +53,11 @@ def check_whole(name: str, value: object, lowest: int = 1, highest: int = MOST) 
     3
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < lowest:
-        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {lowest}.")
+        raise InputError(
+            f"{name} is {shown(value)}; it must be a whole number of at least {lowest}."
+        )
     if value > highest:
         raise InputError(
-            f"{name} is {shortened(value)}; it must be a whole number of at most {highest:,}."
+            f"{name} is {shown(value)}; it must be a whole number of at most {highest:,}."
         )
     return int(value)
-
-
-def shortened(value: object) -> str:
-    """Give what a value looks like, for a sentence: a number of thousands of digits fills it.
-
-    Examples
-    --------
-    >>> shortened(10**50)
-    '1000000000…'
-    """
-    try:
-        text = repr(value)
-    except ValueError:  # an integer with more digits than Python turns into text
-        return "beyond all numbers"
-    return text if len(text) <= _LONGEST else f"{text[:10]}…"

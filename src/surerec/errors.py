@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from surerec._shown import shown
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -33,6 +35,10 @@ class SurerecError(Exception):
 
     The command line prints the sentence and exits with code 2; a traceback would add nothing.
     """
+
+    def __str__(self) -> str:
+        """Give the sentence, on one line whatever stands in it, such as a file's name."""
+        return " ".join(super().__str__().splitlines())
 
 
 class InputError(SurerecError, ValueError):
@@ -73,7 +79,7 @@ class _Near:
         return tuple(self._find_near())
 
     def _hint(self, words: str) -> str:
-        near = ", ".join(repr(value) for value in self.near)
+        near = ", ".join(shown(value) for value in self.near)
         return f"; {words} {near}" if near else ""
 
 
@@ -105,7 +111,7 @@ class UnknownId(_Near, InputError):  # noqa: N818
         self._find_near = near
 
     def __str__(self) -> str:
-        return f"There is no {self.noun} {self.value!r}{self._hint('near ones are')}."
+        return f"There is no {self.noun} {shown(self.value)}{self._hint('near ones are')}."
 
 
 class UnknownHistory(_Near, InputError):  # noqa: N818
@@ -130,7 +136,7 @@ class UnknownHistory(_Near, InputError):  # noqa: N818
         self._find_near = near
 
     def __str__(self) -> str:
-        named = ", ".join(repr(item) for item in self.items[:_NAMED])
+        named = ", ".join(shown(item) for item in self.items[:_NAMED])
         hint = self._hint("near the first are")
         return f"Nobody in the data took any item of the history ({named}){hint}."
 
@@ -152,7 +158,7 @@ class InProfile(InputError):  # noqa: N818
     """
 
     def __init__(self, item: Any, consequence: str) -> None:
-        super().__init__(f"Item {item!r} is in the known profile: {consequence}.")
+        super().__init__(f"Item {shown(item)} is in the known profile: {consequence}.")
         self.item = item
 
 

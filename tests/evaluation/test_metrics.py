@@ -210,9 +210,9 @@ def test_the_curve_of_hits_agrees_with_every_k(ranking):
         ([1, 2], [False, False], 1, "No candidate is relevant"),
         ([], [], 1, "No candidate is relevant"),
         ([1, nan, nan], [True, False, False], 1, "Of the scores 2 are not numbers"),
-        ([1, 2], [True], 1, r"shapes \(2,\) and \(1,\)"),
-        ([[1, 2]], [[True, False]], 1, r"shapes \(1, 2\)"),
-        ([1, 2], [0, 1], 1, "mask of booleans, one an item, not int"),
+        ([1, 2], [True], 1, "relevant is .*a list of 2 booleans"),
+        ([[1, 2]], [[True, False]], 1, "scores is .*a list of numbers"),
+        ([1, 2], [0, 1], 1, "relevant is .*a list of 2 booleans"),
         ([1, 2], [True, False], 0, "k is 0; it must be a whole number of at least 1"),
         ([1, 2], [True, False], 2.0, "k is 2.0; it must be a whole number"),
     ],
@@ -278,7 +278,7 @@ def test_bad_bootstrap_levels(level):
 
 @pytest.mark.parametrize("values", [[], 3.0, [[1, 2]]])
 def test_a_mean_of_nothing(values):
-    with pytest.raises(InputError, match="at least one value"):
+    with pytest.raises(InputError, match=r"at least one value|a list of numbers"):
         mean_and_error(values)
-    with pytest.raises(InputError, match="at least one value"):
+    with pytest.raises(InputError, match=r"at least one value|a list of numbers"):
         bootstrap_interval(values)

@@ -126,8 +126,8 @@ def test_parts_are_not_ignored_by_a_recommender_that_has_none(tmp_path, statisti
 
 
 def test_a_recommender_of_tomorrow_is_no_hindrance_to_the_others(tmp_path, statistics):
-    sr.InductiveConformal("CM3").fit(statistics).save(tmp_path / "model")
     store(tmp_path / "model", statistics, {"a": np.ones(1)}, kind="Tomorrow")
+    sr.InductiveConformal("CM3").fit(statistics).save(tmp_path / "model")
     assert repr(sr.load(tmp_path / "model")) == "InductiveConformal(measure='CM3')"
     for question in (
         lambda: sr.load(tmp_path / "model", "x"),

@@ -135,3 +135,103 @@ def test_the_old_name_of_contributions_still_works(films):
     why = sr.InductiveConformal("CM12").fit(films).explain(history=[1, 2], item=5)
     with pytest.warns(DeprecationWarning, match="Explanation.contributions"):
         assert why.moved == why.contributions
+
+
+class Spoiled:
+    """Scores that are right but for one thing."""
+
+    leaves_users_out = True
+
+    def __init__(self, change):
+        self.change = change
+
+    def score(self, history, *, without_user=None):  # noqa: ARG002
+        return self.change(np.arange(50) % 7.0)
+
+
+class SpoiledDerived(Scorer):
+    """The same, derived from Scorer."""
+
+    leaves_users_out = True
+
+    def __init__(self, change):
+        self.change = change
+
+    def score_query(self, query):  # noqa: ARG002
+        return self.change(np.arange(50) % 7.0)
+
+
+def with_one(value):
+    def change(scores):
+        scores[3] = value
+        return scores
+
+    return change
+
+
+@pytest.mark.parametrize("kind", [sr.InductiveConformal, sr.PopulationConformal])
+@pytest.mark.parametrize("scorer", [Spoiled, SpoiledDerived])
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda scores: scores[:-1], r"gave scores of shape \(49,\); one for each of the 50"),
+        (lambda scores: scores[:0], r"shape \(0,\)"),
+        (lambda _: 3.0, r"shape \(\)"),
+        (lambda _: None, r"shape \(\)"),
+        (lambda _: "scores", "gave 'scores' for scores"),
+        (lambda _: [[1.0], [2.0, 3.0]], "for scores"),
+        (lambda scores: scores.astype(complex), "for scores"),
+        (lambda scores: (score for score in scores), "for scores"),
+        (with_one(np.inf), "1 scores that are infinite"),
+        (with_one(-np.inf), "1 scores that are infinite.*the lowest of all scores"),
+        (with_one(np.nan), "1 scores that are not numbers"),
+    ],
+)
+def test_scores_that_are_not_scores_are_refused(films, kind, scorer, change, says):
+    with pytest.raises(sr.InputError, match=says):
+        kind(lambda _: scorer(change)).fit(films).recommend(user=7, confidence=0.7)
+
+
+def test_scores_may_be_a_list_and_very_large(films):
+    model = sr.PopulationConformal(Spoiled(lambda scores: scores.tolist())).fit(films)
+    assert len(model.recommend(user=7, confidence=0.7))
+    huge = sr.PopulationConformal(Spoiled(with_one(1.7e308))).fit(films)
+    assert huge.recommend(user=7, confidence=0.5).to_frame()["score"].is_finite().all()
+    assert 0 <= huge.hit_probability(7).probability <= 1
+
+
+class OwnError(Exception):
+    pass
+
+
+def test_what_a_scorer_raises_itself_passes_through(films):
+    def fail(_):
+        raise OwnError
+
+    with pytest.raises(OwnError):
+        sr.PopulationConformal(Spoiled(fail)).fit(films)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("leaves_users_out", "x", "leaves_users_out of Spoiled is 'x'"),
+        ("leaves_users_out", np.array([1, 2]), "leaves_users_out of Spoiled is array"),
+        ("value", lambda scores, *_: scores[:-1], "gave scores of shape"),
+        ("value", lambda *_: "x", "gave 'x' for scores"),
+        ("contributions", lambda *_: 5, "gave 5 for contributions"),
+        ("contributions", lambda *_: [("words", "x")], "for contributions"),
+        ("parts", lambda: 5, "gave 5 for parts"),
+    ],
+)
+def test_what_else_a_scorer_says_is_checked(films, tmp_path, name, value, says):
+    scorer = Spoiled(lambda scores: scores)
+    setattr(scorer, name, value)
+
+    def use():
+        model = sr.PopulationConformal(scorer).fit(films)
+        model.explain(user=7, item=model.recommend(user=7, confidence=0.9).items[0])
+        model.save(tmp_path / "model")
+
+    with pytest.raises(sr.InputError, match=says):
+        use()

@@ -12,6 +12,7 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
+from surerec.interactions import IdMap
 from surerec.storage import RecommenderSpec, load_model, read_card, save_model
 from tests.storage.stored_models import (
     MAIN,
@@ -168,7 +169,8 @@ def test_statistics_of_the_wrong_make_cannot_be_stored(tmp_path):
     statistics.interactions.times = statistics.interactions.times.astype(float)
     with pytest.raises(InputError, match=r"cannot be stored: times is float64 \(6,\), not int64"):
         save_model(tmp_path / "model", statistics, {})
-    interactions = sr.Interactions.from_profiles([0, 1], [0], item_ids=pl.Series([1.5]))
+    interactions = sr.Interactions.from_profiles([0, 1], [0])
+    interactions.items = IdMap(pl.Series([1.5]))
     with pytest.raises(InputError, match="items' ids are of type Float64"):
         save_model(tmp_path / "model", sr.count_precedence(interactions), {})
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec._arguments import check_number, check_optional_text, check_seed
 from surerec._checks import check_whole
+from surerec._shown import shown
 from surerec.audit._calendar import age_rows, default_window, over_the_calendar
 from surerec.audit._drift import drift_rows
 from surerec.audit._groups import group_rows, groupings, mondrian_rows
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from surerec.measures import RecipeLike, Scorer
 
 
+_MOST_DAYS = 1_000_000
 FEWEST_USERS = 20
 """With fewer nothing can be said."""
 
@@ -97,9 +100,11 @@ def audit(
     True
     """
     check_whole("n_users", n_users, lowest=FEWEST_USERS)
-    check_whole("seed", seed, lowest=0)
-    if window is not None and not (isinstance(window, (int, float)) and window >= 1):
-        raise InputError(f"window is {window!r}; it must be a number of days, 1 or more.")
+    check_seed(seed)
+    check_optional_text("name", name)
+    if window is not None:
+        must = f"a number of days, from 1 to {_MOST_DAYS:,}"
+        check_number("window", window, 1, _MOST_DAYS, must, ends=(True, True))
     statistics, subject = _subject(data, measure, make_scorer, name)
     work = _Work(subject, statistics, n_users, seed)
     work.item_level()
@@ -126,7 +131,7 @@ def _subject(
     if not isinstance(data, PrecedenceStatistics):
         raise InputError(
             f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
-            f"not {type(data).__name__}."
+            f"not {shown(data)}."
         )
     return _with_profiles(data), subject
 

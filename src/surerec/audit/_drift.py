@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
+from surerec._arguments import check_numbers
 from surerec.audit._kernels import simple_jumper
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -47,7 +49,9 @@ def log_martingale(p_values: ArrayLike) -> NDArray[np.float64]:
     >>> bool(log_martingale(uniform**2).max() > np.log(1e9))
     True
     """
-    values = np.ascontiguousarray(p_values, dtype=np.float64)
+    values = check_numbers("p_values", p_values)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError("p_values are not all between 0 and 1.")
     logarithms = np.empty(len(values))
     simple_jumper(values, _BETS, _JUMPING, logarithms)
     return logarithms

@@ -31,6 +31,8 @@ class Slate:
         The two Venn–Abers probabilities: how sure the probability itself is.
     guarantee : str
         What that means, in words, with its assumption.
+    recommender : str
+        Whose answer it is, by name.
     """
 
     items: list[Any]
@@ -38,6 +40,7 @@ class Slate:
     low: float
     high: float
     guarantee: str
+    recommender: str = ""
 
     def worth_serving(self, at_least: float) -> bool:
         """Tell whether a hit is likely enough.

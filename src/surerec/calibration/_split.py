@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from surerec.errors import InputError
+from surerec._arguments import check_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,5 +35,4 @@ def training_size(n_items: int, train_share: float) -> int:
 
 def check_share(train_share: float) -> None:
     """Refuse a share outside (0, 1)."""
-    if not isinstance(train_share, (int, float)) or not 0 < train_share < 1:
-        raise InputError(f"train_share is {train_share!r}; it must be between 0 and 1.")
+    check_number("train_share", train_share, 0, 1, "between 0 and 1")

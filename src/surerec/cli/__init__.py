@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from surerec._shown import shown
 from surerec._version import __version__
 from surerec.cli import (
     _audit,
@@ -72,6 +73,11 @@ def main() -> None:
         app()
     except SurerecError as error:
         messages.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
+        sys.exit(2)
+    except OSError as error:  # of a path that nobody looked at before it was used
+        where = "" if error.filename is None else f"{shown(error.filename)}: "
+        reason = (error.strerror or str(error)).lower()
+        messages.print(f"[bold red]Error:[/bold red] {escape(where + reason)}.")
         sys.exit(2)
     except KeyboardInterrupt:
         messages.print("Interrupted; nothing half-done is left behind.")

@@ -234,6 +234,7 @@ def recommend(
         messages().print(_show.plain(f"Nobody in the data took {named}: ignored."))
     if format in ("csv", "parquet"):
         write_frame(picks.to_frame(), format, output)
+        _by(fitted)
     elif format == "json":
         _text(to_json(_as_dict(fitted, picks, user)) + "\n", output)
     else:
@@ -318,7 +319,7 @@ def recommend_all(
     )
     n_rows = write_frames(frames, kind, output)
     messages().print(
-        f"Wrote {n_rows:,} recommendations to {_show.plain(str(output))} "
+        f"Wrote {n_rows:,} recommendations by {fitted.name_} to {_show.plain(str(output))} "
         f"in {perf_counter() - begin:.1f} s."
     )
 
@@ -343,8 +344,10 @@ def explain(
     why = fitted.explain(user, history=as_items(fitted, history), group=group, item=item)
     if format in ("csv", "parquet"):
         write_frame(why.to_frame(), format, output)
+        _by(fitted)
     elif format == "json":
         answer = {
+            "recommender": why.recommender,
             "item_id": why.item,
             "title": why.title,
             "score": why.score,
@@ -395,7 +398,7 @@ def _user_list(path: Path) -> list[str]:
 def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
     return {
         "user_id": user,
-        "recommender": fitted.default_name(),
+        "recommender": picks.recommender,
         "settings": fitted.get_params(),
         "confidence": picks.confidence,
         "guarantee": picks.guarantee,
@@ -408,6 +411,11 @@ def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any
         "ignored": picks.ignored,
         "items": picks.to_frame().to_dicts(),
     }
+
+
+def _by(fitted: Recommender) -> None:
+    """Say on the other channel whose answer a bare table is."""
+    messages().print(f"Answered by {_show.plain(fitted.name_)}.")
 
 
 def _text(text: str, output: Path | None) -> None:

@@ -76,7 +76,7 @@ RecommenderName = Annotated[
     str | None,
     typer.Option(
         "--recommender",
-        help="Which of the folder's recommenders; its first if not given.",
+        help="Which of the folder's recommenders; what was fitted last if not given.",
         autocompletion=_recommenders,
     ),
 ]

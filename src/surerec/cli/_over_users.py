@@ -39,11 +39,12 @@ def slate(
 
     [bold]Example:[/bold] surerec slate films --user 196 --k 10 --at-least 0.5
     """
-    fitted = _over_users(load(model, recommender), recommender or "the folder's first recommender")
+    fitted = _over_users(load(model, recommender))
     found = fitted.hit_probability(user, history=as_items(fitted, history), k=k)
     served = at_least is None or found.worth_serving(at_least)
     if format == "json":
         answer = {
+            "recommender": found.recommender,
             "served": served,
             "probability": found.probability,
             "low": found.low,
@@ -56,7 +57,7 @@ def slate(
     console = stdout()
     console.print(
         f"[bold]{found.probability:.1%}[/bold] that one of these {len(found.items)} is a hit "
-        f"({found.low:.1%} to {found.high:.1%})",
+        f"({found.low:.1%} to {found.high:.1%}), by {_show.plain(found.recommender)}",
         highlight=False,
     )
     if not served:
@@ -105,10 +106,10 @@ def recalibrate(
     messages().print(f"Recalibrated {', '.join(fitted)} and saved in {_show.plain(str(output))}.")
 
 
-def _over_users(fitted: Recommender, name: str) -> PopulationConformal:
+def _over_users(fitted: Recommender) -> PopulationConformal:
     if isinstance(fitted, PopulationConformal):
         return fitted
     raise InputError(
-        f"{name} is a {type(fitted).__name__}, which is not calibrated over users: choose a "
-        "population-… or hit-… one by --recommender."
+        f"{fitted.name_} is a {type(fitted).__name__}, which is not calibrated over users: choose "
+        "a population-… or hit-… one by --recommender."
     )

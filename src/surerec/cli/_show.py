@@ -130,7 +130,7 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
     at = "" if picks.confidence is None else f" at confidence {picks.confidence:g}"
     console.print(
         f"[bold]{picks.full_size:,} of {picks.n_candidates:,} items[/bold]{at}, "
-        f"from {len(picks.used):,} items taken",
+        f"from {len(picks.used):,} items taken, by {plain(picks.recommender)}",
         highlight=False,
     )
     shown = frame.head(n_shown).to_dicts()
@@ -157,7 +157,7 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
 
 def explanation(console: Console, why: Explanation, n_shown: int) -> None:
     """Print why an item is recommended."""
-    console.print(f"[bold]{plain(why.title)}[/bold]", highlight=False)
+    console.print(f"[bold]{plain(why.title)}[/bold], by {plain(why.recommender)}", highlight=False)
     for sentence in why.sentences(n_shown):
         console.print(f"  {plain(sentence)}", highlight=False)
     if len(why.to_frame()) > n_shown:

@@ -87,9 +87,10 @@ def recommend_on_spark(
         wanted["confidence"] = DEFAULT_CONFIDENCE
     begin = perf_counter()
     spark = spark_session(**session)
+    name = recommender or next(iter(read_card(model)["recommenders"]), "")
     n_rows = recommend_spark(spark, model, output, users, recommender=recommender, **wanted)
     messages().print(
-        f"Wrote {n_rows:,} recommendations to {_show.plain(str(output))} on Spark "
+        f"Wrote {n_rows:,} recommendations by {name} to {_show.plain(str(output))} on Spark "
         f"in {perf_counter() - begin:.1f} s."
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._arguments import check_numbers
 from surerec._threads import run_blocks
 from surerec.conformal._kernels import count_at_most, levels_of, smooth
 from surerec.errors import InputError
@@ -18,7 +19,7 @@ _AT_ONCE = 1 << 17
 
 
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    numbers = np.ascontiguousarray(values, dtype=np.float64)
+    numbers = check_numbers(f"{name} scores", values)
     if np.isnan(numbers).any():
         raise InputError(f"Of the {name} scores {int(np.isnan(numbers).sum())} are not numbers.")
     return numbers
@@ -75,7 +76,7 @@ def smoothed_p_values(
     array([0.625])
     """
     values = _numbers("candidate", candidates)
-    chances = np.ascontiguousarray(uniforms, dtype=np.float64)
+    chances = _numbers("uniform", uniforms)
     if chances.shape != values.shape:
         raise InputError(f"{len(values)} candidates need as many uniforms, not {chances.size}.")
     levels = levels_of(np.sort(_numbers("calibration", calibration)))

@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._arguments import (
+    check_code,
+    check_codes,
+    check_mask,
+    check_number,
+    check_numbers,
+)
+from surerec._checks import check_whole
 from surerec.conformal._sets import TOLERANCE
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+_MOST_USERS = 2**32
 
 
 def users_needed(significance: float) -> int:
@@ -23,7 +33,8 @@ def users_needed(significance: float) -> int:
     >>> users_needed(0.1), users_needed(0.3)
     (9, 3)
     """
-    return max(0, int(np.ceil(1 / significance - 1 - TOLERANCE)))
+    epsilon = check_number("significance", significance, 0, 1, "between 0 and 1")
+    return max(0, int(np.ceil(min(1 / epsilon, _MOST_USERS) - 1 - TOLERANCE)))
 
 
 @dataclass(frozen=True)
@@ -68,25 +79,38 @@ class RiskCurve:
     n_users: int
 
     def __post_init__(self) -> None:
-        if np.isnan(self.entries).any():
+        check_whole("n_users", self.n_users, lowest=0)
+        entries = check_numbers("entries", self.entries)
+        losses = check_numbers("losses", self.losses)
+        owners = check_codes("owners", self.owners, self.n_users)
+        if not len(entries) == len(losses) == len(owners):
+            raise InputError(
+                f"Entries, losses and owners go together: {len(entries):,}, {len(losses):,} and "
+                f"{len(owners):,} do not."
+            )
+        if np.isnan(entries).any():
             raise InputError("The scores of calibration users' items are not all numbers.")
 
     @classmethod
     def of_shares(cls, entries: ArrayLike, owners: ArrayLike, n_users: int) -> RiskCurve:
         """Lose an equal share with each future item that is left out: the miss rate."""
-        who = np.asarray(owners, dtype=np.int64)
+        who = check_codes("owners", owners, check_whole("n_users", n_users, 0, _MOST_USERS))
         sizes = np.bincount(who, minlength=n_users)
-        return cls(np.asarray(entries, dtype=np.float64), 1 / sizes[who], who, n_users)
+        return cls(check_numbers("entries", entries), 1 / sizes[who], who, n_users)
 
     @classmethod
     def of_first(cls, entries: ArrayLike, owners: ArrayLike, n_users: int) -> RiskCurve:
         """Lose all as long as no future item is let in: no hit."""
-        first = np.full(n_users, np.inf)
-        np.minimum.at(first, np.asarray(owners, dtype=np.int64), np.asarray(entries, np.float64))
+        first = np.full(check_whole("n_users", n_users, 0, _MOST_USERS), np.inf)
+        who, when = check_codes("owners", owners, n_users), check_numbers("entries", entries)
+        if len(who) != len(when):
+            raise InputError(f"{len(when):,} entries need as many owners, not {len(who):,}.")
+        np.minimum.at(first, who, when)
         return cls(first, np.ones(n_users), np.arange(n_users), n_users)
 
     def of_owners(self, chosen: NDArray[np.bool_]) -> RiskCurve:
         """Keep some of the calibration users: a group."""
+        chosen = check_mask("chosen", chosen, self.n_users)
         kept = chosen[self.owners]
         new_codes = np.cumsum(chosen) - 1
         return RiskCurve(
@@ -138,7 +162,7 @@ class RiskCurve:
         without : int, optional
             A calibration user to leave out, so that nobody is served by their own future.
         """
-        wanted = np.asarray(entries, dtype=np.float64)
+        wanted = check_numbers("entries", entries)
         return self._levels(wanted, self._left(wanted), without)
 
     def _left(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -153,7 +177,8 @@ class RiskCurve:
         if without is None:
             return np.asarray((loss + 1) / (self.n_users + 1))
         offsets, by_owner = self._by_owner
-        mine = by_owner[offsets[without] : offsets[without + 1]]
+        own_place = check_code("without", without, self.n_users)
+        mine = by_owner[offsets[own_place] : offsets[own_place + 1]]
         own = np.argsort(self.entries[mine])
         own_left = np.concatenate((np.cumsum(self.losses[mine][own][::-1])[::-1], [0.0]))
         loss = loss - own_left[np.searchsorted(self.entries[mine][own], wanted, side="left")]
@@ -165,6 +190,7 @@ class RiskCurve:
 
     def cut(self, significance: float) -> float:
         """Give the smallest cut that keeps the promise at ε; infinite if none does."""
+        check_number("significance", significance, 0, 1, "between 0 and 1", ends=(True, True))
         ordered, left = self._steps
         spare = (significance + TOLERANCE) * (self.n_users + 1) - 1
         place = int(np.searchsorted(-left, -spare, side="left"))  # the first with no more left

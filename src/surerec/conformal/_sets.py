@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._arguments import check_number, check_numbers, check_wholes, is_number
+from surerec._checks import check_whole
+from surerec._shown import shown
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 DEFAULT_CONFIDENCE = 0.9
 """What the command line and the server take where no level is given."""
 
+MOST_LEVELS = 1e15
+_BETWEEN = "numbers that are not negative, and a significance at most 1"
 TOLERANCE = 1e-9
 """1 − 0.9 is a little less than 0.1 in floats."""
 
@@ -38,7 +43,8 @@ def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bo
     >>> in_set([1, 2], 10, 1 - 0.9)
     array([False,  True])
     """
-    return np.asarray(counts, dtype=np.int64) > left_out_up_to(significance, levels)
+    border = left_out_up_to(significance, check_whole("levels", levels, lowest=0))
+    return check_wholes("counts", counts) > border
 
 
 def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int64]:
@@ -49,7 +55,21 @@ def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int
     >>> int(left_out_up_to(1 - 0.9, 10))
     1
     """
-    return np.floor(np.asarray(significance) * levels + TOLERANCE).astype(np.int64)
+    epsilon, of = _flat("significance", significance, 1.0), _flat("levels", levels, MOST_LEVELS)
+    if epsilon.ndim and of.ndim and len(epsilon) != len(of):
+        raise InputError(f"{len(epsilon):,} significances and {len(of):,} levels do not match.")
+    at = epsilon * of
+    return np.floor(at + TOLERANCE).astype(np.int64)
+
+
+def _flat(name: str, given: ArrayLike, most: float) -> NDArray[np.float64]:
+    """Give a number, or a list of them, of 0 to `most`."""
+    if is_number(given):
+        return np.asarray(check_number(name, given, 0, most, _BETWEEN, ends=(True, True)))
+    numbers = check_numbers(name, given)
+    if not ((numbers >= 0) & (numbers <= most)).all():
+        raise InputError(f"{name} is {shown(given)}; all of it must be {_BETWEEN}.")
+    return numbers
 
 
 def entry_confidence(counts: ArrayLike, levels: int) -> NDArray[np.float64]:
@@ -64,7 +84,8 @@ def entry_confidence(counts: ArrayLike, levels: int) -> NDArray[np.float64]:
     >>> entry_confidence([3, 10], 10)
     array([0.7, 0. ])
     """
-    return (levels - np.asarray(counts)) / levels
+    of = check_whole("levels", levels)
+    return (of - check_wholes("counts", counts)) / of
 
 
 def highest_confidence(n_calibration: int) -> float:
@@ -77,7 +98,8 @@ def highest_confidence(n_calibration: int) -> float:
     >>> highest_confidence(9), highest_confidence(0)
     (0.9, 0.0)
     """
-    return n_calibration / (n_calibration + 1)
+    n = check_whole("n_calibration", n_calibration, lowest=0)
+    return n / (n + 1)
 
 
 def significance_of(confidence: float | None, significance: float | None) -> float:
@@ -93,8 +115,10 @@ def significance_of(confidence: float | None, significance: float | None) -> flo
         raise InputError(f"Give confidence or significance (1 − confidence), {which}.")
     name = "confidence" if significance is None else "significance"
     value = confidence if significance is None else significance
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise InputError(f"{name} is {value!r}; it must be a number between 0 and 1.")
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        raise InputError(f"{name} is {shown(value)}; it must be a number between 0 and 1.")
+    if not abs(value) <= MOST_LEVELS:
+        raise InputError(f"{name} is {shown(value)}; it must be between 0 and 1.")
     number = float(value)
     if not 0 < number < 1:
         percent = number / 100

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from surerec._arguments import check_mask, check_numbers, is_number
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ def venn_abers(scores: ArrayLike, happened: ArrayLike, new: ArrayLike) -> Calibr
     >>> found.low.round(2).tolist(), found.high.round(2).tolist()
     ([0.0, 0.67], [0.33, 1.0])
     """
-    known, outcome = np.asarray(scores, dtype=np.float64), np.asarray(happened, dtype=np.float64)
-    wanted = np.atleast_1d(np.asarray(new, dtype=np.float64))
+    known = check_numbers("scores", scores)
+    outcome = check_mask("happened", happened, len(known)).astype(np.float64)
+    wanted = check_numbers("new", [new] if is_number(new) else new)
     if not known.size:
         raise InputError("There are no calibration cases to learn a probability from.")
     if np.isnan(known).any() or np.isnan(wanted).any():

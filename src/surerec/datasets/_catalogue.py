@@ -6,6 +6,8 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from surerec._arguments import check_text
+from surerec._shown import shown
 from surerec.datasets._entries import Archive, Counts, Dataset, Files, Layout, Wheel
 from surerec.errors import InputError
 
@@ -284,8 +286,8 @@ def find_dataset(name: str) -> Dataset:
     Traceback (most recent call last):
     surerec.errors.InputError: There is no data set 'ml100k'; did you mean ml-100k...?
     """
-    if name in CATALOGUE:
+    if check_text("name", name) in CATALOGUE:
         return CATALOGUE[name]
-    near = get_close_matches(name.lower(), CATALOGUE, n=3, cutoff=0.5)
+    near = get_close_matches(name.lower()[:100], CATALOGUE, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(CATALOGUE)}."
-    raise InputError(f"There is no data set {name!r}; {hint}")
+    raise InputError(f"There is no data set {shown(name)}; {hint}")

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from surerec._arguments import check_path
 from surerec.datasets._catalogue import find_dataset
 from surerec.datasets._entries import Layout
 from surerec.datasets._extract import extract, is_archive
@@ -69,7 +70,7 @@ def load_dataset(
         files = _match(fetched.layout.ratings, fetched.files)
         titles = _match(fetched.layout.titles, fetched.files)
         return _read(dataset, fetched.layout, files, titles, {"origin": fetched.source} | reading)
-    given = Path(path).expanduser()
+    given = check_path("path", path).expanduser()
     defaults = {"origin": f"file {given.name}"} | reading
     if given.is_file() and not is_archive(given):
         layout = _layout_of(dataset, given)

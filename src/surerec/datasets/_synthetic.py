@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from surerec._calendar import DAY
 from surerec._columns import Columns
+from surerec._shown import shown
 from surerec._threads import equal_blocks, run_blocks
 from surerec.datasets import _kernels as kernels
 from surerec.errors import InputError
@@ -309,13 +310,13 @@ def _titles(catalogue: kernels.Catalogue) -> pl.DataFrame:
 
 def _check_whole(name: str, value: object, low: int, high: int, why: str = "") -> None:
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise InputError(f"{name} is {value!r}; it must be a whole number.")
+        raise InputError(f"{name} is {shown(value)}; it must be a whole number.")
     if not low <= value <= high:
-        raise InputError(f"{name} is {value}; it must be from {low} to {high}{why}.")
+        raise InputError(f"{name} is {shown(int(value))}; it must be from {low} to {high}{why}.")
 
 
 def _check_real(name: str, value: object, high: float) -> None:
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
-        raise InputError(f"{name} is {value!r}; it must be a number.")
+        raise InputError(f"{name} is {shown(value)}; it must be a number.")
     if not 0 <= value <= high:  # nor is NaN
-        raise InputError(f"{name} is {value}; it must be from 0 to {high:g}.")
+        raise InputError(f"{name} is {shown(value)}; it must be from 0 to {high:g}.")

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 import polars as pl
 
+from surerec._arguments import (
+    check_choice,
+    check_kind,
+    check_number,
+    check_numbers,
+    check_seed,
+)
 from surerec._calendar import DAY, day_of
+from surerec._checks import check_whole
+from surerec.calibration import Cut, find_promise
 from surerec.errors import InputError, TooFewUsers
 from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, losses_at, risk_curve
 from surerec.evaluation._metrics import mean_and_error
-from surerec.futures import observe, window_cases
+from surerec.futures import check_horizon, observe, window_cases
+from surerec.interactions import Interactions
 from surerec.measures import as_recipe
+from surerec.precedence import Ties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from surerec.calibration import Cut, Promise
+    from surerec.calibration import Promise
     from surerec.futures import Cases, Horizon, Outcomes
-    from surerec.interactions import Interactions
     from surerec.measures import Recipe, RecipeLike, Scorer
-    from surerec.precedence import PrecedenceStatistics, Ties
+    from surerec.precedence import PrecedenceStatistics
 
 
 AGES: Final = (
@@ -33,6 +43,9 @@ AGES: Final = (
     "two windows old",
 )
 """The models that are compared, from the freshest to the oldest."""
+
+_SHORTEST: Final = 1e-6
+_MOST_DAYS: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,15 @@ class Calendar:
     seed: int = 0
     ties: Ties = "order"
 
+    def __post_init__(self) -> None:
+        must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
+        check_number("days", self.days, _SHORTEST, _MOST_DAYS, must, ends=(True, True))
+        check_horizon(self.horizon)
+        for name in ("min_known", "n_users", "min_users"):
+            check_whole(name, getattr(self, name))
+        check_seed(self.seed)
+        check_choice("ties", self.ties, get_args(Ties))
+
     @property
     def length(self) -> int:
         """Length of a window in microseconds."""
@@ -87,6 +109,10 @@ def calendar_windows(interactions: Interactions, calendar: Calendar) -> list[int
     A test window has three whole windows before it, for the oldest model to learn from and to be
     calibrated on, and lies within the data.
     """
+    check_kind("interactions", interactions, Interactions, "Interactions")
+    check_kind("calendar", calendar, Calendar, "a Calendar of windows")
+    if not interactions.n_rows:
+        raise InputError("The data hold no interactions: there is no calendar to look at.")
     first, last = int(interactions.times.min()), int(interactions.times.max()) + 1
     n_windows = (last - first) // calendar.length
     begins = [last - back * calendar.length for back in range(1, n_windows - 2)]
@@ -156,6 +182,11 @@ def backtest(
         If the data are too short for the windows, no window has enough people, or the scorer cannot
         be fitted on the past.
     """
+    check_choice("cut", cut, get_args(Cut))
+    find_promise(promise)
+    levels = check_numbers("epsilons", epsilons).tolist()
+    if n_windows is not None:
+        check_whole("n_windows", n_windows)
     made = as_recipe(recipe)
     if not made.refits:
         raise InputError(
@@ -169,7 +200,7 @@ def backtest(
         for model, calibration, tested in observer.models(begin):
             if min(len(calibration), len(tested)) >= calendar.min_users:
                 about = {"window": day_of(begin), "model": model}
-                compared = _compare(calibration, tested, cut, promise, epsilons, calendar.seed)
+                compared = _compare(calibration, tested, cut, promise, levels, calendar.seed)
                 rows += [about | row for row in compared]
         observer.forget_before(begin - 2 * calendar.length)
     if not rows:

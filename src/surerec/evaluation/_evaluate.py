@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import polars as pl
 
+from surerec._arguments import check_choice, check_text
 from surerec._checks import check_whole
 from surerec._progress import progress
+from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.evaluation._judging import candidates_of, judge_by, user_rows
-from surerec.evaluation._protocol import choose_users, split_user
+from surerec.evaluation._protocol import SplitOrder, choose_users, split_user
 from surerec.evaluation._tables import curves_table, metrics_table, validity_table
-from surerec.interactions import Interactions
-from surerec.measures import as_recipe
-from surerec.precedence import count_precedence
+from surerec.measures import as_recipe, as_scorer
+from surerec.precedence import as_statistics
 from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from surerec.evaluation._judging import Judge
-    from surerec.evaluation._protocol import Shares, SplitOrder
+    from surerec.evaluation._protocol import Shares
+    from surerec.interactions import Interactions
     from surerec.measures import RecipeLike
     from surerec.precedence import PrecedenceStatistics
 
@@ -69,7 +70,8 @@ def evaluate_user(
     seed: int = 0,
 ) -> list[dict[str, object]]:
     """Split one user's profile, let the algorithms judge, and measure: a row for each."""
-    assert statistics.interactions is not None  # noqa: S101  # made from profiles
+    if statistics.interactions is None:
+        raise InputError("These statistics have no users to evaluate.")
     split = split_user(statistics.interactions, user, shares=shares, order=order, seed=seed)
     candidates = candidates_of(statistics, split)
     relevant = np.isin(candidates, split.test)
@@ -118,16 +120,25 @@ def evaluate(
     >>> found.metrics().filter(metric="ap")["mean"].item() > 0.1
     True
     """
+    if not isinstance(algorithms, Mapping):
+        raise InputError(
+            f"algorithms are {shown(algorithms)}; they must be a dict of recommenders or scorers "
+            "by name."
+        )
     if not algorithms:
         raise InputError("There is nothing to evaluate: name at least one algorithm.")
-    statistics = count_precedence(data) if isinstance(data, Interactions) else data
+    for name in algorithms:
+        check_text("The name of an algorithm", name)
+    check_whole("k", k)
+    check_choice("order", order, get_args(SplitOrder))
+    statistics = as_statistics("evaluate", data)
     if statistics.interactions is None:
         raise InputError("These statistics have no users to evaluate.")
     fitted = {
         # Fitted here once: what is learned must not be learned again for every user.
         name: each.fitted_on(statistics)
         if isinstance(each, Recommender)
-        else as_recipe(each).fit(statistics)
+        else as_scorer(as_recipe(each).fit(statistics), statistics.n_items)
         for name, each in algorithms.items()
     }
     users = choose_users(statistics.interactions, n_users, seed=seed)
@@ -137,7 +148,7 @@ def evaluate(
         statistics,
         order=order,
         shares=shares,
-        k=check_whole("k", k),
+        k=k,
         seed=seed,
     )
 

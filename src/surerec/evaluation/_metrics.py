@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from surerec._arguments import check_mask, check_number, check_numbers, check_seed
 from surerec._checks import check_whole
 from surerec.errors import InputError
 from surerec.evaluation._kernels import expected_hits, expected_metrics, tied_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+_MOST = 10_000_000  # numbers that are made at the most
 
 
 class RankingMetrics(NamedTuple):
@@ -60,14 +63,8 @@ class _Groups(NamedTuple):
 
 def _find_groups(scores: ArrayLike, relevant: ArrayLike) -> tuple[_Groups, int, int]:
     """Check the input; give the groups, the number of candidates and of relevant ones."""
-    values = np.asarray(scores, dtype=np.float64)
-    mask = np.asarray(relevant)
-    if values.ndim != 1 or mask.shape != values.shape:
-        raise InputError(
-            f"scores and relevant go item by item: shapes {values.shape} and {mask.shape} do not."
-        )
-    if mask.size and mask.dtype != np.bool_:
-        raise InputError(f"relevant must be a mask of booleans, one an item, not {mask.dtype}.")
+    values = check_numbers("scores", scores)
+    mask = check_mask("relevant", relevant, len(values))
     ordered = np.sort(values)
     if ordered.size and np.isnan(ordered[-1]):  # sorting puts them last
         raise InputError(f"Of the scores {int(np.isnan(ordered).sum())} are not numbers.")
@@ -152,14 +149,14 @@ def hits_curve(scores: ArrayLike, relevant: ArrayLike, k_max: int = 50) -> NDArr
     >>> hits_curve([0.9, 0.5, 0.5, 0.1], [False, True, False, False], k_max=5)
     array([0. , 0.5, 1. , 1. , 1. ])
     """
-    k_last = check_whole("k_max", k_max)
+    k_last = check_whole("k_max", k_max, highest=_MOST)
     return _hits(_find_groups(scores, relevant)[0], k_last)
 
 
 def _sample(values: ArrayLike) -> NDArray[np.float64]:
-    sample = np.asarray(values, dtype=np.float64)
-    if sample.ndim != 1 or not sample.size:
-        raise InputError(f"A mean needs a list of at least one value, not shape {sample.shape}.")
+    sample = check_numbers("values", values)
+    if not sample.size:
+        raise InputError("A mean needs a list of at least one value.")
     return sample
 
 
@@ -203,12 +200,11 @@ def bootstrap_interval(
     >>> 0.1 <= low < 0.25 < high <= 0.4
     True
     """
-    if not 0 < level < 1:
-        raise InputError(f"level is {level!r}; it must be between 0 and 1.")
+    inside = check_number("level", level, 0, 1, "between 0 and 1")
     sample = _sample(values)
-    random = np.random.default_rng(seed)
-    means = np.empty(check_whole("n", n))
+    random = np.random.default_rng(check_seed(seed))
+    means = np.empty(check_whole("n", n, highest=_MOST))
     for row in range(means.size):  # one at a time: all at once would need n numbers a user
         means[row] = sample[random.integers(0, sample.size, sample.size)].mean()
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(means, [(1 - inside) / 2, (1 + inside) / 2])
     return float(low), float(high)

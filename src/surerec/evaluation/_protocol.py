@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
+from surerec._arguments import check_choice, check_kind, check_number, check_seed
 from surerec._checks import check_whole
 from surerec.errors import InputError
+from surerec.interactions import Interactions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from surerec.interactions import Interactions
 
 
 SplitOrder = Literal["time", "random"]
@@ -31,6 +31,16 @@ class Shares:
 
     training: float = 0.3
     calibration: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name in ("training", "calibration"):
+            share = getattr(self, name)
+            check_number(name, share, 0, 1, "between 0 and 1", ends=(name == "calibration", False))
+        if self.training + self.calibration >= 1:
+            raise InputError(
+                f"training and calibration are {self.training:g} and {self.calibration:g} of a "
+                "profile; something must be left to be tested."
+            )
 
     def sizes(self, n_items: int) -> tuple[int, int]:
         """Give the numbers of training and calibration items, ⌊share · n + ½⌋ each (paper.md 8)."""
@@ -75,14 +85,16 @@ def choose_users(
     >>> len(choose_users(films, 20))
     20
     """
+    check_kind("interactions", interactions, Interactions, "Interactions")
     check_whole("n_users", n_users)
+    check_whole("min_length", min_length, lowest=0)
     enough = np.flatnonzero(np.diff(interactions.offsets) >= min_length)
     if not enough.size:
         raise InputError(
             f"{interactions.name or 'The data'}: no user took {min_length} items or more, "
             "so nobody can be evaluated."
         )
-    chosen = np.random.default_rng(seed).permutation(enough)[:n_users]
+    chosen = np.random.default_rng(check_seed(seed)).permutation(enough)[:n_users]
     return np.sort(chosen)
 
 
@@ -110,8 +122,12 @@ def split_user(
     seed : int, default=0
         Of that draw, together with the user.
     """
+    check_kind("interactions", interactions, Interactions, "Interactions")
+    parts = Shares() if shares is None else check_kind("shares", shares, Shares, "Shares(…)")
+    check_choice("order", order, get_args(SplitOrder))
+    check_seed(seed)
     items = interactions.taken(user).astype(np.int64)
-    n_training, n_calibration = (shares or Shares()).sizes(len(items))
+    n_training, n_calibration = parts.sizes(len(items))
     rest = items[n_training:]
     if order == "random":
         rest = np.random.default_rng((seed, user)).permutation(rest)

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
+from surerec._arguments import check_number, check_numbers
+from surerec._checks import check_whole
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
+_MOST = 10_000  # algorithms
 _FEWEST = 2  # of data sets, and of algorithms
 
 
@@ -62,11 +65,12 @@ class CriticalDifference(NamedTuple):
 
 
 def _check_alpha(alpha: float) -> None:
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha is {alpha!r}; it must be between 0 and 1.")
+    check_number("alpha", alpha, 0, 1, "between 0 and 1")
 
 
 def _check_numbers(test: str, k: int, n: int) -> None:
+    check_whole("k", k, highest=_MOST)
+    check_whole("n", n)
     if n < _FEWEST:
         raise InputError(
             f"{test} needs at least two data sets, not {n}: it asks whether they rank the "
@@ -90,8 +94,8 @@ def dataset_ranks(table: ArrayLike) -> NDArray[np.float64]:
     array([[1.5, 3. , 1.5],
            [3. , 2. , 1. ]])
     """
-    means = np.asarray(table, dtype=np.float64)
-    if means.ndim != 2 or not means.size:  # noqa: PLR2004
+    means = check_numbers("The table of data sets × algorithms", table, n_dimensions=2)
+    if not means.size:
         raise InputError(f"Ranks need a table of data sets × algorithms, not shape {means.shape}.")
     if np.isnan(means).any():
         raise InputError(f"Of the means {int(np.isnan(means).sum())} are not numbers.")
@@ -211,7 +215,10 @@ def cd_groups(ranks: ArrayLike, cd: float) -> list[tuple[int, ...]]:
     >>> cd_groups([3.0, 1.0, 1.8, 4.5], cd=1.5)
     [(1, 2), (2, 0)]
     """
-    averages = np.asarray(ranks, dtype=np.float64)
+    averages = check_numbers("ranks", ranks)
+    check_number("cd", cd, 0, inf, "a number above 0", ends=(True, True))
+    if np.isnan(averages).any():
+        raise InputError("The ranks are not all numbers.")
     order = np.argsort(averages, kind="stable")
     ordered = averages[order]
     groups: list[tuple[int, ...]] = []

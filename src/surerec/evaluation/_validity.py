@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from surerec._arguments import check_mask, check_wholes
+from surerec._checks import check_whole
 from surerec.conformal import left_out_up_to
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MOST_LEVELS: Final = 100_000_000
 
 EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """The significance levels of the paper's figures, 0.05 to 0.95."""
@@ -52,6 +55,9 @@ def validity(
     >>> found.missed.tolist(), found.let_in.tolist(), found.size.tolist()
     ([0.5, 0.5], [1.0, 0.0], [2, 1])
     """
+    check_whole("levels", levels, highest=_MOST_LEVELS)
+    counts = check_wholes("counts", counts, 0, levels)
+    relevant = check_mask("relevant", relevant, len(counts))
     # Counting at every level once serves all significance levels.
     inside_above = _above(counts, levels)
     relevant_above = _above(counts[relevant], levels)

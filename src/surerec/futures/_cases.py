@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from surerec._arguments import check_kind
 from surerec._calendar import day_of
-from surerec._checks import MOST, shortened
+from surerec._checks import MOST
+from surerec._shown import shown
 from surerec.errors import InputError
+from surerec.interactions import Interactions
 from surerec.measures import Query
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from surerec.interactions import Interactions
 
 Horizon: TypeAlias = "float | int"
 """How far the future goes: a share of the profile (0.4), or a number of items (5)."""
@@ -29,14 +30,17 @@ def check_horizon(horizon: object) -> Horizon:
     >>> check_horizon(0.4), check_horizon(np.int64(5))
     (0.4, 5)
     """
-    if isinstance(horizon, (int, np.integer)) and not isinstance(horizon, bool):
-        if 0 < horizon <= MOST:
-            return int(horizon)
-    elif isinstance(horizon, (float, np.floating)) and 0 < horizon < 1:
+    if (
+        isinstance(horizon, (int, np.integer))
+        and not isinstance(horizon, bool)
+        and 0 < horizon <= MOST
+    ):
+        return int(horizon)
+    if isinstance(horizon, (float, np.floating)) and 0 < horizon < 1:
         return float(horizon)
     raise InputError(
-        f"horizon is {shortened(horizon)}; it must be a share of the profile between 0 and 1, "
-        "such as 0.4, or a whole number of next items, such as 5."
+        f"horizon is {shown(horizon)}; it must be a share of the profile between 0 and 1, such as "
+        "0.4, or a whole number of next items, such as 5."
     )
 
 
@@ -151,6 +155,8 @@ def profile_cases(interactions: Interactions, horizon: Horizon, *, min_known: in
     >>> bool((cases.n_future == 3).all()), bool((cases.n_known >= 5).all())
     (True, True)
     """
+    check_kind("interactions", interactions, Interactions, "Interactions")
+    horizon = check_horizon(horizon)
     lengths = np.diff(interactions.offsets)
     if isinstance(horizon, float):
         n_future = np.maximum(1, (horizon * lengths + 0.5).astype(np.int64))
@@ -189,6 +195,7 @@ def window_cases(
     min_known : int, default=5
         Users of whom less was known at its beginning are left out.
     """
+    horizon = check_horizon(horizon)
     owners = np.repeat(np.arange(interactions.n_users), np.diff(interactions.offsets))
     starts = interactions.offsets[:-1]
     n_users = interactions.n_users

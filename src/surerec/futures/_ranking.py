@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 SLATE_MOST: Final = 100
 """The longest slate whose hits can be calibrated."""
 
+_FAR_BELOW: Final = 2.0**-100
+_LARGEST: Final = float(np.finfo(np.float32).max)  # values of slates are kept so
 _TIE: Final = 1e-9  # tells equal shares apart by rank, and is far below any other difference
 
 
@@ -31,6 +33,8 @@ def share_of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
     lowest = values.min(initial=0.0)
     above = values - lowest if lowest < 0 else values
     total = above.sum()
+    if not np.isfinite(total):  # numbers near the largest that there are
+        return share_of_all(values * _FAR_BELOW)
     return above / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
 
 
@@ -82,4 +86,4 @@ class Ranking:
         k = np.minimum(np.arange(1, SLATE_MOST + 1), max(len(self.items), 1))
         sums = [np.cumsum(some[:SLATE_MOST]) for some in (self.values, self.shares)]
         best, mass = (some[k - 1] if len(some) else np.zeros(SLATE_MOST) for some in sums)
-        return best / k, mass
+        return np.clip(best / k, -_LARGEST, _LARGEST), mass

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec._arguments import check_list
+from surerec._checks import check_whole
 from surerec.errors import UnknownId
 from surerec.interactions._kernels import number_in_order
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _UNSEEN = np.uint32(2**32 - 1)
+_LONGEST = 200  # letters that near ids are looked for by
 _FEW = 16  # texts: as many are found sooner one by one than polars begins, on its own threads
 
 
@@ -102,7 +105,7 @@ class IdMap:
 
     def require(self, values: Iterable[Any]) -> NDArray[np.int64]:
         """Give the code of each id, and refuse the first that is unknown."""
-        wanted = list(values)
+        wanted = check_list(f"{self.noun}s", values, "ids")
         codes = self.codes(wanted)
         if (codes < 0).any():
             value = wanted[int(np.argmax(codes < 0))]
@@ -115,7 +118,8 @@ class IdMap:
         An integer given as text (or the other way round) is the same id, as it is on a command
         line, where everything is text.
         """
-        wanted = [self._as_stored(value) for value in values]
+        given = check_list(f"{self.noun}s", values, "ids")
+        wanted = [self._as_stored(value) for value in given]
         known = np.array([value is not None for value in wanted], dtype=bool)
         if not len(self) or not known.any():
             return np.full(len(wanted), -1)
@@ -144,16 +148,38 @@ class IdMap:
 
     def near(self, value: Any, n: int = 3) -> list[Any]:
         """Give up to `n` ids that look like `value`, for a message."""
+        check_whole("n", n)
         sample = self.ids.head(100_000).cast(pl.String).to_list()
-        close = difflib.get_close_matches(str(value), sample, n=n, cutoff=0.5)
+        close = difflib.get_close_matches(_as_text(value)[:_LONGEST], sample, n=n, cutoff=0.5)
         return [self.ids[sample.index(text)] for text in close]
 
     def _as_stored(self, value: Any) -> Any:
         if self.ids.dtype == pl.String:
-            return value if isinstance(value, str) else str(value)
+            text = _as_text(value)
+            return text if text.isascii() or _is_whole(text) else None
+        if isinstance(value, (np.ndarray, pl.Series)):
+            return None
         try:
             number = int(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
+            return None
+        if not -(2**63) <= number < 2**64:
             return None
         lowest, highest = (0, 2**64) if self.ids.dtype == pl.UInt64 else (-(2**63), 2**63)
         return number if str(number) == str(value).strip() and lowest <= number < highest else None
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  # an integer of thousands of digits; anybody's own class
+        return type(value).__name__
+
+
+def _is_whole(text: str) -> bool:
+    """Tell whether a text has no half of a character, which nothing can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

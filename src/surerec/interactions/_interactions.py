@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec._arguments import (
+    check_code,
+    check_codes,
+    check_kind,
+    check_optional_text,
+    check_wholes,
+)
 from surerec._columns import Columns
+from surerec._shown import shown
 from surerec.errors import InputError
+from surerec.interactions._given import check_profiles, check_times, given_ids
 from surerec.interactions._ids import IdMap
 from surerec.interactions._profiles import popular_first
 
@@ -134,24 +143,25 @@ class Interactions:
         >>> Interactions.from_profiles([0, 2, 3], [1, 0, 1])
         Interactions(2 users, 2 items, 3 rows)
         """
-        starts = np.asarray(offsets, dtype=np.int64)
-        taken = np.asarray(items, dtype=np.uint32)
+        starts = check_wholes("offsets", offsets)
+        n_users = max(len(starts) - 1, 0)
+        user_map = IdMap(given_ids("user_ids", user_ids, n_users), noun="user")
+        all_items = None if item_ids is None else given_ids("item_ids", item_ids)
+        taken = check_profiles(starts, items, None if all_items is None else len(all_items))
+        n_items = len(all_items) if all_items is not None else int(taken.max(initial=0)) + 1
         if times is None:
-            lengths = np.diff(starts)
-            times = np.arange(len(taken)) - np.repeat(starts[:-1], lengths)
-        n_users = len(starts) - 1
-        n_items = len(item_ids) if item_ids is not None else int(taken.max(initial=0)) + 1
+            times = np.arange(len(taken)) - np.repeat(starts[:-1], np.diff(starts))
         taken, kept = popular_first(taken, n_items)
-        all_items = pl.Series(item_ids if item_ids is not None else np.arange(n_items))
+        item_ids = pl.Series(kept) if all_items is None else all_items.gather(kept)
         return cls(
-            IdMap(pl.Series(user_ids if user_ids is not None else np.arange(n_users)), noun="user"),
-            IdMap(all_items.gather(kept), noun="item"),
+            user_map,
+            IdMap(item_ids, noun="item"),
             starts,
             taken,
-            np.asarray(times, dtype=np.int64),
+            check_times(starts, times, len(taken)),
             titles=titles,
-            name=name,
-            origin=origin,
+            name=check_optional_text("name", name),
+            origin=check_optional_text("origin", origin),
         )
 
     @property
@@ -184,7 +194,8 @@ class Interactions:
         >>> Interactions.from_profiles([0, 2, 3], [1, 0, 1]).taken(0)
         array([0, 1], dtype=uint32)
         """
-        return self.items_taken[self.offsets[user] : self.offsets[user + 1]]
+        code = check_code("user", user, self.n_users)
+        return self.items_taken[self.offsets[code] : self.offsets[code + 1]]
 
     def times_of(self, user: int) -> NDArray[np.int64]:
         """Give when a user, by code, took each item: microseconds since 1970, ascending.
@@ -194,7 +205,8 @@ class Interactions:
         >>> Interactions.from_profiles([0, 2, 3], [1, 0, 1], times=[10, 30, 20]).times_of(0)
         array([10, 30])
         """
-        return self.times[self.offsets[user] : self.offsets[user + 1]]
+        code = check_code("user", user, self.n_users)
+        return self.times[self.offsets[code] : self.offsets[code + 1]]
 
     def profile(self, user: Any) -> pl.DataFrame:
         """Give what a user took, in order: ``item_id``, ``datetime`` and, if known, ``title``."""
@@ -226,6 +238,10 @@ class Interactions:
         >>> taken.until(30)
         Interactions(2 users, 2 items, 2 rows)
         """
+        if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
+            raise InputError(
+                f"time is {shown(time)}; it must be a whole number of microseconds since 1970."
+            )
         return self.keeping(self.times < time)
 
     def keeping(self, rows: NDArray[np.bool_]) -> Interactions:
@@ -266,13 +282,14 @@ class Interactions:
         ([], [0])
         """
         kept = np.ones(self.n_users, dtype=bool)
-        kept[users] = False
+        kept[check_codes("users", users, self.n_users)] = False
         return self.keeping(np.repeat(kept, np.diff(self.offsets)))
 
     def title(self, code: int) -> str:
         """Give an item's title, or its id where it has none."""
-        title = self.titles[int(code)] if self.titles is not None else None
-        return title if title is not None else str(self.items[code])
+        place = check_code("code", code, self.n_items)
+        title = self.titles[place] if self.titles is not None else None
+        return title if title is not None else str(self.items[place])
 
     def to_frame(self) -> pl.DataFrame:
         """Give all rows, user after user in time order: ``user_id``, ``item_id``, ``datetime``."""
@@ -302,11 +319,17 @@ def _checked_popularity(popularity: NDArray[np.int64] | None, n_items: int) -> N
 def _titles_by_code(titles: pl.DataFrame | None, items: IdMap) -> pl.Series | None:
     if titles is None:
         return None
+    check_kind("titles", titles, pl.DataFrame, "a polars frame of item_id and title")
     for column in (Columns.Item, Columns.Title):
         if column not in titles.columns:
-            raise InputError(f"Titles need the columns item_id and title, not {titles.columns}.")
-    named = titles.select(
-        pl.col(Columns.Item).cast(pl.String), pl.col(Columns.Title).cast(pl.String)
-    ).unique(Columns.Item, keep="first")
+            raise InputError(
+                f"Titles need the columns item_id and title, not {shown(titles.columns)}."
+            )
+    try:
+        named = titles.select(
+            pl.col(Columns.Item).cast(pl.String), pl.col(Columns.Title).cast(pl.String)
+        ).unique(Columns.Item, keep="first")
+    except pl.exceptions.PolarsError as error:
+        raise InputError("Titles and their item_id must be texts or numbers.") from error
     wanted = pl.DataFrame({Columns.Item: items.ids.cast(pl.String)})
     return wanted.join(named, on=Columns.Item, how="left", maintain_order="left")[Columns.Title]

@@ -97,3 +97,16 @@ def compact_profiles(
         for k in range(offsets[profile + 1] - start):
             items[start + k] = from_items[source + k]
             times[start + k] = from_times[source + k]
+
+
+@njit(nogil=True, cache=True)
+def first_repeat(
+    offsets: NDArray[np.int64], items: NDArray[np.uint32], last_owner: NDArray[np.int64]
+) -> int:
+    """Give the first profile that has an item twice, −1 if none has; `last_owner` starts at −1."""
+    for owner in range(len(offsets) - 1):
+        for place in range(offsets[owner], offsets[owner + 1]):
+            if last_owner[items[place]] == owner:
+                return owner
+            last_owner[items[place]] = owner
+    return -1

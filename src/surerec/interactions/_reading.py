@@ -14,6 +14,7 @@ from surerec._inputs import check_file, damage_in_words
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.interactions._cells import read_ids, read_ratings, read_times
+from surerec.interactions._given import check_reading
 from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._profiles import build_profiles
@@ -92,8 +93,16 @@ def read_interactions(
     >>> read_interactions(pl.DataFrame({"userId": [1, 1], "movieId": [5, 6], "date": [10, 20]}))
     Interactions(1 users, 2 items, 2 rows)
     """
-    if min_profile_length < 1:
-        raise InputError(f"min_profile_length is {min_profile_length}; it must be at least 1.")
+    check_reading(
+        columns=columns,
+        texts={"user": user, "item": item, "time": time, "rating": rating}
+        | {"time_format": time_format, "name": name, "origin": origin},
+        threshold=threshold,
+        min_profile_length=min_profile_length,
+        skip_bad=skip_bad,
+        n_rows=n_rows,
+        titles=titles,
+    )
     wanted = {"user": user, "item": item, "time": time, "rating": rating}
     table = concatenate(read_tables(source, wanted, columns, n_rows), n_rows)
     cells, kept = usable(table, time_format, skip_bad=skip_bad)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._arguments import check_flag, check_kind
 from surerec._checks import check_whole
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._plan import Plan, make_plan
 from surerec.measures._recipe import Recipe
 from surerec.measures._scorer import Parts, Scorer
 from surerec.measures._table import Measure, find_measure
+from surerec.precedence import PrecedenceStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._query import Query
-    from surerec.precedence import PrecedenceStatistics
 
 
 class MeasureScorer(Scorer):
@@ -49,6 +50,7 @@ class MeasureScorer(Scorer):
     """
 
     leaves_users_out = True
+    checked = True
 
     def __init__(
         self,
@@ -58,10 +60,12 @@ class MeasureScorer(Scorer):
         top: int = 1,
         literal: bool = False,
     ) -> None:
-        self.statistics = statistics
+        self.statistics = check_kind(
+            "statistics", statistics, PrecedenceStatistics, "counts (see surerec.count_precedence)"
+        )
         self.measure = measure if isinstance(measure, Measure) else find_measure(measure)
         self.top = check_whole("top", top)
-        self.literal = literal
+        self.literal = check_flag("literal", literal)
 
     @property
     def name(self) -> str:
@@ -84,6 +88,7 @@ class MeasureScorer(Scorer):
         Scores are in a unit that keeps ties exact: a sum for a mean, the sum of the two middle
         values for a median, counts for what is a count over the number of users.
         """
+        query.within(self.statistics.n_items, self.statistics.n_users)
         rows = ProfileRows(self.statistics, query.history, query.user)
         measure = self.measure
         if measure.statistic == "score" and self.top > 1:
@@ -138,8 +143,8 @@ class FormulaRecipe(Recipe):
         self, measure: str | int | Measure, *, top: int = 1, literal: bool = False
     ) -> None:
         self.measure = measure if isinstance(measure, Measure) else find_measure(measure)
-        self.top = top
-        self.literal = literal
+        self.top = check_whole("top", top)
+        self.literal = check_flag("literal", literal)
         self.stored = self.measure.name
 
     @property

@@ -28,6 +28,7 @@ class PrecedenceScorer(Scorer):
     """
 
     leaves_users_out = True
+    checked = True
 
     def __init__(self, statistics: PrecedenceStatistics, top: int | None) -> None:
         self.statistics = statistics
@@ -35,6 +36,7 @@ class PrecedenceScorer(Scorer):
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`surerec.measures.Scorer`."""
+        query.within(self.statistics.n_items, self.statistics.n_users)
         return log_score(ProfileRows(self.statistics, query.history, query.user), self.top)
 
     def parts(self) -> Parts:

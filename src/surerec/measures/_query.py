@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surerec._arguments import check_code, check_codes, check_kind, check_wholes
+from surerec._checks import check_whole
 from surerec.errors import InputError
+from surerec.interactions import Interactions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from surerec.interactions import Interactions
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +42,33 @@ class Query:
     group: str | None = None
     """The group that the person says to be in, where people are calibrated in groups."""
 
+    def __post_init__(self) -> None:
+        made = object.__setattr__
+        made(self, "history", check_wholes("The history of a query", self.history))
+        made(self, "users", tuple(check_wholes("The users of a query", self.users).tolist()))
+        for name in ("times", "allowed"):
+            if getattr(self, name) is not None:
+                made(self, name, check_wholes(f"{name} of a query", getattr(self, name)))
+        if self.times is not None and len(self.times) != len(self.history):
+            raise InputError(
+                f"A query has {len(self.history):,} items and {len(self.times):,} times."
+            )
+        if self.moment is not None:
+            check_whole("The moment of a query", self.moment, lowest=-(2**63))
+
+    def within(self, n_items: int, n_users: int) -> Query:
+        """Give itself, or refuse codes that are not there: kernels do not look where they read."""
+        check_codes("The history of a query", self.history, n_items)
+        for user in self.users:
+            check_code("A user of a query", user, n_users)
+        if self.allowed is not None:
+            check_codes("What a query allows", self.allowed, n_items)
+        return self
+
     @classmethod
     def of_user(cls, interactions: Interactions, user: int) -> Query:
         """Ask for a user of the data, by code, known by the whole profile."""
+        check_kind("interactions", interactions, Interactions, "Interactions")
         history = interactions.taken(user).astype(np.int64)
         return cls(history, (user,), interactions.times_of(user))
 
@@ -59,6 +84,7 @@ class Query:
 
     def first(self, n_items: int) -> Query:
         """Give the same question with only the first items of the history."""
+        check_whole("n_items", n_items, lowest=0)
         times = None if self.times is None else self.times[:n_items]
         return replace(self, history=self.history[:n_items], times=times)
 

@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from surerec.measures._scorer import Parts, Scorer, as_scorer
+from surerec.measures._scorer import Parts, Scorer, as_scorer, declared
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class OwnRecipe(Recipe):
         if isinstance(given, type) or not hasattr(given, "score"):
             self._fit = given if isinstance(given, type) else getattr(given, "fit", given)
         self.refits = self._fit is not None
-        self.leaves_users_out = getattr(given, "leaves_users_out", None)
+        self.leaves_users_out = declared(given)
         self.learns = self.refits
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from surerec._arguments import check_seed
 from surerec.errors import InputError
 from surerec.measures._formula import FormulaRecipe
 from surerec.measures._recipe import OwnRecipe, Recipe
@@ -63,6 +64,7 @@ def as_recipe(given: RecipeLike, *, top: int = 1, literal: bool = False, seed: i
         return given
     if isinstance(given, LearnedMeasure):
         return LearnedRecipe(given)
+    check_seed(seed)
     name = given.strip().lower().removeprefix("icrs-") if isinstance(given, str) else ""
     if name in _NAMED:
         return _NAMED[name](seed)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from surerec._arguments import check_wholes
+from surerec._shown import shown
 from surerec.errors import InputError
 from surerec.measures._query import Query
 
@@ -84,6 +86,8 @@ class Scorer:
     takes_histories: bool = True
     at_once: int = 1
     is_partial: bool = False
+    checked: bool = False
+    """Whether its scores need no check: those of surerec's own need none."""
 
     @property
     def name(self) -> str:
@@ -103,7 +107,7 @@ class Scorer:
             A user whose own contribution to what was learned is left out, exactly.
         """
         users = () if without_user is None else (without_user,)
-        return self.score_query(Query(np.asarray(history, dtype=np.int64), users))
+        return self.score_query(Query(check_wholes("history", history), users))
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item for a whole query: its times, its moment, several users to leave out.
@@ -157,14 +161,23 @@ class Scorer:
 class OwnScorer(Scorer):
     """A scorer of somebody's own class, adapted; what it declares is taken over.
 
-    Its scores are checked: one for each item, and all of them numbers.
+    Its scores are checked: one for each item, and all of them finite. What it raises itself passes
+    through as it is.
     """
+
+    checked = True
 
     def __init__(self, own: Any, n_items: int | None) -> None:
         self.own = own
         self._n_items = n_items
-        self.leaves_users_out = getattr(own, "leaves_users_out", None)
+        self.leaves_users_out = declared(own)
         self.unit = str(getattr(own, "unit", Scorer.unit))
+
+    def __getattr__(self, name: str) -> Any:
+        """Give what else its own class has, such as what it learned."""
+        if name == "own":  # not there yet: a copy is being made
+            raise AttributeError(name)
+        return getattr(self.own, name)
 
     @property
     def name(self) -> str:
@@ -175,20 +188,35 @@ class OwnScorer(Scorer):
         self, history: NDArray[np.integer], *, without_user: int | None = None
     ) -> NDArray[np.float64]:
         """Ask it, and check what it says."""
-        if self.leaves_users_out is False:
-            without_user = None  # nobody can be left out of it
-        scores = np.asarray(self.own.score(history, without_user=without_user), dtype=np.float64)
-        n_items = len(scores) if self._n_items is None and scores.ndim else self._n_items
-        if scores.shape != (n_items,):
+        users = () if without_user is None else (without_user,)
+        return self.score_query(Query(check_wholes("history", history), users))
+
+    def score_query(self, query: Query) -> NDArray[np.float64]:
+        """Ask it, and check what it says."""
+        if isinstance(self.own, Scorer):
+            return self._checked(self.own.score_query(query), self._n_items)
+        # Nobody can be left out of what says so.
+        user = None if self.leaves_users_out is False else query.user
+        return self._checked(self.own.score(query.history, without_user=user), self._n_items)
+
+    def _checked(self, given: Any, n_items: int | None) -> NDArray[np.float64]:
+        scores = _as_numbers(given)
+        if scores is None:
+            raise InputError(
+                f"{self.name} gave {shown(given)} for scores; an array of one number for each item "
+                "is needed."
+            )
+        if scores.shape != ((len(scores) if scores.ndim else 1) if n_items is None else n_items,):
             raise InputError(
                 f"{self.name} gave scores of shape {scores.shape}; one for each of the {n_items} "
                 "items is needed."
             )
-        if np.isnan(scores).any():
-            raise InputError(
-                f"{self.name} gave {int(np.isnan(scores).sum())} scores that are not numbers; "
-                "nothing can be calibrated on them."
-            )
+        for wrong, what in ((np.isnan(scores), "not numbers"), (np.isinf(scores), "infinite")):
+            if wrong.any():
+                raise InputError(
+                    f"{self.name} gave {int(wrong.sum())} scores that are {what}; nothing can be "
+                    "calibrated on them: give what must come last the lowest of all scores."
+                )
         return scores
 
     def value(
@@ -200,20 +228,55 @@ class OwnScorer(Scorer):
         """Ask it, if it has a unit of its own."""
         if not hasattr(self.own, "value"):
             return scores
-        return np.asarray(self.own.value(scores, history_length, n_users), dtype=np.float64)
+        return self._checked(self.own.value(scores, history_length, n_users), len(scores))
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
         """Ask it, if it can tell."""
         if not hasattr(self.own, "contributions"):
             return ()
-        return tuple(Contribution(*each) for each in self.own.contributions(query, item))
+        given = self.own.contributions(query, item)
+        try:
+            return tuple(
+                Contribution(str(words), float(value), float(by)) for words, value, by in given
+            )
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{self.name} gave {shown(given)} for contributions; rows of words, a value and "
+                "what it moved are needed."
+            ) from None
 
     def parts(self) -> Parts | None:
         """Ask it, if it can be stored."""
         if not hasattr(self.own, "parts"):
             return None
         parts = self.own.parts()
-        return None if parts is None else Parts(*parts)
+        if parts is None:
+            return None
+        if not isinstance(parts, tuple) or list(map(type, parts)) != [dict, dict]:
+            raise InputError(
+                f"{self.name} gave {shown(parts)} for parts; a dict of arrays and a dict of texts "
+                "are needed."
+            )
+        return Parts(*parts)
+
+
+def declared(own: Any) -> bool | None:
+    """Give whether something says that users are left out of it, True, False or None."""
+    said = getattr(own, "leaves_users_out", None)
+    if said is None or isinstance(said, (bool, np.bool_)):
+        return None if said is None else bool(said)
+    raise InputError(
+        f"leaves_users_out of {type(own).__name__} is {shown(said)}; it must be True, False or "
+        "None."
+    )
+
+
+def _as_numbers(given: Any) -> NDArray[np.float64] | None:
+    try:
+        array = np.asarray(given)
+        return array.astype(np.float64) if array.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def is_scorer(given: object) -> bool:
@@ -241,7 +304,7 @@ def as_scorer(given: Scores | Scorer, n_items: int | None = None) -> Scorer:
     surerec.errors.InputError: Mine gave scores of shape (2,); one for each of the 3 items is
     needed.
     """
-    if isinstance(given, Scorer):
+    if isinstance(given, Scorer) and given.checked:
         return given
     if not is_scorer(given):
         raise InputError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from surerec._shown import shown
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._folding import Aggregates
+
+_LONGEST_NAME = 100
 
 Statistic = Literal["score", "count", "share", "ratio", "absent"]
 Aggregate = Literal["top", "minimum", "median", "mean", "maximum"]
@@ -91,7 +94,9 @@ def find_measure(name: str | int) -> Measure:
     >>> find_measure("icrs12").name, find_measure(3).name, find_measure("mean-share").name
     ('CM12', 'CM3', 'CM8')
     """
-    wanted = str(name).strip().lower()
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise InputError(f"There is no measure {shown(name)}; a measure has a name or a number.")
+    wanted = (name if isinstance(name, str) else shown(name)).strip().lower()[:_LONGEST_NAME]
     for measure in MEASURES.values():
         number = str(measure.number)
         if wanted in (measure.name.lower(), measure.readable, number, f"icrs{number}"):
@@ -101,6 +106,6 @@ def find_measure(name: str | int) -> Measure:
     near = difflib.get_close_matches(wanted, [n.lower() for n in names] + readable, n=3)
     hint = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise InputError(
-        f"There is no measure {name!r}{hint}; there are {', '.join(names)}, "
+        f"There is no measure {shown(name)}{hint}; there are {', '.join(names)}, "
         f"or by what they are: {', '.join(readable)}; or 'learned' or 'als', which are trained."
     )

@@ -5,7 +5,12 @@ from surerec.precedence._pairs import PrecedencePair, strongest_pairs
 from surerec.precedence._rows import Block, RowStore, source
 from surerec.precedence._sources import Source
 from surerec.precedence._spans import Direction, Spans, Ties, spans
-from surerec.precedence._statistics import PrecedenceStatistics, Strategy, count_precedence
+from surerec.precedence._statistics import (
+    PrecedenceStatistics,
+    Strategy,
+    as_statistics,
+    count_precedence,
+)
 from surerec.precedence._stored import rows_from
 from surerec.precedence._uncounted import NoRows, without_counts
 
@@ -22,6 +27,7 @@ __all__ = [
     "Spans",
     "Strategy",
     "Ties",
+    "as_statistics",
     "count_precedence",
     "rows_from",
     "source",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from surerec.precedence._statistics import PrecedenceStatistics
+from surerec._arguments import check_kind
+from surerec._checks import check_whole
+from surerec.precedence._statistics import PrecedenceStatistics
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,10 @@ def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list
     >>> strongest_pairs(statistics)
     [PrecedencePair(first=0, second=1, support=3, forward=2, backward=1)]
     """
+    check_kind(
+        "statistics", statistics, PrecedenceStatistics, "counts (see surerec.count_precedence)"
+    )
+    check_whole("n_pairs", n_pairs)
     best: list[tuple[float, PrecedencePair]] = []
     for item in range(statistics.n_items):
         forward = statistics.followers(item).astype(np.int64)

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from surerec._arguments import check_choice, check_code, check_codes, check_kind, check_wholes
 from surerec._checks import check_whole
 from surerec._compiling import first_use_notice
 from surerec._memory import available_memory, in_words
 from surerec._progress import progress
+from surerec._shown import shown
 from surerec.errors import InputError
+from surerec.interactions import Interactions
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import divide_budget, hold_rows
 from surerec.precedence._kernels import items_outside
@@ -20,7 +23,6 @@ from surerec.precedence._spans import Ties, narrowest, spans
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from surerec.interactions import Interactions
     from surerec.precedence._held import HeldRows
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 
-_MOST_ITEMS = 2**31 - 1
+_MOST_ITEMS, _MOST_USERS = 2**31 - 1, 2**32 - 1
 _NO_ITEMS, _NO_TIMES = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
 
 
@@ -107,9 +109,12 @@ class PrecedenceStatistics:
         >>> PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
         PrecedenceStatistics(3 users, 2 items)
         """
-        matrix = np.asarray(counts)
-        taken = np.asarray(support)
+        people = check_whole("n_users", n_users, lowest=0, highest=_MOST_USERS)
+        taken = check_wholes("support", support)
         n_items = len(taken)
+        matrix = (
+            check_wholes("counts", counts, n_dimensions=2) if n_items else np.zeros((0, 0), int)
+        )
         if matrix.shape != (n_items, n_items):
             raise InputError(
                 f"The counts of {n_items} items are {n_items} × {n_items}, not {matrix.shape}."
@@ -118,11 +123,11 @@ class PrecedenceStatistics:
         if min(matrix.min(initial=0), taken.min(initial=0)) < 0 or matrix.diagonal().any():
             raise InputError("Counts are never negative, and no item precedes itself.")
         both = matrix + matrix.T
-        if taken.max(initial=0) > n_users or (both > np.minimum.outer(taken, taken)).any():
+        if taken.max(initial=0) > people or (both > np.minimum.outer(taken, taken)).any():
             raise InputError("No more users can have taken two items than took either of them.")
         counter = narrowest(int(matrix.max(initial=0)))
         rows = DenseRows(np.ascontiguousarray(matrix, dtype=counter))
-        return cls(n_users, taken.astype(np.uint32), rows)
+        return cls(people, taken.astype(np.uint32), rows)
 
     @property
     def n_items(self) -> int:
@@ -134,18 +139,18 @@ class PrecedenceStatistics:
 
     def followers(self, item: int) -> NDArray[np.uint32]:
         """Give ``PC(item, ·)``: how many users took each item after this one."""
-        return _as_given(self.rows.followers(item))
+        return _as_given(self.rows.followers(check_code("item", item, self.n_items)))
 
     def predecessors(self, item: int) -> NDArray[np.uint32]:
         """Give ``PC(·, item)``: how many users took each item before this one."""
-        return _as_given(self.rows.predecessors(item))
+        return _as_given(self.rows.predecessors(check_code("item", item, self.n_items)))
 
     def items_outside(self, known: NDArray[np.integer]) -> NDArray[np.int64]:
         """Give the codes of all items but the known ones, by code: the candidates.
 
         Whoever wants the most popular first sorts by ``popularity``.
         """
-        return items_outside(np.asarray(known, dtype=np.int64), self.n_items)
+        return items_outside(check_codes("known", known, self.n_items), self.n_items)
 
     def without_user(self, user: int) -> PrecedenceStatistics:
         """Give the statistics without one user (leave-one-out), exactly as if counted without them.
@@ -223,12 +228,11 @@ def count_precedence(
     >>> sr.count_precedence(films)
     PrecedenceStatistics(50 users, 20 items)
     """
-    for name, value, allowed in (
-        ("ties", ties, get_args(Ties)),
-        ("strategy", strategy, get_args(Strategy)),
-    ):
-        if value not in allowed:
-            raise InputError(f"{name} is {value!r}; choose one of {', '.join(allowed)}.")
+    check_kind(
+        "interactions", interactions, Interactions, "Interactions (see surerec.read_interactions)"
+    )
+    check_choice("ties", ties, get_args(Ties))
+    check_choice("strategy", strategy, get_args(Strategy))
     if interactions.n_items > _MOST_ITEMS:
         row = narrowest(0).itemsize * interactions.n_items
         raise InputError(
@@ -250,6 +254,22 @@ def count_precedence(
         ties=ties,
         interactions=interactions,
     )
+
+
+def as_statistics(who: str, data: object) -> PrecedenceStatistics:
+    """Give counts as they are, and the counts of interactions; `who` takes nothing else.
+
+    Examples
+    --------
+    >>> from surerec import Interactions
+    >>> as_statistics("fit", Interactions.from_profiles([0, 2], [0, 1]))
+    PrecedenceStatistics(1 users, 2 items)
+    """
+    if isinstance(data, Interactions):
+        return count_precedence(data)
+    if isinstance(data, PrecedenceStatistics):
+        return data
+    raise InputError(f"{who} takes Interactions (see read_interactions), not {shown(data)}.")
 
 
 def _rows(interactions: Interactions, ties: Ties, strategy: Strategy, budget: int) -> RowStore:

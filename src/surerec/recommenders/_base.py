@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
+from surerec._arguments import (
+    check_codes,
+    check_flag,
+    check_kind,
+    check_list,
+    check_path,
+    check_text,
+)
 from surerec._checks import check_whole
 from surerec._columns import Columns
 from surerec.conformal import significance_of
@@ -21,9 +29,9 @@ from surerec.errors import (
     NotFittedError,
     NoUsers,
 )
-from surerec.interactions import IdMap, Interactions
-from surerec.measures import Queries
-from surerec.precedence import PrecedenceStatistics, count_precedence
+from surerec.interactions import IdMap
+from surerec.measures import Queries, Query, as_scorer
+from surerec.precedence import PrecedenceStatistics, as_statistics
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._histories import Histories, read_histories
 from surerec.recommenders._many import frame_of, iter_histories, iter_users
@@ -39,8 +47,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, BestOfMany, Calibration
-    from surerec.interactions import UserGroups
-    from surerec.measures import Query, Recipe, Scorer
+    from surerec.interactions import Interactions, UserGroups
+    from surerec.measures import Recipe, Scorer
 
 
 class Recommender(Parameters, ABC):
@@ -53,6 +61,7 @@ class Recommender(Parameters, ABC):
     items_: IdMap
     _scorer: Scorer
     _scorer_key: tuple[object, ...]
+    _name: str | None = None
 
     @abstractmethod
     def recipe(self) -> Recipe:
@@ -94,12 +103,7 @@ class Recommender(Parameters, ABC):
 
     def _take(self, data: Interactions | PrecedenceStatistics) -> None:
         self._validate()
-        if isinstance(data, Interactions):
-            data = count_precedence(data)
-        if not isinstance(data, PrecedenceStatistics):
-            raise InputError(
-                f"fit takes Interactions (see read_interactions), not {type(data).__name__}."
-            )
+        data = as_statistics("fit", data)
         self.statistics_ = data
         interactions = self.statistics_.interactions
         if interactions is not None:
@@ -112,7 +116,8 @@ class Recommender(Parameters, ABC):
         self._keep_scorer(self.recipe().fit(self.statistics_))
 
     def _keep_scorer(self, scorer: Scorer) -> None:
-        self._scorer, self._scorer_key = scorer, self._recipe_key()
+        self._scorer = as_scorer(scorer, self.statistics_.n_items)
+        self._scorer_key = self._recipe_key()
 
     @property
     def scorer_(self) -> Scorer:
@@ -142,11 +147,22 @@ class Recommender(Parameters, ABC):
         """Change hyper-parameters; what was learned stays, and impossible values are refused."""
         before = self.get_params()
         super().set_params(**params)
+        self._name = None  # of other settings
         try:
             self._validate()
         except InputError:
             super().set_params(**before)
             raise
+        return self
+
+    @property
+    def name_(self) -> str:
+        """What its answers call it: the name it was loaded by, else :meth:`default_name`."""
+        return self._name or self.default_name()
+
+    def named(self, name: str) -> Self:
+        """Take the name that a model folder knows it by."""
+        self._name = name
         return self
 
     def to_spec(self) -> RecommenderSpec:
@@ -217,8 +233,9 @@ class Recommender(Parameters, ABC):
         overwrite : bool, default=False
             Replace what a model folder with other statistics holds.
         """
-        specs = {name or self.default_name(): self.to_spec()}
-        save_model(folder, self.statistics_, specs, overwrite=overwrite)
+        place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
+        specs = {check_text("name", self.default_name() if name is None else name): self.to_spec()}
+        save_model(place, self.statistics_, specs, overwrite=replaces)
 
     def query(
         self, user: Any = None, *, history: Iterable[Any] | None = None, group: Any = None
@@ -243,6 +260,7 @@ class Recommender(Parameters, ABC):
 
     def candidates(self, query: Query) -> NDArray[np.int64]:
         """Give the codes of the items that may be recommended."""
+        self._within(query)
         outside = self.statistics_.items_outside(query.history)
         return outside if query.allowed is None else np.intersect1d(outside, query.allowed)
 
@@ -259,6 +277,9 @@ class Recommender(Parameters, ABC):
         scorer = self.scorer_
         if candidates is None:
             candidates = self.candidates(query)
+        else:
+            self._within(query)
+            candidates = check_codes("candidates", candidates, self.statistics_.n_items)
         return self._calibration().assess(scorer, self.statistics_, query, candidates)
 
     def recommend(
@@ -301,11 +322,12 @@ class Recommender(Parameters, ABC):
         """
         epsilon = self.significance(confidence, significance)
         limit = None if k is None else check_whole("k", k)
-        asked = self.query(user, history=history, group=group) if query is None else query
+        unwanted = check_list("exclude", exclude, "item ids")
+        asked = self._asked(user, history, group, query)
         assessment = self.assess(asked)
         order = assessment.ordered(epsilon)
         full_size = len(order)
-        if unwanted := list(exclude):
+        if unwanted:
             codes = self.items_.codes(unwanted)
             order = order[~np.isin(assessment.candidates[order], codes)]
         is_whole = len(order) == full_size and (limit is None or limit >= full_size)
@@ -324,6 +346,7 @@ class Recommender(Parameters, ABC):
             highest_confidence=assessment.highest_confidence,
             everything_qualifies=assessment.everything_qualifies(epsilon),
             ignored=asked.ignored,
+            recommender=self.name_,
         )
 
     def p_values(
@@ -350,7 +373,7 @@ class Recommender(Parameters, ABC):
             ``item_id``, ``p_value``, ``entry_confidence``.
         """
         self.require_confidence()
-        asked = self.query(user, history=history, group=group) if query is None else query
+        asked = self._asked(user, history, group, query)
         if items is None:
             candidates = self.candidates(asked)
             candidates = candidates[np.argsort(self.statistics_.popularity[candidates])]
@@ -384,12 +407,13 @@ class Recommender(Parameters, ABC):
         item : id
             The item to explain.
         """
-        asked = self.query(user, history=history, group=group) if query is None else query
+        asked = self._asked(user, history, group, query)
         code = self.items_.code(item)
         self._refuse_known(asked, np.array([code]), "there is nothing to explain")
         assessment = self.assess(asked, np.array([code]))
         scored = self._calibration().scored(asked)
-        return explain(self.statistics_, self.items_, scored, code, assessment, self.scorer_)
+        found = explain(self.statistics_, self.items_, scored, code, assessment, self.scorer_)
+        return replace(found, recommender=self.name_)
 
     def recommend_many(
         self,
@@ -571,6 +595,21 @@ class Recommender(Parameters, ABC):
         if is_whole:
             return promise
         return f"None for this list, from which items were left out. The whole set: {promise}"
+
+    def _asked(
+        self, user: Any, history: Iterable[Any] | None, group: Any, query: Query | None
+    ) -> Query:
+        """Give what is asked: the query that was made before, or one of ids."""
+        if query is None:
+            return self.query(user, history=history, group=group)
+        return self._within(query)
+
+    def _within(self, query: Query) -> Query:
+        """Refuse what is no query, or has codes that are not there."""
+        self.require_fit()
+        check_kind("query", query, Query, "a Query, as Recommender.query makes it")
+        profiles = self.statistics_.interactions
+        return query.within(self.statistics_.n_items, 0 if profiles is None else profiles.n_users)
 
     def _refuse_known(self, query: Query, codes: NDArray[np.int64], why: str) -> None:
         taken = np.isin(codes, query.history)

@@ -43,6 +43,8 @@ class Explanation:
         how far it moved the score of this item, the strongest first.
     unit : str
         What that score is, in words.
+    recommender : str
+        Whose answer it is, by name.
     """
 
     item: Any
@@ -54,6 +56,7 @@ class Explanation:
     frame: pl.DataFrame
     contributions: tuple[Contribution, ...] = ()
     unit: str = "score"
+    recommender: str = ""
 
     @property
     def moved(self) -> tuple[Contribution, ...]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from surerec._checks import shortened
+from surerec._arguments import check_flag, check_path, check_text
+from surerec._shown import shown
 from surerec.errors import InputError, SurerecError, UnknownRecommender
+from surerec.recommenders._base import Recommender
 from surerec.recommenders._measured import given_measure
 from surerec.recommenders._names import KINDS
 from surerec.storage import load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     from surerec.measures import RecipeLike
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._base import Recommender
-    from surerec.storage import RecommenderSpec
+    from surerec.storage import RecommenderSpec, StoredModel
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "measure": (str, int, dict),  # by name or number, or whose it was
@@ -47,18 +48,26 @@ def save_all(
     overwrite : bool, default=False
         Replace what a model folder with other statistics holds.
     """
+    place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
+    if not isinstance(recommenders, Mapping):
+        raise InputError(
+            f"recommenders are {shown(recommenders)}; they must be a dict of fitted ones by name."
+        )
     if not recommenders:
         raise InputError("There is no recommender to save.")
+    for name, model in recommenders.items():
+        if not isinstance(model, Recommender):
+            raise InputError(f"What is called {shown(name)} is {shown(model)}, no recommender.")
     specs = {name: model.to_spec() for name, model in recommenders.items()}
     models = list(recommenders.values())
     if any(model.statistics_ is not models[0].statistics_ for model in models):
         raise InputError("Recommenders of one folder must be fitted on the same statistics.")
-    save_model(folder, models[0].statistics_, specs, overwrite=overwrite)
+    save_model(place, models[0].statistics_, specs, overwrite=replaces)
 
 
 def load_all(folder: str | os.PathLike[str], *, verify: bool = True) -> dict[str, Recommender]:
     """Load every recommender of a model folder, by name; they share the statistics."""
-    stored = load_model(folder, verify=verify)
+    stored = _load(folder, verify=verify)
     return {
         name: _restored(folder, name, spec, stored.statistics)
         for name, spec in stored.recommenders.items()
@@ -79,7 +88,7 @@ def load(
     folder : path-like
         What ``save`` wrote.
     recommender : str, optional
-        Its name in the folder; by default the first one saved.
+        Its name in the folder; by default what was saved last, the first of that.
     scorer : object, optional
         The scorer of your own that it was fitted with, or what makes it: a folder holds none.
     verify : bool, default=True
@@ -96,14 +105,20 @@ def load(
     >>> sr.load(folder)
     InductiveConformal(measure='CM3')
     """
-    stored = load_model(folder, verify=verify)
+    stored = _load(folder, verify=verify)
     specs = stored.recommenders
     if not specs:
         raise InputError(f"{folder}: there are statistics but no recommender; save one there.")
-    name = next(iter(specs)) if recommender is None else recommender
+    name = next(iter(specs)) if recommender is None else check_text("recommender", recommender)
     if name not in specs:
-        raise UnknownRecommender(f"{folder}: no recommender {name!r}; it has {', '.join(specs)}.")
+        raise UnknownRecommender(
+            f"{folder}: no recommender {shown(name)}; it has {', '.join(specs)}."
+        )
     return _restored(folder, name, specs[name], stored.statistics, scorer)
+
+
+def _load(folder: object, *, verify: object) -> StoredModel:
+    return load_model(check_path("folder", folder), verify=check_flag("verify", verify))
 
 
 def _restored(
@@ -122,7 +137,7 @@ def _restored(
     _check_settings(f"{folder}: the settings of {name!r} do not fit", kind, spec.params)
     params = given_measure(spec.params, scorer, f"{folder}: the recommender {name!r}")
     try:
-        return kind(**params).restore(statistics, spec.arrays, spec.texts)
+        return kind(**params).restore(statistics, spec.arrays, spec.texts).named(name)
     except SurerecError as error:
         if scorer is not None:
             raise  # a sentence already, of somebody's own scorer perhaps
@@ -148,4 +163,4 @@ def _check_settings(problem: str, kind: type[Recommender], params: Mapping[str, 
         if not isinstance(value, expected) or (
             isinstance(value, bool) and not isinstance(default, bool)
         ):
-            raise InputError(f"{problem}: {name} is {shortened(value)}.")
+            raise InputError(f"{problem}: {name} is {shown(value)}.")

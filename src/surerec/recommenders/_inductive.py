@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
+from surerec._arguments import check_flag, check_seed
 from surerec._checks import check_whole
 from surerec.calibration import ItemCalibration, check_share
 from surerec.measures import as_recipe
@@ -109,7 +110,9 @@ class InductiveConformal(Recommender):
         return other.set_params(**params)
 
     def _validate(self) -> None:
-        self.recipe()
         check_whole("top", self.top)
-        check_whole("seed", self.seed, lowest=0)
+        check_flag("literal", self.literal)
+        check_flag("smoothed", self.smoothed)
+        check_seed(self.seed)
         check_share(self.train_share)
+        self.recipe()

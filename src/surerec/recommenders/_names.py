@@ -6,6 +6,8 @@ import difflib
 from functools import partial
 from typing import TYPE_CHECKING
 
+from surerec._arguments import check_text
+from surerec._shown import shown
 from surerec.calibration import PROMISES
 from surerec.errors import InputError
 from surerec.measures import recipe_names
@@ -80,14 +82,14 @@ def make_recommender(name: str) -> Recommender:
     >>> make_recommender("icrs3")
     InductiveConformal(measure='CM3')
     """
-    wanted = name.strip().lower()
+    wanted = check_text("name", name).strip().lower()
     every = {**_inductive(), **_OTHERS, **_over_users()}
     if wanted in every:
         return every[wanted]()
-    near = difflib.get_close_matches(wanted, recommender_names(), n=3)
+    near = difflib.get_close_matches(wanted[:100], recommender_names(), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else (
         "there are icrs1 … icrs17, icrs-learned, icrs-als, crs-max, crs-med, precedence-mining, "
         "precedence-mining-top1, and population-… and hit-… with a measure, such as "
         "population-cm12."
     )  # fmt: skip
-    raise InputError(f"There is no recommender {name!r}; {hint}")
+    raise InputError(f"There is no recommender {shown(name)}; {hint}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
+from surerec._shown import shown
 from surerec.errors import InputError
 
 
@@ -39,8 +40,13 @@ class Parameters:
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
         changed = (
-            f"{name}={value!r}"
+            f"{name}={shown(value)}"
             for name, value in self.get_params().items()
-            if value != defaults[name].default
+            if not _is_default(value, defaults[name].default)
         )
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _is_default(value: object, default: object) -> bool:
+    """Compare without asking an array whether it is equal, which has no answer."""
+    return value is default or (type(value) is type(default) and value == default)

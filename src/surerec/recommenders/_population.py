@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 import numpy as np
 
+from surerec._arguments import check_choice, check_flag, check_kind, check_number, check_seed
 from surerec._calendar import DAY, day_of
-from surerec._checks import check_whole, shortened
+from surerec._checks import check_whole
 from surerec.calibration import CalibrationUsers, Cut, LeftOut, UserCalibration, find_promise
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import check_horizon, codes_in, observe, profile_cases, window_cases
-from surerec.interactions import UserGroups, read_user_groups
+from surerec.interactions import Interactions, UserGroups, read_user_groups
 from surerec.measures import as_recipe
-from surerec.precedence import count_precedence
+from surerec.precedence import PrecedenceStatistics, count_precedence
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._groups import Groups, parse_groups
 from surerec.recommenders._measured import stored_measure
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, Coverage, Promise, Slate
     from surerec.futures import Cases, Horizon
-    from surerec.interactions import Interactions
     from surerec.measures import Query, Recipe, RecipeLike, Scorer
-    from surerec.precedence import PrecedenceStatistics
 
 _GROUPS = "user_groups"  # the name of the parts that hold them
 _MOST_DAYS: Final = 1_000_000
@@ -230,21 +229,17 @@ class PopulationConformal(Recommender):
         return self._calibrated.users
 
     def _validate(self) -> None:
+        check_seed(self.seed)
         self.recipe()
         find_promise(self.promise)
-        if self._cut_by() not in get_args(Cut):
-            raise InputError(f"cut is {self.cut!r}; choose one of {', '.join(get_args(Cut))}.")
+        check_choice("cut", self._cut_by(), get_args(Cut))
         check_horizon(self.horizon)
         parse_groups(self.groups)
-        for name, lowest in (("n_calibration", 1), ("min_known", 1), ("seed", 0)):
-            check_whole(name, getattr(self, name), lowest=lowest)
-        if self.window is not None and not (
-            isinstance(self.window, (int, float)) and 0 < self.window <= _MOST_DAYS
-        ):
-            raise InputError(
-                f"window is {shortened(self.window)}; it must be a number of days above 0, and "
-                f"{_MOST_DAYS:,} at the most."
-            )
+        check_whole("n_calibration", self.n_calibration)
+        check_whole("min_known", self.min_known)
+        if self.window is not None:
+            must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
+            check_number("window", self.window, 0, _MOST_DAYS, must, ends=(False, True))
 
     def _cut_by(self) -> Cut:
         """Give where sets are cut."""
@@ -266,7 +261,7 @@ class PopulationConformal(Recommender):
             cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
             self._keep_scorer(self._calibrate(recipe, now, cases))
             return
-        end = int(profiles.times.max()) + 1
+        end = _end(profiles)
         begin = end - int(self.window * DAY)
         cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
         past = count_precedence(profiles.until(begin), ties=now.ties)
@@ -298,9 +293,16 @@ class PopulationConformal(Recommender):
             As in :meth:`fit`; by default users keep the groups that they have, and new users have
             none.
         """
+        self.require_fit()
+        check_kind("interactions", interactions, Interactions, "Interactions, all as they are now")
+        check_flag("refit", refit)
+        if counts is not None:
+            check_kind("counts", counts, PrecedenceStatistics, "counts of the interactions")
+            if counts.interactions is not interactions:
+                raise InputError("The counts are not of these interactions: leave counts= out.")
         past, scorer = self.statistics_, self.scorer_
         assert past.interactions is not None  # noqa: S101  # it was fitted on profiles
-        begin, end = int(past.interactions.times.max()) + 1, int(interactions.times.max()) + 1
+        begin, end = _end(past.interactions), _end(interactions)
         if begin >= end:
             raise InputError(
                 f"Nothing has happened since {day_of(begin)}, up to which was counted: there is "
@@ -372,7 +374,7 @@ class PopulationConformal(Recommender):
         self._calibrated = UserCalibration(
             users,
             find_promise(self.promise),
-            self.horizon,
+            check_horizon(self.horizon),
             self.window,
             self._cut_by(),
             parse_groups(self.groups)[1],
@@ -469,17 +471,15 @@ class PopulationConformal(Recommender):
             Length of the slate, up to 100.
         """
         n, query = check_whole("k", k), self.query(user, history=history)
-        return self._calibrated.slate(self.scorer_, self.statistics_, query, self.items_, n)
+        found = self._calibrated.slate(self.scorer_, self.statistics_, query, self.items_, n)
+        return replace(found, recommender=self.name_)
 
     @property
     def valid_until_(self) -> datetime | None:
         """The end of the window that a calibration by the calendar was made for."""
         if self.window is None:
             return None
-        try:
-            return _instant(int(self.calibration_.period[1])) + timedelta(days=self.window)
-        except OverflowError:  # times that are no dates, or a window beyond the year 9999
-            return datetime.max.replace(tzinfo=UTC)
+        return _instant(int(self.calibration_.period[1]) + int(self.window * DAY))
 
     def age(self, at: datetime | None = None) -> timedelta:
         """Give how long ago the futures that calibrated it ended.
@@ -489,7 +489,10 @@ class PopulationConformal(Recommender):
         at : datetime, optional
             By default now.
         """
-        return (at or _now()) - _instant(int(self.calibration_.period[1]))
+        moment = _now() if at is None else check_kind("at", at, datetime, "a datetime")
+        if moment.tzinfo is None:
+            raise InputError(f"at is {moment}; it must have a time zone, such as UTC.")
+        return moment - _instant(int(self.calibration_.period[1]))
 
     def _warn_if_stale(self) -> None:
         until = self.valid_until_
@@ -512,7 +515,17 @@ def _without(statistics: PrecedenceStatistics, users: NDArray[np.int64]) -> Prec
 
 
 def _instant(time: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
+    except OverflowError:  # beyond the years that datetimes know
+        return datetime.max.replace(tzinfo=UTC) if time > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def _end(interactions: Interactions) -> int:
+    """Give the instant after everything that happened."""
+    if not interactions.n_rows:
+        raise InputError("The data hold no interactions: there is nothing to calibrate on.")
+    return int(interactions.times.max()) + 1
 
 
 def _now() -> datetime:

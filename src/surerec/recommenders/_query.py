@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surerec._arguments import check_list
 from surerec.errors import InputError, NoUsers, UnknownHistory
 from surerec.measures import Query
 
@@ -37,17 +38,26 @@ def resolve(
                 "Say for whom: give user= or history= (--user or --history on the command line)."
             )
         return Query.of_user(interactions, code)
-    if isinstance(history, (str, bytes)):
-        raise InputError(f"A history is a list of item ids, not the text {history!r}.")
-    ids = list(history)
+    ids = check_list("history", history, "item ids")
     if not ids:
         raise InputError("The history is empty: it needs at least one item.")
     codes = items.codes(ids)
     unseen = (i for i, c in zip(ids, codes, strict=True) if c < 0)
-    ignored = tuple(dict.fromkeys(unseen))  # each named once
+    ignored = _each_once(unseen)
     _, first = np.unique(codes, return_index=True)
     known = codes[np.sort(first)]
     known = known[known >= 0]  # the first occurrence of each counts, as in the data
     if not known.size:
         raise UnknownHistory(ignored, partial(items.near, ignored[0]))
     return Query(known, () if code is None else (code,), ignored=ignored)
+
+
+def _each_once(ids: Iterable[Any]) -> tuple[Any, ...]:
+    """Name each id once; what cannot be compared quickly is no id, and is named as often."""
+    seen: dict[Any, Any] = {}
+    for place, value in enumerate(ids):
+        try:
+            seen.setdefault(value, value)
+        except TypeError:
+            seen[(place, id(value))] = value
+    return tuple(seen.values())

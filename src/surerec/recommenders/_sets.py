@@ -41,6 +41,8 @@ class RecommendationSet:
         Whether the confidence is beyond that, so that every item is in the set.
     ignored : tuple
         Ids of the history that nobody in the data has taken.
+    recommender : str
+        Whose answer it is: the name in the model folder, or the paper's, such as "icrs12".
     """
 
     columns: Mapping[str, NDArray[Any]] = field(repr=False)
@@ -55,6 +57,7 @@ class RecommendationSet:
     highest_confidence: float
     everything_qualifies: bool
     ignored: tuple[Any, ...]
+    recommender: str
 
     @cached_property
     def used(self) -> tuple[Any, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from surerec._arguments import check_choice
 from surerec.calibration import TransductiveCalibration, check_share
-from surerec.errors import InputError
 from surerec.measures import PrecedenceRecipe
 from surerec.recommenders._base import Recommender
 
@@ -76,10 +76,7 @@ class TransductiveConformal(Recommender):
         )
 
     def _validate(self) -> None:
-        if self.aggregate not in ("max", "median"):
-            raise InputError(f"aggregate is {self.aggregate!r}; choose max or median.")
-        if self.zeros not in ("exact", "product"):
-            raise InputError(f"zeros is {self.zeros!r}; choose exact or product.")
-        if self.search not in ("sorted", "plain"):
-            raise InputError(f"search is {self.search!r}; choose sorted or plain.")
+        check_choice("aggregate", self.aggregate, ("max", "median"))
+        check_choice("zeros", self.zeros, ("exact", "product"))
+        check_choice("search", self.search, ("sorted", "plain"))
         check_share(self.train_share)

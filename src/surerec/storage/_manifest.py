@@ -60,8 +60,13 @@ class Manifest:
         return mine == (other.counts, other.settings, other._statistics_files())
 
     def keeping(self, old: Manifest) -> Manifest:
-        """Give this manifest with the other recommenders of one of the same statistics."""
-        recommenders = old.recommenders | self.recommenders
+        """Give this manifest with the other recommenders of one of the same statistics.
+
+        Its own come first: whoever names none gets what was saved last.
+        """
+        recommenders = self.recommenders | {
+            name: each for name, each in old.recommenders.items() if name not in self.recommenders
+        }
         parts = _part_files(recommenders)
         files = {name: each for name, each in (old.files | self.files).items() if name in parts}
         return replace(

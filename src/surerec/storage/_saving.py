@@ -37,9 +37,9 @@ def save_model(
 ) -> None:
     """Save a model into a folder: statistics once, and recommenders on them by name.
 
-    A folder that holds the same statistics gains these recommenders and keeps its others; no
-    array is written again. Whatever interrupts a save, the folder holds the old model or the new
-    one. The folder holds people's histories: guard it as you guard the data.
+    A folder that holds the same statistics gains these recommenders, which come first, and keeps
+    its others; no array is written again. Whatever interrupts a save, the folder holds the old
+    model or the new one. The folder holds people's histories: guard it as you guard the data.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def save_model(
     ...     save_model(folder, statistics, {"careful": RecommenderSpec("crs", {"k": 5})})
     ...     save_model(folder, statistics, {"bold": RecommenderSpec("crs", {"k": 50})})
     ...     list(read_card(folder)["recommenders"])
-    ['careful', 'bold']
+    ['bold', 'careful']
     """
     place = Path(folder)
     specs = check_recommenders(recommenders)

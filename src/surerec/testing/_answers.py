@@ -182,7 +182,7 @@ def fast_paths(subject: Subject, _: Path) -> None:
 
 def parameters(subject: Subject, _: Path) -> None:
     """Check that a copy has the settings as given and nothing learned, and fits alike."""
-    model = subject.make()
+    model = subject.made()
     settings = model.get_params()
     twin = type(model)(**settings)
     expect(twin.get_params() == settings, "settings do not come back as they were given")

@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from surerec._arguments import check_choice, check_kind, check_list
+from surerec.interactions import Interactions
 from surerec.measures import as_recipe
 from surerec.recommenders import InductiveConformal, PopulationConformal
 from surerec.testing import _answers, _deployed
@@ -16,7 +18,6 @@ from surerec.testing._subject import Subject
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from surerec.interactions import Interactions
     from surerec.measures import RecipeLike
 
 CHECKS: dict[str, Callable[[Subject, Path], None]] = {
@@ -54,7 +55,10 @@ def check_recommender(subject: Subject, only: Iterable[str] | None = None) -> No
     AssertionError
         At the first check that fails, with its name and what is wrong.
     """
-    wanted = list(CHECKS if only is None else only)
+    check_kind("subject", subject, Subject, "a Subject, what is checked")
+    wanted = list(CHECKS) if only is None else check_list("only", only, "names of checks")
+    for name in wanted:
+        check_choice("A name in only", name, CHECKS)
     if only is None and find_spec("fastapi") is None:
         wanted.remove("served")
     if only is None and subject.spark is None:
@@ -92,6 +96,8 @@ def check_scorer(
         At the first check that fails, with its name and what is wrong.
     """
     given = None if as_recipe(scorer).stored is not None else scorer
-    chosen = None if only is None else list(only)
+    chosen = None if only is None else check_list("only", only, "names of checks")
+    if data is not None:
+        check_kind("data", data, Interactions, "Interactions")
     for kind in (InductiveConformal, PopulationConformal):
         check_recommender(Subject(partial(kind, scorer), data, scorer=given), chosen)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._arguments import check_kind, check_seed
+from surerec._checks import check_whole
 from surerec.interactions import Interactions
 from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
@@ -47,7 +49,9 @@ def check_leaves_users_out(
     >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
     >>> check_leaves_users_out("CM12", films)
     """
-    made, random = as_recipe(recipe), np.random.default_rng(seed)
+    check_kind("data", data, Interactions, "Interactions")
+    check_whole("n_users", n_users)
+    made, random = as_recipe(recipe), np.random.default_rng(check_seed(seed))
     expect(made.refits, f"{made.name} comes fitted: nothing can be compared with another fit")
     fitted = made.fit(count_precedence(data))
     expect(fitted.leaves_users_out, f"{made.name} does not say leaves_users_out = True")

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surerec.datasets import synthetic
+from surerec.interactions import Interactions
+from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import polars as pl
 
-    from surerec.interactions import Interactions
     from surerec.measures import RecipeLike
-    from surerec.recommenders import RecommendationSet, Recommender
+    from surerec.recommenders import RecommendationSet
 
 
 def expect(condition: object, sentence: str) -> None:
@@ -54,18 +55,25 @@ class Subject:
     def interactions(self) -> Interactions:
         """The data."""
         if self.data is not None:
+            expect(isinstance(self.data, Interactions), "the data are no Interactions")
             return self.data
         return synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
 
     @cached_property
     def fitted(self) -> Recommender:
         """The recommender, fitted once for all checks."""
-        return self.make().fit(self.interactions, **self.fit_params)
+        return self.made().fit(self.interactions, **self.fit_params)
 
     @property
     def takes_histories(self) -> bool:
         """Whether people who are not in the data can be asked about."""
         return self.fitted.scorer_.takes_histories
+
+    def made(self) -> Recommender:
+        """Make one, and see that it is a recommender."""
+        found = self.make() if callable(self.make) else None
+        expect(isinstance(found, Recommender), "what is checked makes no recommender")
+        return found
 
     @cached_property
     def users(self) -> list[Any]:

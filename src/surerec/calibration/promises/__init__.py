@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from surerec._arguments import check_choice
 from surerec.calibration.promises._hit import Hit
 from surerec.calibration.promises._miss_rate import MissRate
 from surerec.calibration.promises._promise import Cut, Promise
-from surerec.errors import InputError
 
 __all__ = ["PROMISES", "Cut", "Hit", "MissRate", "Promise", "find_promise"]
 
@@ -23,6 +23,4 @@ def find_promise(promise: str | Promise) -> Promise:
     """
     if isinstance(promise, Promise):
         return promise
-    if promise not in PROMISES:
-        raise InputError(f"promise is {promise!r}; choose one of {', '.join(PROMISES)}.")
-    return PROMISES[promise]
+    return PROMISES[check_choice("promise", promise, PROMISES)]

@@ -48,6 +48,7 @@ class LearnedScorer(Scorer):
     """
 
     leaves_users_out = True
+    checked = True
     unit = "log-odds"
 
     def __init__(
@@ -84,6 +85,7 @@ class LearnedScorer(Scorer):
 
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
+        query.within(self.statistics.n_items, self.statistics.n_users)
         user, n_known = query.user, len(query.history)
         fold, n_items = self.learned.fold_for(user), self.statistics.n_items
         features = self._features.of(query.history, without_user=user)

@@ -1,0 +1,252 @@
+"""Arguments as callers give them: each is what it must be, or refused by its name in a sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from surerec._shown import shown
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
+MOST_SEED: Final = 2**64 - 1
+_Kind = TypeVar("_Kind")
+_LONGEST_NAME: Final = 255  # bytes of a file's name
+# What NumPy says of what it cannot turn into numbers.
+_NO_NUMBERS = (TypeError, ValueError, OverflowError, AttributeError, RuntimeError)
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a real number; True and False are none."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def check_number(
+    name: str,
+    value: object,
+    low: float,
+    high: float,
+    must: str,
+    *,
+    ends: tuple[bool, bool] = (False, False),
+) -> float:
+    """Give a number between two others, or refuse it; `must` says what it must be.
+
+    `ends` tells whether the lower and the upper end are allowed.
+
+    Examples
+    --------
+    >>> check_number("level", np.float32(0.5), 0, 1, "between 0 and 1")
+    0.5
+    """
+    if is_number(value):
+        number: Any = value
+        above = number >= low if ends[0] else number > low
+        below = number <= high if ends[1] else number < high
+        if above and below:  # NaN is neither
+            return float(number)
+    raise InputError(f"{name} is {shown(value)}; it must be {must}.")
+
+
+def check_seed(seed: object, name: str = "seed") -> int:
+    """Give a seed: a whole number of 64 bits.
+
+    Examples
+    --------
+    >>> check_seed(7)
+    7
+    """
+    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0:
+        if seed <= MOST_SEED:
+            return int(seed)
+        raise InputError(f"{name} is {shown(seed)}; it must be a whole number below 2**64.")
+    raise InputError(f"{name} is {shown(seed)}; it must be a whole number of at least 0.")
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Give True or False, or refuse anything else.
+
+    Examples
+    --------
+    >>> check_flag("refit", np.bool_(False))
+    False
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise InputError(f"{name} is {shown(value)}; it must be True or False.")
+
+
+def check_choice(name: str, value: object, allowed: Collection[str]) -> str:
+    """Give one of some words, or refuse what is none of them.
+
+    Examples
+    --------
+    >>> check_choice("cut", "rank", ("rank", "score"))
+    'rank'
+    """
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise InputError(f"{name} is {shown(value)}; choose one of {', '.join(allowed)}.")
+
+
+def check_text(name: str, value: object) -> str:
+    """Give a text, or refuse anything else.
+
+    Examples
+    --------
+    >>> check_text("name", "films")
+    'films'
+    """
+    if isinstance(value, str):
+        return value
+    raise InputError(f"{name} is {shown(value)}; it must be a text.")
+
+
+def check_optional_text(name: str, value: object) -> str | None:
+    """Give a text or None, or refuse anything else."""
+    return None if value is None else check_text(name, value)
+
+
+def check_kind(name: str, value: object, kind: type[_Kind], must: str) -> _Kind:
+    """Give an object of a class, or refuse it; `must` says what it must be and how it is made.
+
+    Examples
+    --------
+    >>> check_kind("data", {}, dict, "a dict")
+    {}
+    """
+    if isinstance(value, kind):
+        return value
+    raise InputError(f"{name} is {shown(value)}; it must be {must}.")
+
+
+def check_list(name: str, values: object, of: str) -> list[Any]:
+    """Give some values as a list; a text, of letters, and a single value are refused.
+
+    Examples
+    --------
+    >>> check_list("history", (50, 172), "item ids")
+    [50, 172]
+    """
+    if isinstance(values, Iterable) and not isinstance(values, (str, bytes)):
+        try:
+            return list(values)
+        except TypeError:
+            pass  # an array of no dimension, or a lazy frame
+    raise InputError(f"{name} is {shown(values)}; it must be a list of {of}.")
+
+
+def check_numbers(name: str, values: object, n_dimensions: int = 1) -> NDArray[np.float64]:
+    """Give numbers as an array of floats; anything that is no number is refused.
+
+    Examples
+    --------
+    >>> check_numbers("scores", [1, 2.5])
+    array([1. , 2.5])
+    """
+    array = _as_array(values)
+    if array is not None and array.ndim == n_dimensions and array.dtype.kind in "biufO":
+        try:
+            return np.ascontiguousarray(array, dtype=np.float64)
+        except _NO_NUMBERS:
+            pass
+    what = "a list of numbers" if n_dimensions == 1 else "a table of numbers"
+    raise InputError(f"{name} is {shown(values)}; it must be {what}.")
+
+
+def check_wholes(
+    name: str, values: object, low: int = -(2**63), high: int = 2**63 - 1, n_dimensions: int = 1
+) -> NDArray[np.int64]:
+    """Give whole numbers from `low` to `high` as an array, or refuse them.
+
+    Examples
+    --------
+    >>> check_wholes("offsets", [0, 2, 3])
+    array([0, 2, 3])
+    """
+    array = _as_array(values)
+    if array is None or array.ndim != n_dimensions or (array.size and array.dtype.kind not in "iu"):
+        what = "a list of whole numbers" if n_dimensions == 1 else "a table of whole numbers"
+        raise InputError(f"{name} is {shown(values)}; it must be {what}.")
+    if array.size and (int(array.min()) < low or int(array.max()) > high):
+        wrong = int(array.min()) if int(array.min()) < low else int(array.max())
+        raise InputError(f"{name} has {shown(wrong)}; all must be from {low:,} to {high:,}.")
+    return array.astype(np.int64, copy=False)
+
+
+def check_mask(name: str, values: object, size: int) -> NDArray[np.bool_]:
+    """Give so many booleans as an array, or refuse them.
+
+    Examples
+    --------
+    >>> check_mask("chosen", [True, False], 2)
+    array([ True, False])
+    """
+    array = _as_array(values)
+    if array is None or array.shape != (size,) or (size and array.dtype != np.bool_):
+        raise InputError(f"{name} is {shown(values)}; it must be a list of {size:,} booleans.")
+    return array.astype(np.bool_, copy=False)
+
+
+def check_code(name: str, code: object, n: int) -> int:
+    """Give a code of 0 … n − 1, or refuse it.
+
+    Examples
+    --------
+    >>> check_code("user", np.int64(3), 10)
+    3
+    """
+    if isinstance(code, (int, np.integer)) and not isinstance(code, bool) and 0 <= code < n:
+        return int(code)
+    raise InputError(f"{name} is {shown(code)}; it must be a code from 0 to {n - 1:,}.")
+
+
+def check_codes(name: str, codes: object, n: int) -> NDArray[np.int64]:
+    """Give codes of 0 … n − 1 as an array, or refuse them: kernels do not look where they read.
+
+    Examples
+    --------
+    >>> check_codes("users", [3, 1], 10)
+    array([3, 1])
+    """
+    array = check_wholes(name, codes)
+    if array.size and (array.min() < 0 or array.max() >= n):
+        wrong = int(array.min()) if array.min() < 0 else int(array.max())
+        raise InputError(f"{name} has {wrong}; codes go from 0 to {n - 1:,}.")
+    return array
+
+
+def check_path(name: str, path: object) -> Path:
+    """Give a path that a file system can hold, or refuse it.
+
+    Examples
+    --------
+    >>> check_path("folder", "films").name
+    'films'
+    """
+    if isinstance(path, (str, os.PathLike)):
+        try:
+            raw = os.fsencode(path)
+            made = Path(os.fsdecode(path))
+        except (UnicodeEncodeError, TypeError, ValueError):
+            raw, made = b"\0", Path()
+        if raw and b"\0" not in raw and max(map(len, raw.split(b"/"))) <= _LONGEST_NAME:
+            return made
+    raise InputError(f"{name} is {shown(path)}; it must be a path.")
+
+
+def _as_array(values: object) -> NDArray[Any] | None:
+    if isinstance(values, (str, bytes)):
+        return None
+    try:
+        return np.asarray(values)
+    except _NO_NUMBERS:
+        return None

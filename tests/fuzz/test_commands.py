@@ -1,0 +1,33 @@
+"""A short run of random command lines; what once failed is below."""
+
+import pytest
+
+from fuzz import commands
+
+
+def test_random_command_lines_answer_or_refuse_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(commands, "AS_PROCESSES", 0)
+    tally = commands.run(60, seed=4)
+    assert not tally.failures, tally.examples
+    assert tally.answered
+    assert tally.refused
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "é" * 300, "model"],
+        ["audit", "é" * 300],
+        ["reproduce", "--datasets", "é" * 300, "--output", "out"],
+        ["guarantees", "log.csv", "--output", "log.csv"],
+        ["recommend-all", "log.csv", "--output", "a\nb"],
+    ],
+)
+def test_what_once_failed_is_refused_in_a_line(cli, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{user},{item},{item}\n" for user in range(9) for item in range(9))
+    (tmp_path / "log.csv").write_text("user,item,time\n" + rows)
+    done = cli(*words)
+    assert done.code == 2
+    assert done.err.count("\n") == 1, done.err
+    assert done.err.startswith("Error: ")

@@ -1,0 +1,228 @@
+"""Wrong types and values are answered by errors of our own, in one line each."""
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec import conformal, evaluation, measures, testing
+from surerec._shown import shown
+from surerec.audit import audit, log_martingale
+from surerec.recommenders import load_all, make_recommender, save_all
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=60, n_items=20, n_rows=600, days=300, seed=1)
+
+
+@pytest.fixture(scope="module")
+def counts(films):
+    return sr.count_precedence(films)
+
+
+@pytest.fixture(scope="module")
+def model(counts):
+    return sr.PopulationConformal("CM12").fit(counts)
+
+
+FRAME = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "time": [1, 2, 3]})
+BEYOND = 10**5000  # Python turns no integer of so many digits into text
+
+
+def refused(call, says=""):
+    with pytest.raises(sr.SurerecError, match=says or None) as error:
+        call()
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"history": 5}, "history is 5; it must be a list of item ids"),
+        ({"history": np.array(5)}, "history is array"),
+        ({"history": [[1], {}, None]}, "Nobody in the data took"),
+        ({"user": 1, "exclude": 7}, "exclude is 7"),
+        ({"user": 1, "exclude": "7"}, "exclude is '7'"),
+        ({"user": 3j}, "There is no user 3j"),
+        ({"user": BEYOND}, "There is no user a value of type int"),
+        ({"user": float("inf")}, "There is no user inf"),
+        ({"user": FRAME}, "There is no user shape"),
+        ({"user": "\ud800"}, "There is no user"),
+        ({"user": "y" * 100_000}, "There is no user 'yyy"),
+        ({"user": 1, "k": BEYOND}, "k is a value"),
+        ({"user": 1, "confidence": 3j}, "confidence is 3j"),
+        ({"user": 1, "confidence": BEYOND}, "confidence is a value"),
+        ({"query": "x"}, "query is 'x'"),
+        ({"query": measures.Query(np.array([99]))}, "has 99; codes go from 0 to"),
+        ({"query": measures.Query(np.array([-1]))}, "has -1"),
+        ({"query": measures.Query(np.array([1]), users=(99,))}, "is 99"),
+        ({"query": measures.Query(np.array([1]), allowed=np.array([99]))}, "has 99"),
+    ],
+)
+def test_questions(model, asked, says):
+    refused(lambda: model.recommend(**{"confidence": 0.8, **asked}), says)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"window": float("inf")},
+        {"window": 1e300},
+        {"window": float("nan")},
+        {"window": [30]},
+        {"groups": 10**9},
+        {"groups": np.array([1, 2])},
+        {"cut": np.array(["rank"])},
+        {"promise": {}},
+        {"horizon": np.array([1, 2], dtype="datetime64[s]")},
+        {"horizon": 10**30},
+        {"seed": 2**64},
+        {"measure": BEYOND},
+        {"measure": np.arange(3)},
+        {"measure": object()},
+    ],
+)
+def test_settings(films, settings):
+    repr(sr.PopulationConformal(**settings))
+    refused(lambda: sr.PopulationConformal(**settings).fit(films))
+    unchanged = sr.PopulationConformal()
+    refused(lambda: unchanged.set_params(**settings))
+    assert unchanged.get_params() == sr.PopulationConformal().get_params()
+
+
+@pytest.mark.parametrize("name", ["literal", "smoothed", "top", "train_share", "seed"])
+def test_settings_that_are_arrays_or_texts(films, name):
+    for value in (np.array([True, False]), "x", None, {}):
+        refused(lambda: sr.InductiveConformal(**{name: value}).fit(films), name)  # noqa: B023
+
+
+@pytest.mark.parametrize("folder", [5, None, "", "a\x00b", "\ud800", "y" * 300, [1]])
+def test_folders(model, folder):
+    for call in (
+        lambda: model.save(folder),
+        lambda: sr.load(folder),
+        lambda: load_all(folder),
+        lambda: save_all(folder, {"a": model}),
+    ):
+        refused(call, "it must be a path")
+
+
+def test_renewing_and_ages(model, films, counts):
+    refused(lambda: model.recalibrate(np.arange(5)), "interactions is array")
+    refused(lambda: model.recalibrate(films, refit=2), "refit is 2")
+    other = sr.count_precedence(films.until(2**60))
+    refused(lambda: model.recalibrate(films, counts=other), "not of these interactions")
+    refused(lambda: model.age(dt.date(2024, 1, 1)), "at is")
+    refused(lambda: model.age(dt.datetime(2024, 1, 1)), "time zone")  # noqa: DTZ001
+    refused(lambda: sr.PopulationConformal(window=30).fit(films.until(0)), "no interactions")
+    refused(lambda: save_all("x", [model]), "a dict")
+    refused(lambda: save_all("x", {"a": 5}), "no recommender")
+    refused(lambda: make_recommender(5), "name is 5")
+    refused(lambda: model.save("x", name=np.arange(3)), "name is")
+    refused(lambda: model.assess(model.query(1), [99]), "candidates has 99")
+    assert counts.n_users == 60
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"offsets": [0, 3, 2], "items": [5, 1, 1]}, "offsets must lead from 0"),
+        ({"offsets": [1, 2], "items": [5, 1]}, "offsets must lead from 0"),
+        ({"offsets": [], "items": []}, "offsets must lead from 0"),
+        ({"offsets": [0, 2], "items": [1, 1]}, "has an item twice"),
+        ({"offsets": [0, 1], "items": [-1]}, "items has -1"),
+        ({"offsets": [0, 1], "items": [1.5]}, "a list of whole numbers"),
+        ({"offsets": [0, 2], "items": [0, 1], "times": [3, 1]}, "times go back"),
+        ({"offsets": [0, 2], "items": [0, 1], "times": [3]}, "times are 1"),
+        ({"offsets": [0, 2], "items": [0, 1], "user_ids": ["a", "b"]}, "user_ids are 2"),
+        ({"offsets": [0, 2], "items": [0, 1], "item_ids": ["a", "a"]}, "name two alike"),
+        ({"offsets": [0, 2], "items": [0, 5], "item_ids": ["a", "b"]}, "items has 5"),
+        ({"offsets": [0, 1], "items": [0], "titles": 5}, "titles is 5"),
+        ({"offsets": [0, 1], "items": [0], "name": 5}, "name is 5"),
+        ({"offsets": [0, 1], "items": [2**32 - 2]}, "number them from 0 without gaps"),
+    ],
+)
+def test_profiles(given, says):
+    refused(lambda: sr.Interactions.from_profiles(**given), says)
+
+
+def test_codes_times_and_counts(films, counts):
+    for call in (
+        lambda: films.taken(60),
+        lambda: films.times_of(-1),
+        lambda: films.title([0]),
+        lambda: films.without_users([99]),
+        lambda: films.until("2024-01-01"),
+        lambda: films.until(np.datetime64("2024-01-01")),
+        lambda: films.items.codes(5),
+        lambda: counts.followers(20),
+        lambda: counts.predecessors(-1),
+        lambda: counts.items_outside([99]),
+        lambda: counts.without_user(60),
+        lambda: sr.count_precedence(5),
+        lambda: sr.count_precedence(films, ties=np.array(["order"])),
+        lambda: sr.strongest_pairs(films),
+        lambda: sr.PrecedenceStatistics.from_counts([[0, 1], [1, 0]], b"x", 3),
+        lambda: sr.PrecedenceStatistics.from_counts([[0, 1], [1, 0]], [1, 1], 10**12),
+        lambda: measures.Query.of_user(FRAME, 0),
+        lambda: measures.as_recipe("CM3").fit(counts).score([99]),
+        lambda: measures.as_recipe("CM3").fit(counts).score("x"),
+        lambda: measures.as_recipe("CM3").fit(counts).score([1], without_user=60),
+        lambda: measures.find_measure(BEYOND),
+        lambda: sr.read_interactions(FRAME, n_rows="x"),
+        lambda: sr.read_interactions(FRAME, min_profile_length=FRAME),
+        lambda: sr.read_interactions(FRAME, threshold="x"),
+        lambda: sr.load_dataset(5),
+        lambda: sr.load_dataset("ml-100k", path=5),
+        lambda: sr.datasets.synthetic(n_users=BEYOND),
+    ):
+        refused(call)
+
+
+def test_statistics_and_evaluation(films):
+    for call in (
+        lambda: conformal.p_value_counts(["x"], [1]),
+        lambda: conformal.p_value_counts([1], BEYOND),
+        lambda: conformal.in_set([1], [1, 2], 0.1),
+        lambda: conformal.left_out_up_to([0.1, 0.2], [1, 2, 3]),
+        lambda: conformal.users_needed({}),
+        lambda: conformal.venn_abers([1, 2], [True], [1]),
+        lambda: conformal.RiskCurve.of_first([2.0], [3], 1),
+        lambda: conformal.RiskCurve.of_shares([2.0], [0], np.empty(0)),
+        lambda: conformal.RiskCurve.of_shares([2.0, 1.0], [0], 1),
+        lambda: log_martingale([2.0]),
+        lambda: evaluation.mean_and_error(object()),
+        lambda: evaluation.bootstrap_interval([1.0], n=10**18),
+        lambda: evaluation.hits_curve([1.0], [True], 10**18),
+        lambda: evaluation.dataset_ranks(dt.timedelta(3)),
+        lambda: evaluation.cd_groups(0.5, 1),
+        lambda: evaluation.choose_users(-1),
+        lambda: evaluation.choose_users(films, seed=[1]),
+        lambda: evaluation.Shares(0.9, 0.9),
+        lambda: evaluation.split_user(films, 60),
+        lambda: evaluation.split_user(films, 0, order=np.array(["time"])),
+        lambda: evaluation.validity([1], 2.5, [True]),
+        lambda: evaluation.evaluate(np.array([]), films),
+        lambda: evaluation.Calendar(float("inf")),
+        lambda: evaluation.backtest(films, "CM3", 30),
+        lambda: audit(films, window=float("inf")),
+        lambda: audit(films, name=5),
+        lambda: testing.check_scorer("CM3", films, only=1e300),
+        lambda: testing.check_scorer("CM3", films, only=["x"]),
+        lambda: testing.check_leaves_users_out("CM3", FRAME),
+    ):
+        refused(call)
+
+
+def test_a_value_takes_a_few_words_of_one_line():
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    for value in (FRAME, np.arange(10_000), "x\n" * 500, b"x" * 500, BEYOND, Odd()):
+        assert len(shown(value)) <= 80
+        assert "\n" not in shown(value)
