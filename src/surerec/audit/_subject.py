@@ -167,6 +167,7 @@ class _RanksOf(Scorer):
     """A recommender's ranking as a scorer: its scores may be infinite, their order is not."""
 
     leaves_users_out = True
+    checked = True
 
     def __init__(self, model: Recommender, statistics: PrecedenceStatistics) -> None:
         self._statistics = statistics

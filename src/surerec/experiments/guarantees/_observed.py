@@ -27,6 +27,7 @@ class Popularity(Scorer):
     """Scores every item by the number of other users who took it: the plainest of rankings."""
 
     leaves_users_out = True
+    checked = True
 
     def __init__(self, statistics: PrecedenceStatistics) -> None:
         self._statistics = statistics

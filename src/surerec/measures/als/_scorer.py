@@ -42,6 +42,7 @@ class AlsScorer(Scorer):
     """
 
     leaves_users_out = True
+    checked = True
     unit = "preference"
 
     def __init__(self, statistics: PrecedenceStatistics, factors: Factorisation) -> None:
