@@ -106,3 +106,22 @@ def test_keys_are_made_listed_and_revoked(cli, tmp_path):
     assert cli("keys", "create", tmp_path / "no" / "keys", "--name", "x").code == 2
     file.write_text("[]")
     assert "damaged" in cli("keys", "list", file).err
+
+
+@pytest.mark.parametrize("file", ["", ".", "/proc/keys.json", "/proc/self/mem", "/dev/zero"])
+def test_keys_where_no_file_can_be_are_refused_in_a_sentence(cli, file):
+    for asked in (["revoke", file, ""], ["list", file], ["create", file, "--name", "x"]):
+        told = cli("keys", *asked)
+        assert told.code == 2
+        assert told.err.startswith("Error: ")
+        assert told.err.count("\n") == 1
+
+
+def test_a_server_refuses_keys_that_others_can_read(cli, tmp_path):
+    keys = tmp_path / "keys.json"
+    cli("keys", "create", keys, "--name", "x")
+    keys.chmod(0o644)
+    for asked in (["serve", "films", "--keys", keys], ["keys", "list", keys]):
+        told = cli(*asked)
+        assert told.code == 2
+        assert f"`chmod 600 {keys}`" in told.err
