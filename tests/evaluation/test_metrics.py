@@ -278,7 +278,7 @@ def test_bad_bootstrap_levels(level):
 
 @pytest.mark.parametrize("values", [[], 3.0, [[1, 2]]])
 def test_a_mean_of_nothing(values):
-    with pytest.raises(InputError, match="at least one value|a list of numbers"):
+    with pytest.raises(InputError, match=r"at least one value|a list of numbers"):
         mean_and_error(values)
-    with pytest.raises(InputError, match="at least one value|a list of numbers"):
+    with pytest.raises(InputError, match=r"at least one value|a list of numbers"):
         bootstrap_interval(values)
