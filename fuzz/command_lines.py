@@ -182,7 +182,7 @@ LINES: list[Line] = [
         "recommend-all",
         (_MODEL,),
         {
-            "--output": _one("made/a.csv", "made/b.parquet", "made/c.csv", "made/x.txt", "no/y.csv"),
+            "--output": _one("made/a.csv", "made/b.parquet", "made/x.txt", "no/y.csv"),
             "--users": _one("users.txt", "log.parquet", "nowhere", "empty.csv"),
             "--confidence": _LEVEL,
             "--significance": _LEVEL,
