@@ -30,7 +30,7 @@ def make_files() -> None:
     frame = taken.to_frame()
     frame.write_csv("log.csv")
     frame.write_parquet("log.parquet")
-    frame.filter(frame["datetime"] < frame["datetime"].median()).write_csv("then.csv")
+    frame.filter(frame["datetime"] < frame["datetime"].quantile(0.9)).write_csv("then.csv")
     Path("users.txt").write_text("7\n9\n")
     Path("bad.csv").write_text("user,item,time\n1,2,never\n")
     Path("empty.csv").write_text("")
@@ -60,14 +60,14 @@ _RIGHT_DATA = ("log.csv", "log.parquet", "then.csv")
 _DATA = _one(*_RIGHT_DATA * 3, "bad.csv", "empty.csv", "nowhere.csv", "other")
 _MODEL = _one(*["model"] * 12, "nowhere", "other", "log.csv")
 _NEW = _one("made/a", "made/b", "made/c/d", "other", "made/a.csv", "made/a.parquet")
-_USER = _one("1", "7", "9", "12", "60", "nobody")
+_USER = _one("1", "7", "9", "12", "17", "60", "10", "2", "nobody")
 _HISTORY = _one("1,2,3", "5", "1,900", "900", ",")
 _LEVEL = _one("0.5", "0.8", "0.9", "0.99", "0.3", "90")
 _WHOLE = _one("1", "3", "10", "100")
 _NAME = _one("icrs3", "population-cm12", "precedence-mining", "icrs9")
 _FORMAT = _one("table", "json", "csv", "parquet")
 _FLAG = _one("")
-_READING = {
+_READING: dict[str, Draw] = {
     "--columns": _one("user_id,item_id,datetime", "a,b"),
     "--user": _one("user_id", "x"),
     "--item": _one("item_id"),
@@ -78,6 +78,19 @@ _READING = {
     "--time-format": _one("s", "%Y"),
     "--skip-bad": _FLAG,
 }
+_ODD = [*_READING.values(), _HISTORY]
+_OFTEN, _SELDOM = 0.9, 0.1
+_NEEDED = {
+    "recommend": {"--user": _OFTEN, "--significance": _SELDOM, "--output": _SELDOM},
+    "recommend-all": {"--output": _OFTEN, "--significance": _SELDOM, "--users": _SELDOM},
+    "explain": {"--user": _OFTEN, "--item": _OFTEN, "--output": _SELDOM},
+    "slate": {"--user": _OFTEN, "--recommender": _OFTEN},
+    "guarantees": {"--users": 1.0, "--splits": 1.0, "--measure": 1.0, "--table": 1.0},
+    "audit": {"--users": 1.0},
+    "reproduce": {"--output": _OFTEN, "--datasets": 1.0},
+    "keys create": {"--name": _OFTEN},
+}
+"""How often options are given without which little is answered, or it takes long."""
 _PERSON = {"--user": _USER, "--history": _HISTORY, "--recommender": _NAME}
 
 
@@ -90,7 +103,8 @@ def _line(
         wrong, share = _WRONG[int(random.integers(len(_WRONG)))], given * random.random() * 2
         words = [_wild(random) if random.random() < wrong else each(random) for each in arguments]
         for name, right in options.items():
-            if random.random() >= (share / 4 if name in _READING and len(arguments) > 0 else share):
+            chance = _NEEDED.get(command, {}).get(name, share / 4 if right in _ODD else share)
+            if random.random() >= chance:
                 continue
             value = _wild(random) if random.random() < wrong else right(random)
             words += [name] if right is _FLAG else [name, value]
@@ -168,7 +182,7 @@ LINES: list[Line] = [
         "recommend-all",
         (_MODEL,),
         {
-            "--output": _one("made/a.csv", "made/b.parquet", "made", "made/x.txt", "no/where.csv"),
+            "--output": _one("made/a.csv", "made/b.parquet", "made/x.txt", "no/y.csv"),
             "--users": _one("users.txt", "log.parquet", "nowhere", "empty.csv"),
             "--confidence": _LEVEL,
             "--significance": _LEVEL,
@@ -181,7 +195,7 @@ LINES: list[Line] = [
         "explain",
         (_MODEL,),
         {
-            "--item": _one("1", "2", "5", "900"),
+            "--item": _one("1", "2", "3", "9", "20", "28", "900"),
             **_PERSON,
             "--show": _WHOLE,
             "--format": _FORMAT,
@@ -194,7 +208,7 @@ LINES: list[Line] = [
         (_MODEL,),
         {
             **_PERSON,
-            "--recommender": _one("population-cm12", "icrs3"),
+            "--recommender": _one(*["population-cm12"] * 3, "icrs3"),
             "--k": _WHOLE,
             "--at-least": _LEVEL,
             "--format": _one("table", "json"),
@@ -210,7 +224,7 @@ LINES: list[Line] = [
             (_DATA,),
             {
                 "--table": _one("misses", "sizes", "hits", "calendar", "slates", "x"),
-                "--measure": _one("CM3", "x"),
+                "--measure": _one("CM3", "CM12", "CM1", "NCM17", "x"),
                 "--users": _one("30", "5"),
                 "--splits": _one("2"),
                 "--window": _one("30"),
@@ -271,3 +285,4 @@ LINES: list[Line] = [
     _refused_serving,
     _line("", (), {"--version": _FLAG, "--help": _FLAG}),
 ]  # fmt: skip
+LINES += [*LINES[:5], *LINES[1:5], *LINES[1:4]]  # fit, and what is asked of a model, more often

@@ -95,7 +95,7 @@ def _judge(tally: Tally, done: _Done, line: str) -> None:
 def _is_a_sentence(done: _Done) -> bool:
     """Tell whether a refusal is one line of ours, or the usage that typer prints in its box."""
     ours = [line for line in done.err.splitlines() if line.startswith("Error: ")]
-    usage = "Usage:" in done.err + done.out
+    usage = "Usage:" in done.err + done.out or "─ Error ─" in done.err
     return usage or (len(ours) == 1 and done.err.rstrip().endswith(ours[0].rstrip()))
 
 

@@ -170,7 +170,7 @@ def test_statistics_of_the_wrong_make_cannot_be_stored(tmp_path):
     with pytest.raises(InputError, match=r"cannot be stored: times is float64 \(6,\), not int64"):
         save_model(tmp_path / "model", statistics, {})
     interactions = sr.Interactions.from_profiles([0, 1], [0])
-    interactions.items = IdMap(pl.Series([1.5]))
+    interactions.items = IdMap(pl.Series([1.5]), noun="item")
     with pytest.raises(InputError, match="items' ids are of type Float64"):
         save_model(tmp_path / "model", sr.count_precedence(interactions), {})
 

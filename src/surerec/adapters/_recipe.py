@@ -44,7 +44,7 @@ class WrappedRecipe(Recipe):
     @property
     def name(self) -> str:
         """The name of the model, of letters that a folder can hold."""
-        return re.sub(r"[^A-Za-z0-9._-]", "", self.adapter.name) or "model"
+        return re.sub(r"[^A-Za-z0-9._-]", "", self.stored or self.adapter.name) or "model"
 
     def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
         """Count no precedence, and order items by their popularity in these profiles alone."""

@@ -43,6 +43,7 @@ def in_set(counts: ArrayLike, levels: int, significance: float) -> NDArray[np.bo
     >>> in_set([1, 2], 10, 1 - 0.9)
     array([False,  True])
     """
+    check_number("significance", significance, 0, 1, "between 0 and 1", ends=(True, True))
     border = left_out_up_to(significance, check_whole("levels", levels, lowest=0))
     return check_wholes("counts", counts) > border
 

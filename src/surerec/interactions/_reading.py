@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from surerec._arguments import check_path
 from surerec._inputs import check_file, damage_in_words
 from surerec._threads import run_blocks
 from surerec.errors import InputError
@@ -24,6 +24,7 @@ from surerec.interactions._text import table_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
 _PARQUET_MAGIC = b"PAR1"
@@ -151,9 +152,9 @@ def read_tables(
 ) -> list[RawTable]:
     """Take the columns that are wanted from files or a frame, nothing converted yet."""
     if isinstance(source, (str, os.PathLike)):
-        paths = _files(Path(source))
+        paths = _files(check_path("source", source))
     elif isinstance(source, Sequence) and source and not hasattr(source, "columns"):
-        paths = [Path(p) for p in source]
+        paths = [check_path("A file of the source", each) for each in source]
     else:
         return [table_from_frame(source, wanted)]
     files = [(path, _is_parquet(path)) for path in paths]

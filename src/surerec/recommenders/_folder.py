@@ -27,6 +27,11 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "window": (int, float, type(None)),
     "horizon": (int, float),
     "train_share": (int, float),
+    "groups": (int, str, list),
+    "model": (str, dict),  # lists, or whose model it was
+    "covers": (str, type(None)),
+    "cut": (str, type(None)),
+    "fallback": (str, type(None)),
 }
 """What settings may be stored as, where it is not the type of their default."""
 
