@@ -1,5 +1,6 @@
 """Anything that scores, wrapped: functions, objects with score(history)."""
 
+import copy
 import subprocess
 import sys
 
@@ -113,6 +114,15 @@ def test_other_libraries_are_not_imported():
         command, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_fitted_one_can_be_copied(films):
+    sure = sr.wrap(Popular()).fit(films)
+    twin = copy.deepcopy(sure)
+    assert twin.model_ is not sure.model_
+    history = films.profile(1)["item_id"].to_list()
+    picks = [each.recommend(history=history, confidence=0.8).to_frame() for each in (sure, twin)]
+    assert picks[0].equals(picks[1])
 
 
 def test_a_wrapped_model_is_explained_as_far_as_it_goes(films):

@@ -21,7 +21,7 @@ from surerec.errors import InputError, NotFittedError
 from surerec.futures import following_cases, observe, profile_cases, window_cases
 from surerec.interactions import Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
-from surerec.recommenders._fingerprint import check_same, probe, refuse_constant
+from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
 from surerec.recommenders._measured import stored_measure
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
@@ -115,6 +115,10 @@ class WrappedRecommender(PopulationConformal):
             raise InputError(
                 f"covers is {self.covers!r}; choose one of {', '.join(get_args(Covers))}."
             )
+
+    def check(self) -> None:
+        """Refuse an unknown kind of model, ids that are not its own, and impossible settings."""
+        self._validate()
 
     @property
     def model_(self) -> Any:
@@ -349,8 +353,7 @@ class WrappedRecommender(PopulationConformal):
         ):
             raise ValueError("they are not those of a wrapped model")
         by_column = profiles.items.ids.gather(np.argsort(columns))
-        adapter = adapt(self.model, by_column)
-        adapter.check_fitted()
+        adapter = same_kind(self.model, by_column)
         by_user = adapter.knows_users and about.covers == "fit"
         scorer = WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=False)
         self.statistics_, self.items_ = statistics, profiles.items
