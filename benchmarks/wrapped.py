@@ -7,7 +7,7 @@
 - newcomers, for models that fold in: users in thirds at random, fitted on the whole profiles of A,
   calibrated on B, tested on C, many times;
 - ``--next``: the next single item at confidence 0.9, people of the fit, beside our own measures;
-- ``--calendar 30``: fitted before D, calibrated on the 30 days from D, refitted, tested on the next.
+- ``--calendar 30``: fitted before D, calibrated on the 30 days from D, refitted, tested on 30 more.
 
 Cuts are by rank; else the future is the last 40 % of a profile.
 """

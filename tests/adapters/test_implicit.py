@@ -134,7 +134,8 @@ def test_futures_of_calibration_users_are_not_in_the_fit(name, films):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_fitted_model_is_calibrated_on_a_future(name, fitted, halves, matrix):
-    sure = sr.wrap(fitted[name], items=matrix[1], users=matrix[2]).calibrate(*halves)
+    ids = {"items": np.array(matrix[1]), "users": np.array(matrix[2])}
+    sure = sr.wrap(fitted[name], **ids).calibrate(*halves)
     assert sure.covers_ == "fit"
     assert sure.model_ is fitted[name]
     user = matrix[2][1]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec._calendar import DAY
 
 
 class Popular:
@@ -92,6 +93,20 @@ def test_refitted_by_profile_nobody_is_promised_anything(films):
 
 
 @pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
+def test_newcomers_over_the_calendar_are_not_in_the_fit(films):
+    sure = sr.wrap(Popular(), window=60).fit(films)
+    held = sure.calibration_.users
+    assert len(held)
+    begin = int(films.times.max()) + 1 - 60 * DAY
+    in_fit = films.until(begin).without_users(held)
+    assert sure.model_.counts.sum() == in_fit.n_rows
+    assert "not fitted on" in sure.recommend(films.users[int(held[0])], confidence=0.8).guarantee
+    again = sr.wrap(Popular(), window=60, refit=True).fit(films)
+    said = again.recommend(films.users[int(held[0])], confidence=0.8).guarantee
+    assert said.startswith("None for this person: Popular was fitted on this user")
+
+
+@pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
 def test_the_calendar_says_of_which_days_it_speaks(films):
     sure = sr.wrap(Popular(), window=60, covers="fit").fit(films)
     user = sure.calibration_.users[0]
@@ -114,6 +129,14 @@ def test_other_libraries_are_not_imported():
         command, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_it_says_what_it_is():
+    ids = np.arange(3)
+    made = sr.wrap(Popular(), items=ids, users=iter("ab"), window=30, min_known=3)
+    assert repr(made) == (
+        "WrappedRecommender(model=Popular, items=<3 ids>, users=<2 ids>, window=30, min_known=3)"
+    )
 
 
 def test_a_fitted_one_can_be_copied(films):

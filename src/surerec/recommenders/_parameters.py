@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
+import numpy as np
+
 from surerec.errors import InputError
 
 
@@ -39,8 +41,17 @@ class Parameters:
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
         changed = (
-            f"{name}={value!r}"
+            f"{name}={self._in_words(value)}"
             for name, value in self.get_params().items()
-            if value != defaults[name].default
+            if value is not defaults[name].default and not _equal(value, defaults[name].default)
         )
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _in_words(self, value: Any) -> str:
+        return repr(value)
+
+
+def _equal(value: object, default: object) -> bool:
+    """Compare with a default; an array, which would compare item by item, is never one."""
+    same = value == default
+    return isinstance(same, (bool, np.bool_)) and bool(same)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
 from surerec.recommenders._wrapped import WrappedRecommender
@@ -101,8 +102,8 @@ def wrap(
     """
     made = WrappedRecommender(
         model,
-        items=items,
-        users=users,
+        items=_kept(items),
+        users=_kept(users),
         covers=covers,
         promise=promise,
         horizon=horizon,
@@ -116,3 +117,8 @@ def wrap(
     )
     made.check()
     return made
+
+
+def _kept(ids: Iterable[Any] | None) -> Iterable[Any] | None:
+    """Give ids that can be gone through more than once."""
+    return ids if ids is None or isinstance(ids, Sized) else list(ids)

@@ -308,6 +308,13 @@ class WrappedRecommender(PopulationConformal):
             )
         return super().query(user, history=history)
 
+    def _in_words(self, value: Any) -> str:
+        if value is self.model:
+            return self._adapter().name
+        return (
+            f"<{len(value):,} ids>" if value is self.items or value is self.users else repr(value)
+        )
+
     def require_fit(self) -> None:
         """Refuse a model that was not calibrated."""
         if not hasattr(self, "statistics_"):
