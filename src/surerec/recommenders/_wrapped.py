@@ -311,9 +311,9 @@ class WrappedRecommender(PopulationConformal):
     def _in_words(self, value: Any) -> str:
         if value is self.model:
             return self._adapter().name
-        return (
-            f"<{len(value):,} ids>" if value is self.items or value is self.users else repr(value)
-        )
+        if value is self.items or value is self.users:
+            return f"<{len(list(value)):,} ids>"
+        return repr(value)
 
     def require_fit(self) -> None:
         """Refuse a model that was not calibrated."""
