@@ -311,7 +311,7 @@ class WrappedRecommender(PopulationConformal):
     def _in_words(self, value: Any) -> str:
         if value is self.model:
             return self._adapter().name
-        if value is self.items or value is self.users:
+        if value is not None and (value is self.items or value is self.users):
             return f"<{len(list(value)):,} ids>"
         return repr(value)
 
