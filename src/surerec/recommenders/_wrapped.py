@@ -311,8 +311,9 @@ class WrappedRecommender(PopulationConformal):
     def _in_words(self, value: Any) -> str:
         if value is self.model:
             return self._adapter().name
-        if value is not None and (value is self.items or value is self.users):
-            return f"<{len(list(value)):,} ids>"
+        for ids in (self.items, self.users):
+            if ids is not None and value is ids:
+                return f"<{len(list(ids)):,} ids>"
         return repr(value)
 
     def require_fit(self) -> None:
