@@ -1,6 +1,7 @@
 """Whether promises hold around other people's models: miss rates, set sizes, precision.
 
-``python -m benchmarks.wrapped [ml-100k ml-1m …] [--splits 20]`` prints, for each data set,
+``python -m benchmarks.wrapped [ml-100k ml-1m …] [--splits 20] [--only ALS]`` prints, for each data
+set,
 
 - people of the fit: fitted on the first 60 % of everybody's profile, calibrated on a random half of
   the users' futures and tested on the other half's, many times;
@@ -63,16 +64,18 @@ class Popular:
         return self.counts
 
 
-def models() -> dict[str, Any]:
+def models(only: str = "") -> dict[str, Any]:
+    """Give the models whose name has some words in it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {
+        every = {
             "ALS, 64 factors": AlternatingLeastSquares(64, random_state=0),
             "ALS, 16 factors": AlternatingLeastSquares(16, regularization=1.0, random_state=0),
             "item-item, cosine": CosineRecommender(K=200),
             "BPR, 64 factors": BayesianPersonalizedRanking(64, random_state=0),
             "popularity": Popular(),
         }
+    return {name: model for name, model in every.items() if only in name}
 
 
 def of_the_fit(
@@ -107,11 +110,11 @@ def newcomers(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.Dat
     return means, float(np.mean(precision))
 
 
-def next_item(films: sr.Interactions, n_splits: int) -> None:
+def next_item(films: sr.Interactions, n_splits: int, only: str) -> None:
     """Print coverage and size of sets for the next single item at confidence 0.9."""
     print(f"\n{films!r}: the next item, confidence {1 - _EPSILON:g}, {n_splits} splits\n")
     print("| model | covered | items |\n|---|---|---|")
-    found = {name: of_the_fit(model, films, n_splits, 1)[0] for name, model in models().items()}
+    found = {name: of_the_fit(model, films, n_splits, 1)[0] for name, model in models(only).items()}
     counts, cases = sr.count_precedence(films), profile_cases(films, 1)
     for name in ("CM12", "learned"):
         outcomes = observe(as_recipe(name).fit(counts), counts, cases)
@@ -121,12 +124,12 @@ def next_item(films: sr.Interactions, n_splits: int) -> None:
         print(f"| {name} | {1 - row['loss']:.3f} | {row['size']:,.0f} |")
 
 
-def over_the_calendar(films: sr.Interactions, days: float) -> None:
+def over_the_calendar(films: sr.Interactions, days: float, only: str) -> None:
     """Print what models of two ages miss on average over windows."""
     print(f"\n{films!r}: share missed over windows of {days:g} days, people of the fit\n")
     heads = " | ".join(f"ε = {epsilon:g}" for epsilon in CHECKED_EPSILONS)
     print(f"| model | age | {heads} | unknown |\n" + "|" + "---|" * (len(CHECKED_EPSILONS) + 3))
-    for name, model in models().items():
+    for name, model in models(only).items():
         recipe = WrappedRecipe(adapt(model), by_user=True)
         found = backtest(films, recipe, Calendar(days), n_windows=12)
         for age in AGES[1:4]:
@@ -146,20 +149,21 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--next", action="store_true")
     parser.add_argument("--calendar", type=float)
+    parser.add_argument("--only", default="", help="models with these words in their name")
     given = parser.parse_args()
     heads = " | ".join(f"ε = {epsilon:g}" for epsilon in CHECKED_EPSILONS)
     for data in given.data:
         films = sr.load_dataset(data)
         if given.next or given.calendar:
             if given.next:
-                next_item(films, given.splits)
+                next_item(films, given.splits, given.only)
             if given.calendar:
-                over_the_calendar(films, given.calendar)
+                over_the_calendar(films, given.calendar, given.only)
             continue
         print(f"\n{films!r}: share missed / items in a set, by rank, {given.splits} splits\n")
         print(f"| model | whom | {heads} | precision@{_SHORT} | within {_BAR} |")
         print("|" + "---|" * (len(CHECKED_EPSILONS) + 4))
-        for name, model in models().items():
+        for name, model in models(given.only).items():
             ways: dict[str, Callable[..., tuple[pl.DataFrame, float]]] = {"of the fit": of_the_fit}
             if adapt(model).folds_in:
                 ways["newcomers"] = newcomers
