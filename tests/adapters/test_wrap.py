@@ -1,5 +1,6 @@
 """Anything that scores, wrapped: functions, objects with score(history)."""
 
+import copy
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec._calendar import DAY
 
 
 class Popular:
@@ -91,6 +93,20 @@ def test_refitted_by_profile_nobody_is_promised_anything(films):
 
 
 @pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
+def test_newcomers_over_the_calendar_are_not_in_the_fit(films):
+    sure = sr.wrap(Popular(), window=60).fit(films)
+    held = sure.calibration_.users
+    assert len(held)
+    begin = int(films.times.max()) + 1 - 60 * DAY
+    in_fit = films.until(begin).without_users(held)
+    assert sure.model_.counts.sum() == in_fit.n_rows
+    assert "not fitted on" in sure.recommend(films.users[int(held[0])], confidence=0.8).guarantee
+    again = sr.wrap(Popular(), window=60, refit=True).fit(films)
+    said = again.recommend(films.users[int(held[0])], confidence=0.8).guarantee
+    assert said.startswith("None for this person: Popular was fitted on this user")
+
+
+@pytest.mark.filterwarnings("ignore::surerec.StaleModelWarning")
 def test_the_calendar_says_of_which_days_it_speaks(films):
     sure = sr.wrap(Popular(), window=60, covers="fit").fit(films)
     user = sure.calibration_.users[0]
@@ -113,6 +129,23 @@ def test_other_libraries_are_not_imported():
         command, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_it_says_what_it_is():
+    ids = np.arange(3)
+    made = sr.wrap(Popular(), items=ids, users=iter("ab"), window=30, min_known=3)
+    assert repr(made) == (
+        "WrappedRecommender(model=Popular, items=<3 ids>, users=<2 ids>, window=30, min_known=3)"
+    )
+
+
+def test_a_fitted_one_can_be_copied(films):
+    sure = sr.wrap(Popular()).fit(films)
+    twin = copy.deepcopy(sure)
+    assert twin.model_ is not sure.model_
+    history = films.profile(1)["item_id"].to_list()
+    picks = [each.recommend(history=history, confidence=0.8).to_frame() for each in (sure, twin)]
+    assert picks[0].equals(picks[1])
 
 
 def test_a_wrapped_model_is_explained_as_far_as_it_goes(films):

@@ -67,7 +67,9 @@ class ImplicitAdapter(Adapter):
         self.items = ids_of(items, self._item_side().shape[0], "item", self.name)
         n_users = self.model.user_factors.shape[0] if self.knows_users else None
         self.users = (
-            ids_of(users, n_users, "user", self.name) if self.knows_users or users else None
+            ids_of(users, n_users, "user", self.name)
+            if self.knows_users or users is not None
+            else None
         )
 
     @property
@@ -103,16 +105,15 @@ class ImplicitAdapter(Adapter):
 
     def fitted_on(self, known: Interactions) -> Self:
         """Fit a copy of which everything learned is cleared, on a matrix of ones."""
-        taken = [known.taken(user).astype(np.int64) for user in range(known.n_users)]
         in_fit = np.flatnonzero(np.diff(known.offsets))
+        offsets = np.append(known.offsets[in_fit], known.n_rows)  # nobody else has any rows
+        taken = _of_profiles(known.items_taken.astype(np.int64), offsets, known.n_items)
         fresh = copy(self)
         fresh.model = _cleared(self.model)
         with warnings.catch_warnings():
             # Item-item models turn their own input into another kind of matrix, and warn of it.
             warnings.simplefilter("ignore")
-            fresh.model.fit(
-                _matrix([taken[user] for user in in_fit], known.n_items), show_progress=False
-            )
+            fresh.model.fit(taken, show_progress=False)
         fresh.items = known.items
         fresh.users = IdMap(known.users.ids.gather(in_fit), noun="user")
         return fresh
@@ -120,24 +121,34 @@ class ImplicitAdapter(Adapter):
     def contributions(
         self, row: int | None, history: NDArray[np.int64], column: int
     ) -> tuple[Contribution, ...]:
-        """Give the similarities that an item-item score is the sum of."""
+        """Give the parts of a score: similarities, or what ALS says of somebody folded in."""
         del row
-        if self.knows_users:
+        if not self.folds_in:
             return ()
-        near = np.asarray(self.model.similarity[history][:, [column]].toarray()).ravel()
-        best = np.argsort(-near, kind="stable")[:_STRONGEST]
+        if self.knows_users:
+            taken = _matrix([history], len(self.catalogue))
+            found = dict(self.model.explain(0, taken, column, N=len(history))[1])
+        else:
+            near = self.model.similarity[history][:, [column]].toarray().ravel()
+            found = dict(zip(history.tolist(), near, strict=True))
+        best = sorted(found, key=lambda each: -abs(found[each]))[:_STRONGEST]
         return tuple(
-            Contribution(f"like {self.catalogue[history[i]]}", float(near[i]), float(near[i]))
-            for i in best
-            if near[i]
+            Contribution(f"took {self.catalogue[each]}", float(found[each]), float(found[each]))
+            for each in best
+            if found[each]
         )
 
 
 def _matrix(rows: Sequence[NDArray[np.int64]], n_items: int) -> csr_matrix:
     offsets = np.concatenate(([0], np.cumsum([len(row) for row in rows])))
-    columns = np.concatenate(rows) if len(rows) else np.empty(0, dtype=np.int64)
+    return _of_profiles(np.concatenate(rows), offsets, n_items)
+
+
+def _of_profiles(
+    columns: NDArray[np.int64], offsets: NDArray[np.int64], n_items: int
+) -> csr_matrix:
     ones = np.ones(len(columns), dtype=np.float32)
-    found = csr_matrix((ones, columns, offsets), shape=(len(rows), n_items))
+    found = csr_matrix((ones, columns, offsets), shape=(len(offsets) - 1, n_items))
     found.sort_indices()
     return found
 

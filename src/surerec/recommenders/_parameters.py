@@ -40,11 +40,15 @@ class Parameters:
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
         changed = (
-            f"{name}={shown(value)}"
+            f"{name}={self._in_words(value)}"
             for name, value in self.get_params().items()
             if not _is_default(value, defaults[name].default)
         )
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _in_words(self, value: Any) -> str:
+        """Give what a setting looks like."""
+        return shown(value)
 
 
 def _is_default(value: object, default: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
 from surerec.recommenders._wrapped import WrappedRecommender
@@ -82,6 +83,11 @@ def wrap(
     -------
     WrappedRecommender
 
+    Raises
+    ------
+    InputError
+        If the model is of an unknown kind, or a setting is impossible.
+
     Examples
     --------
     >>> import numpy as np
@@ -100,10 +106,10 @@ def wrap(
     whom the model was not fitted on, if they are exchangeable with the ... calibration users, whose
     futures lie between ... and ...: as the calendar moves on it holds less well.
     """
-    return WrappedRecommender(
+    made = WrappedRecommender(
         model,
-        items=items,
-        users=users,
+        items=_kept(items),
+        users=_kept(users),
         covers=covers,
         promise=promise,
         horizon=horizon,
@@ -116,3 +122,10 @@ def wrap(
         refit=refit,
         fallback=fallback,
     )
+    made.check()
+    return made
+
+
+def _kept(ids: Iterable[Any] | None) -> Iterable[Any] | None:
+    """Give ids that can be gone through more than once."""
+    return ids if ids is None or isinstance(ids, Sized) else list(ids)

@@ -23,7 +23,7 @@ from surerec.errors import InputError, NotFittedError
 from surerec.futures import following_cases, observe, profile_cases, window_cases
 from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
-from surerec.recommenders._fingerprint import check_same, probe, refuse_constant
+from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
 from surerec.recommenders._measured import OWN
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
@@ -130,6 +130,10 @@ class WrappedRecommender(PopulationConformal):
             check_fallback(self.fallback)
             if not isinstance(self._adapter(), ListsAdapter):
                 raise InputError("fallback= completes lists, and this model is not one of lists.")
+
+    def check(self) -> None:
+        """Refuse an unknown kind of model, ids that are not its own, and impossible settings."""
+        self._validate()
 
     @property
     def model_(self) -> Any:
@@ -344,6 +348,14 @@ class WrappedRecommender(PopulationConformal):
             )
         return super().query(user, history=history, group=group)
 
+    def _in_words(self, value: Any) -> str:
+        if value is self.model:
+            return self._adapter().name
+        for ids in (self.items, self.users):
+            if ids is not None and value is ids:
+                return f"<{len(list(ids)):,} ids>"
+        return super()._in_words(value)
+
     def require_fit(self) -> None:
         """Refuse a model that was not calibrated."""
         if not hasattr(self, "statistics_"):
@@ -389,11 +401,10 @@ class WrappedRecommender(PopulationConformal):
             or rows.shape != (n_users,)
         ):
             raise ValueError("they are not those of a wrapped model")
-        if self.model == ListsAdapter.stored:
+        if isinstance(self.model, str) and self.model == ListsAdapter.stored:
             self.model = _stored_lists(arrays, profiles, columns, rows)
         by_column = profiles.items.ids.gather(np.argsort(columns))
-        adapter = adapt(self.model, by_column)
-        adapter.check_fitted()
+        adapter = same_kind(self.model, by_column)
         by_user = adapter.knows_users and about.covers == "fit"
         self.statistics_, self.items_ = statistics, profiles.items
         scorer = self._completed(
