@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.conformal import CalibratedProbability
+
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
@@ -34,6 +36,10 @@ class Assessment:
     """How many calibration items, or calibration users, there are."""
     gap: str = ""
     """Why the promise does not cover this person; empty if it does."""
+    chances: CalibratedProbability | None = None
+    """How likely each candidate is taken; None where no probabilities are calibrated."""
+    about_chances: str = ""
+    """What these mean, or why they are missing, in words."""
 
     @property
     def key(self) -> NDArray[np.float64]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec.calibration._assessment import UserAssessment
 from surerec.calibration._calibration import Calibration, seen_before
+from surerec.calibration._chances import FEWEST_USERS
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
-from surerec.conformal import users_needed
+from surerec.conformal import CalibratedProbability, users_needed
 from surerec.errors import InputError
 from surerec.futures import SLATE_MOST, Ranking
 
@@ -21,12 +22,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._assessment import Assessment
+    from surerec.calibration._chances import ItemChances
+    from surerec.calibration._listed import NamedItems
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
     from surerec.interactions import IdMap
     from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
+
+NO_CHANCES: Final = (
+    "this model was saved by an earlier surerec, or has too few calibration users; fit again for "
+    f"probabilities, with at least {FEWEST_USERS} users who can calibrate"
+)
+SWAYED: Final = "what this user took next tipped the choice of how items are compared"
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,10 @@ class UserCalibration(Calibration):
         if it cannot leave users out: else it knew their futures, and nobody is promised anything.
     apart : bool
         Whether they still have none in the scorer that serves, which may have been fitted since.
+    chances : ItemChances or None
+        What probabilities of items are calibrated on; None if there are none.
+    listed : NamedItems or None
+        The only items that are candidates, if it was calibrated on a named list.
     """
 
     users: CalibrationUsers
@@ -65,6 +78,8 @@ class UserCalibration(Calibration):
     min_known: int
     held_out: bool
     apart: bool
+    chances: ItemChances | None = None
+    listed: NamedItems | None = None
 
     def __post_init__(self) -> None:
         if not self.promised.monotone:
@@ -80,7 +95,7 @@ class UserCalibration(Calibration):
     @cached_property
     def _terms(self) -> Terms:
         begin, end = (int(time) for time in self.users.period)
-        return Terms(self.promised, self.horizon, self.window, (begin, end))
+        return Terms(self.promised, self.horizon, self.window, (begin, end), self.listed)
 
     def assess(
         self,
@@ -90,10 +105,12 @@ class UserCalibration(Calibration):
         candidates: NDArray[np.int64],
     ) -> UserAssessment:
         """Give the ε below which every candidate is in the set."""
-        scores, values, ranking = _rank(scorer, statistics, query)
+        scores, values, ranking = self.rank(scorer, statistics, query)
         ranks, shares = ranking.by_item(statistics.n_items)
         entries = ranks if self.cut == "rank" else -shares
         threshold = self._thresholds.of(query.user, len(query.history))
+        gap = self._gap(scorer, query)
+        chances, about = self.probabilities(statistics, query, ranking, candidates, gap)
         return UserAssessment(
             candidates=candidates,
             score=scores[candidates],
@@ -103,8 +120,46 @@ class UserCalibration(Calibration):
             levels_below=threshold.levels(entries[candidates]),
             lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
             group=threshold.group,
-            gap=self._gap(scorer, query),
+            gap=gap,
+            chances=chances,
+            about_chances=about,
         )
+
+    def rank(
+        self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], Ranking]:
+        """Give every item's score and value, and the items outside the history ranked by them.
+
+        All of them, or all of the named list, whatever else is allowed: ranks and shares must mean
+        what they meant in calibration.
+        """
+        scores = scorer.score_query(query)
+        values = scorer.value(scores, len(query.history), statistics.n_users)
+        outside = statistics.items_outside(query.history)
+        if self.listed is not None:
+            outside = np.intersect1d(outside, self.listed.codes)
+        return scores, values, Ranking.of(outside, scores, values, statistics.popularity)
+
+    def probabilities(
+        self,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        ranking: Ranking,
+        candidates: NDArray[np.int64],
+        gap: str,
+    ) -> tuple[CalibratedProbability, str]:
+        """Give how likely each candidate is taken, and what that means; NaN with the reason."""
+        place = self.users.place_of(query.user)
+        if gap or self.chances is None or (place is not None and self.chances.swayed[place]):
+            nothing = np.full(len(candidates), np.nan)
+            reason = gap or (NO_CHANCES if self.chances is None else SWAYED)
+            about = f"No probabilities: {reason}."
+            return CalibratedProbability(nothing, nothing, nothing), about
+        bins = self.chances.bins_of(ranking, len(query.history), statistics.n_items)[candidates]
+        by_bin = self.chances.by_bin(place)
+        is_in_it = place is not None and not self.chances.chooses[place]
+        found = CalibratedProbability(*(np.where(bins < 0, np.nan, part[bins]) for part in by_bin))
+        return found, self._terms.of_probabilities(self.chances.curve.n_users - is_in_it)
 
     def slate(
         self,
@@ -117,7 +172,7 @@ class UserCalibration(Calibration):
         """Give the k best items, and the probability that at least one is a hit."""
         if k > SLATE_MOST:
             raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
-        ranking = _rank(scorer, statistics, query)[2]
+        ranking = self.rank(scorer, statistics, query)[2]
         place = self.users.place_of(query.user)
         best, mass = ranking.of_the_best()
         features = slate_features(np.array([len(query.history)]), best[[k - 1]], mass[[k - 1]])
@@ -166,16 +221,3 @@ class UserCalibration(Calibration):
                 f"calibration users had {self.min_known} or more"
             )
         return ""
-
-
-def _rank(
-    scorer: Scorer, statistics: PrecedenceStatistics, query: Query
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Ranking]:
-    """Give every item's score and value, and all items outside the history ranked by them.
-
-    All of them, whatever is allowed: ranks and shares must mean what they meant in calibration.
-    """
-    scores = scorer.score_query(query)
-    values = scorer.value(scores, len(query.history), statistics.n_users)
-    outside = statistics.items_outside(query.history)
-    return scores, values, Ranking.of(outside, scores, values, statistics.popularity)

@@ -73,7 +73,7 @@ def fit(
         typer.Option(
             help="Which to put in the folder: icrs1 … icrs17, crs-max, crs-med, "
             "precedence-mining, precedence-mining-top1; calibrated over users: population-cm12, "
-            "hit-cm12, with any measure. May be repeated; icrs12 if not given."
+            "hit-cm12, precision-cm12, with any measure. May be repeated; icrs12 if not given."
         ),
     ] = None,
     horizon: Annotated[
@@ -178,6 +178,10 @@ def recommend(
     significance: opt.Significance = None,
     k: opt.TopK = None,
     exclude: opt.Exclude = None,
+    precision: opt.Precision = None,
+    min_probability: opt.MinProbability = None,
+    items: opt.Items = None,
+    among: opt.Among = None,
     recommender: opt.RecommenderName = None,
     show: Annotated[int, typer.Option(min=1, help="How many rows of the table to show.")] = 10,
     format: opt.Format = "table",  # noqa: A002  # the option's name
@@ -201,6 +205,10 @@ def recommend(
         significance=significance,
         k=k,
         exclude=as_items(fitted, exclude) or (),
+        precision=precision,
+        min_probability=min_probability,
+        items=opt.read_ids(items, "items"),
+        among=among,
     )
     if picks.ignored:
         named = ", ".join(str(item) for item in picks.ignored)
@@ -226,6 +234,10 @@ def recommend_all(
     confidence: opt.Confidence = None,
     significance: opt.Significance = None,
     k: opt.TopK = None,
+    precision: opt.Precision = None,
+    min_probability: opt.MinProbability = None,
+    items: opt.Items = None,
+    among: opt.Among = None,
     recommender: opt.RecommenderName = None,
     engine: opt.Engine = "memory",
     master: opt.Master = None,
@@ -240,28 +252,35 @@ def recommend_all(
     surerec recommend-all /shared/films --output /shared/picks --engine spark --master yarn
     """
     check_engine(engine, master=master, **{"executor-memory": executor_memory})
+    more: dict[str, Any] = {
+        "precision": precision,
+        "min_probability": min_probability,
+        "items": opt.read_ids(items, "items"),
+        "among": among,
+    }
     if engine == "spark":
         recommend_on_spark(
             model,
             output,
-            None if users is None else _user_list(users),
+            opt.read_ids(users, "users"),
             {"master": master, "executor_memory": executor_memory},
             recommender=recommender,
             confidence=confidence,
             significance=significance,
             k=k,
+            **more,
         )
         return
     kind = output.suffix.lstrip(".").lower()
     if kind not in ("csv", "parquet"):
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
-    wanted = None if users is None else _user_list(users)
+    wanted = opt.read_ids(users, "users")
     fitted = load(model, recommender)
     if confidence is None and significance is None and fitted.gives_confidence:
         confidence = DEFAULT_CONFIDENCE
     begin = perf_counter()
     frames = fitted.iter_recommendations(
-        wanted, confidence=confidence, significance=significance, k=k
+        wanted, confidence=confidence, significance=significance, k=k, **more
     )
     n_rows = write_frames(frames, kind, output)
     messages().print(
@@ -330,14 +349,6 @@ def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
     return found
 
 
-def _user_list(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a list of users ({error}).") from error
-    return [line.strip() for line in lines if line.strip()]
-
-
 def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
     return {
         "user_id": user,
@@ -345,6 +356,8 @@ def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any
         "settings": fitted.get_params(),
         "confidence": picks.confidence,
         "guarantee": picks.guarantee,
+        "precision": picks.precision,
+        "about_probability": picks.about_probability,
         "size": len(picks),
         "full_size": picks.full_size,
         "n_candidates": picks.n_candidates,

@@ -105,6 +105,44 @@ def recalibrate(
     messages().print(f"Recalibrated {', '.join(fitted)} and saved in {_show.plain(str(output))}.")
 
 
+def allow(
+    model: opt.Model,
+    name: Annotated[str, typer.Argument(help="What the list is called, such as in-stock.")],
+    items: Annotated[Path, typer.Argument(help="A file with one item id a line.")],
+    *,
+    recommender: Annotated[
+        str | None,
+        typer.Option(help="For which of the folder's recommenders; all over users if not given."),
+    ] = None,
+) -> None:
+    """Name a list of items that may be shown, and calibrate on it.
+
+    `surerec recommend FOLDER --among NAME` then keeps its promise for people who take at least one
+    of these items. A list of that name is replaced.
+
+    [bold]Example:[/bold] surerec allow films in-stock ids.txt
+    """
+    ids = opt.read_ids(items, "items")
+    every = load_all(model)
+    chosen = {
+        each: fitted
+        for each, fitted in every.items()
+        if isinstance(fitted, PopulationConformal) and recommender in (None, each)
+    }
+    if not chosen:
+        raise InputError(
+            f"{model}: {recommender or 'nothing in it'} is not calibrated over users; fit "
+            "population-cm12 or its like."
+        )
+    for fitted in chosen.values():
+        fitted.allow(name, ids or [])
+    save_all(model, chosen)
+    sizes = ", ".join(
+        f"{each} ({len(fitted.lists_[name]):,} items)" for each, fitted in chosen.items()
+    )
+    messages().print(f"Calibrated the list {_show.plain(name)} for {sizes}.")
+
+
 def _over_users(fitted: Recommender, name: str) -> PopulationConformal:
     if isinstance(fitted, PopulationConformal):
         return fitted

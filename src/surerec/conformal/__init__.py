@@ -1,9 +1,10 @@
 """p-values and the sets they make, risk control over users; knows nothing of recommenders."""
 
 from surerec.conformal._betting import bets_needed, betting_p_value, betting_p_values
-from surerec.conformal._isotonic import UserCurve, isotonic_rates
+from surerec.conformal._isotonic import UserCurve
 from surerec.conformal._learn_then_test import Passed, ServedPrecision
 from surerec.conformal._p_values import p_value_counts, smoothed_p_values
+from surerec.conformal._pooling import isotonic_rates
 from surerec.conformal._risk import RiskCurve, users_needed
 from surerec.conformal._sets import (
     DEFAULT_CONFIDENCE,

@@ -1,5 +1,6 @@
 """What people took next, and where a scorer had ranked it."""
 
+from surerec.futures._bins import Bins, edges_of, scale
 from surerec.futures._cases import (
     Cases,
     Horizon,
@@ -12,14 +13,17 @@ from surerec.futures._ranking import SLATE_MOST, Ranking, share_of_all
 
 __all__ = [
     "SLATE_MOST",
+    "Bins",
     "Cases",
     "Horizon",
     "Outcomes",
     "Ranking",
     "check_horizon",
     "codes_in",
+    "edges_of",
     "observe",
     "profile_cases",
+    "scale",
     "share_of_all",
     "window_cases",
 ]

@@ -9,6 +9,7 @@ from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._precedence_mining import PrecedenceMining
 from surerec.recommenders._sets import RecommendationSet
 from surerec.recommenders._transductive import TransductiveConformal
+from surerec.recommenders._wanted import Wanted
 
 __all__ = [
     "Explanation",
@@ -18,6 +19,7 @@ __all__ = [
     "RecommendationSet",
     "Recommender",
     "TransductiveConformal",
+    "Wanted",
     "load",
     "load_all",
     "make_recommender",

@@ -10,7 +10,7 @@ import polars as pl
 
 from surerec._checks import check_whole
 from surerec._columns import Columns
-from surerec.conformal import significance_of
+from surerec.conformal import DEFAULT_CONFIDENCE, significance_of
 from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError
 from surerec.interactions import IdMap, Interactions
 from surerec.precedence import PrecedenceStatistics, count_precedence
@@ -19,6 +19,7 @@ from surerec.recommenders._many import iter_batches, rows_of
 from surerec.recommenders._parameters import Parameters
 from surerec.recommenders._query import resolve
 from surerec.recommenders._sets import RecommendationSet, result_columns
+from surerec.recommenders._wanted import Wanted, check_fraction
 from surerec.storage import RecommenderSpec, save_model
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Recommender(Parameters, ABC):
 
     gives_confidence = True
     """Whether there are sets at a confidence."""
+    gives_probabilities = False
+    """Whether every item comes with the probability that it is taken."""
 
     statistics_: PrecedenceStatistics
     items_: IdMap
@@ -215,7 +218,13 @@ class Recommender(Parameters, ABC):
         outside = self.statistics_.items_outside(query.history)
         return outside if query.allowed is None else np.intersect1d(outside, query.allowed)
 
-    def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:
+    def assess(
+        self,
+        query: Query,
+        candidates: NDArray[np.int64] | None = None,
+        *,
+        wanted: Wanted | None = None,
+    ) -> Assessment:
         """Evaluate candidates: the confidence at which each enters the set, by code.
 
         Parameters
@@ -224,11 +233,26 @@ class Recommender(Parameters, ABC):
             Whom it is about.
         candidates : array of int, optional
             Item codes outside the history; by default all that may be recommended.
+        wanted : Wanted, optional
+            What is asked for, where that says by which calibration.
         """
         scorer = self.scorer_
         if candidates is None:
-            candidates = self.candidates(query)
-        return self._calibration().assess(scorer, self.statistics_, query, candidates)
+            candidates = self._listed_of(self.candidates(query), wanted)
+        calibration = self._calibration_for(wanted or Wanted())
+        return calibration.assess(scorer, self.statistics_, query, candidates)
+
+    def _calibration_for(self, wanted: Wanted) -> Calibration:  # noqa: ARG002
+        """Give the calibration that serves what is wanted."""
+        return self._calibration()
+
+    def _listed_of(
+        self,
+        candidates: NDArray[np.int64],
+        wanted: Wanted | None,  # noqa: ARG002
+    ) -> NDArray[np.int64]:
+        """Give the candidates that are in the list that is asked for."""
+        return candidates
 
     def recommend(
         self,
@@ -240,6 +264,10 @@ class Recommender(Parameters, ABC):
         significance: float | None = None,
         k: int | None = None,
         exclude: Iterable[Any] = (),
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
     ) -> RecommendationSet:
         """Recommend a set of items.
 
@@ -257,6 +285,17 @@ class Recommender(Parameters, ABC):
             Cut the set to the k best. This voids the guarantee, and the result says so.
         exclude : iterable of ids, default=()
             Items to leave out; with the same effect on the guarantee.
+        min_probability : float, optional
+            Only items that are taken with this probability at least; with the same effect. For
+            recommenders that are calibrated over users.
+        precision : float, optional
+            For a recommender that promises precision: which share of what is shown must be taken;
+            `confidence` is then that of the promise, 0.9 if nothing is said.
+        items : iterable of ids, optional
+            Only these may be recommended; with the same effect on the guarantee as excluding.
+        among : str, optional
+            Only the items of this list, which was named by
+            :meth:`surerec.PopulationConformal.allow`: what is promised is promised for them.
 
         Returns
         -------
@@ -264,12 +303,20 @@ class Recommender(Parameters, ABC):
             Ordered by p-value, then by conformity, then by popularity. It may be empty: nothing
             conforms well enough at that confidence.
         """
-        epsilon = self.significance(confidence, significance)
-        limit = None if k is None else check_whole("k", k)
+        wanted = self.wanted(
+            confidence,
+            significance,
+            k=k,
+            min_probability=min_probability,
+            precision=precision,
+            items=items,
+            among=among,
+        )
+        epsilon, limit = wanted.significance, wanted.limit
         asked = self.query(user, history=history) if query is None else query
-        assessment = self.assess(asked)
-        order = assessment.ordered(epsilon)
-        full_size = len(order)
+        asked = wanted.limited(asked)
+        assessment = self.assess(asked, wanted=wanted)
+        order, full_size = wanted.chosen(assessment)
         if unwanted := list(exclude):
             codes = self.items_.codes(unwanted)
             order = order[~np.isin(assessment.candidates[order], codes)]
@@ -282,13 +329,15 @@ class Recommender(Parameters, ABC):
             history=asked.history,
             significance=epsilon,
             guarantee=self._guarantee(
-                epsilon, assessment, is_whole=is_whole and asked.allowed is None
+                wanted, assessment, is_whole=is_whole and asked.allowed is None
             ),
             full_size=full_size,
             n_candidates=len(assessment.candidates),
             highest_confidence=assessment.highest_confidence,
             everything_qualifies=assessment.everything_qualifies(epsilon),
             ignored=asked.ignored,
+            about_probability=assessment.about_chances,
+            precision=wanted.precision,
         )
 
     def p_values(
@@ -361,6 +410,10 @@ class Recommender(Parameters, ABC):
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
     ) -> pl.DataFrame:
         """Recommend to many users, on all cores.
 
@@ -368,7 +421,7 @@ class Recommender(Parameters, ABC):
         ----------
         users : sequence of ids, optional
             By default all users of the data.
-        confidence, significance, k
+        confidence, significance, k, min_probability, precision, items, among
             As in :meth:`recommend`.
 
         Returns
@@ -377,7 +430,14 @@ class Recommender(Parameters, ABC):
             ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles.
         """
         batches = self.iter_recommendations(
-            users, confidence=confidence, significance=significance, k=k
+            users,
+            confidence=confidence,
+            significance=significance,
+            k=k,
+            min_probability=min_probability,
+            precision=precision,
+            items=items,
+            among=among,
         )
         return pl.concat(batches)
 
@@ -388,36 +448,109 @@ class Recommender(Parameters, ABC):
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
     ) -> Iterator[pl.DataFrame]:
         """Recommend to many users, some at a time, so that results can be written as they come.
 
         Yields the rows of :meth:`recommend_many`, users in the order given.
         """
         self.require_fit()
-        epsilon = self.significance(confidence, significance)
-        limit = None if k is None else check_whole("k", k)
-        yield from iter_batches(self, users, epsilon, limit)
+        wanted = self.wanted(
+            confidence,
+            significance,
+            k=k,
+            min_probability=min_probability,
+            precision=precision,
+            items=items,
+            among=among,
+        )
+        yield from iter_batches(self, users, wanted)
 
-    def rows_of(
-        self, users: NDArray[np.int64], significance: float | None, limit: int | None
-    ) -> pl.DataFrame:
+    def rows_of(self, users: NDArray[np.int64], wanted: Wanted) -> pl.DataFrame:
         """Give the rows of :meth:`recommend_many` for some users by code.
 
         Parameters
         ----------
         users : array of int
             Their codes.
-        significance : float or None
-            ε, as :meth:`significance` gives it.
-        limit : int or None
-            The k best only.
+        wanted : Wanted
+            As :meth:`wanted` gives it.
         """
         best = None
-        if significance is not None and limit is not None:
-            best = self._calibration().best_of_many(
-                self.scorer_, self.statistics_, users, significance, limit
+        is_plain = wanted.allowed is None and wanted.among is None
+        if wanted.significance is not None and wanted.limit is not None and is_plain:
+            best = self._calibration_for(wanted).best_of_many(
+                self.scorer_, self.statistics_, users, wanted.significance, wanted.limit
             )
-        return rows_of(self, users, best, significance, limit)
+        return rows_of(self, users, best, wanted)
+
+    def wanted(
+        self,
+        confidence: float | None = None,
+        significance: float | None = None,
+        *,
+        k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
+    ) -> Wanted:
+        """Give what is asked of everybody alike, checked; see :meth:`recommend`."""
+        if among is not None:
+            self._check_list(among)
+        if precision is not None:
+            precision = self._check_precision(precision)
+            if confidence is None and significance is None:
+                confidence = DEFAULT_CONFIDENCE
+        elif self.promises_precision:
+            raise InputError(
+                "This recommender promises precision: say which share of what is shown must be "
+                "taken, such as precision=0.5 (--precision 0.5)."
+            )
+        if min_probability is not None:
+            self.require_probabilities(among)
+            min_probability = check_fraction("min_probability", min_probability)
+        return Wanted(
+            significance=self.significance(confidence, significance),
+            limit=None if k is None else check_whole("k", k),
+            min_probability=min_probability,
+            precision=precision,
+            among=among,
+            allowed=None if items is None else self._codes_of(items),
+        )
+
+    @property
+    def lists_(self) -> dict[str, list[Any]]:
+        """The named lists, each with its items; only what is calibrated over users has any."""
+        return {}
+
+    @property
+    def promises_precision(self) -> bool:
+        """Whether a precision must be asked for."""
+        return False
+
+    def _check_precision(self, precision: float) -> float:  # noqa: ARG002
+        raise InputError(
+            "This recommender promises no precision: fit PopulationConformal(promise="
+            '"precision"), on the command line precision-cm12.'
+        )
+
+    def _check_list(self, name: str) -> None:  # noqa: ARG002
+        raise InputError(
+            f"{type(self).__name__} has no named lists; PopulationConformal has (model.allow)."
+        )
+
+    def _codes_of(self, items: Iterable[Any]) -> NDArray[np.int64]:
+        """Give the codes of items, each once, or refuse an empty list or an unknown id."""
+        if isinstance(items, (str, bytes)):
+            raise InputError(f"items is a list of item ids, not the text {items!r}.")
+        codes = np.unique(self.items_.require(list(items)))
+        if not len(codes):
+            raise InputError("The list of items is empty: it needs at least one.")
+        return codes
 
     def significance(self, confidence: float | None, significance: float | None) -> float | None:
         """Give ε from either way to say it; None for a recommender that has no confidence."""
@@ -427,10 +560,11 @@ class Recommender(Parameters, ABC):
             return None
         return significance_of(confidence, significance)
 
-    def _guarantee(self, epsilon: float | None, assessment: Assessment, *, is_whole: bool) -> str:
+    def _guarantee(self, wanted: Wanted, assessment: Assessment, *, is_whole: bool) -> str:
+        epsilon = wanted.significance
         if epsilon is None:
             return "None: this recommender ranks, and promises nothing about its ranking."
-        calibration = self._calibration()
+        calibration = self._calibration_for(wanted)
         if assessment.everything_qualifies(epsilon):
             return calibration.beyond(epsilon, assessment)
         if assessment.gap:
@@ -452,6 +586,14 @@ class Recommender(Parameters, ABC):
             raise NoConfidence(
                 f"{type(self).__name__} ranks items and has no p-values; for a confidence use "
                 "InductiveConformal or TransductiveConformal."
+            )
+
+    def require_probabilities(self, among: str | None = None) -> None:  # noqa: ARG002
+        """Refuse a recommender that has no probabilities of items, or none on a list."""
+        if not self.gives_probabilities:
+            raise NoConfidence(
+                f"{type(self).__name__} has no probabilities of items; PopulationConformal has "
+                "(on the command line population-cm12, hit-cm12 and their like)."
             )
 
     def require_fit(self) -> None:

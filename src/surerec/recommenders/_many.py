@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Assessment, BestOfMany
     from surerec.interactions import IdMap
     from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._wanted import Wanted
 
     class Answers(Protocol):
         """What is needed of a recommender here."""
@@ -30,12 +31,10 @@ if TYPE_CHECKING:
         statistics_: PrecedenceStatistics
         items_: IdMap
 
-        def assess(self, query: Query) -> Assessment:
+        def assess(self, query: Query, *, wanted: Wanted) -> Assessment:
             """Evaluate all candidates."""
 
-        def rows_of(
-            self, users: NDArray[np.int64], significance: float | None, limit: int | None
-        ) -> pl.DataFrame:
+        def rows_of(self, users: NDArray[np.int64], wanted: Wanted) -> pl.DataFrame:
             """Give the rows of some users."""
 
 
@@ -43,7 +42,7 @@ _USERS_AT_ONCE = 256
 
 
 def iter_batches(
-    model: Answers, users: Sequence[Any] | None, significance: float | None, limit: int | None
+    model: Answers, users: Sequence[Any] | None, wanted: Wanted
 ) -> Iterator[pl.DataFrame]:
     """Give the rows of users by id, or of all, some at a time and in their order."""
     interactions = model.statistics_.interactions
@@ -55,7 +54,7 @@ def iter_batches(
         raise InputError("There is nobody to recommend to: the list of users is empty.")
 
     def batch(start: int) -> pl.DataFrame:
-        return model.rows_of(codes[start : start + _USERS_AT_ONCE], significance, limit)
+        return model.rows_of(codes[start : start + _USERS_AT_ONCE], wanted)
 
     with progress("Recommending", total=len(codes)) as advance:
         for rows in run_blocks(batch, range(0, len(codes), _USERS_AT_ONCE)):
@@ -67,8 +66,7 @@ def rows_of(
     model: Answers,
     users: NDArray[np.int64],
     best: BestOfMany | None,
-    significance: float | None,
-    limit: int | None,
+    wanted: Wanted,
 ) -> pl.DataFrame:
     """Give the rows of some users: one frame for all, as frames cost more than rows.
 
@@ -82,8 +80,10 @@ def rows_of(
     else:
         parts = []
         for user in users:
-            assessment = model.assess(Query.of_user(interactions, int(user)))
-            parts.append(result_columns(assessment, assessment.ordered(significance)[:limit]))
+            query = wanted.limited(Query.of_user(interactions, int(user)))
+            assessment = model.assess(query, wanted=wanted)
+            order = wanted.chosen(assessment)[0][: wanted.limit]
+            parts.append(result_columns(assessment, order))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         owners = np.repeat(users, [len(part[Columns.Item]) for part in parts])
     ids = interactions.users.ids.gather(owners).alias(Columns.User)

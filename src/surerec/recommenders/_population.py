@@ -7,23 +7,39 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, get_args
 
+import numpy as np
+
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
-from surerec.calibration import CalibrationUsers, Cut, UserCalibration, find_promise
+from surerec.calibration import (
+    NO_CHANCES,
+    Cut,
+    NamedItems,
+    NobodyTook,
+    PrecisionCalibration,
+    UserCalibration,
+    calibrate,
+    cases_of,
+    find_promise,
+    from_parts,
+    lists_from_parts,
+    lists_to_parts,
+    to_parts,
+)
 from surerec.errors import InputError, StaleModelWarning
-from surerec.futures import check_horizon, codes_in, observe, profile_cases, window_cases
+from surerec.futures import check_horizon, codes_in, profile_cases, window_cases
 from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._measured import stored_measure
+from surerec.recommenders._wanted import Wanted, check_fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, Promise, Slate
+    from surerec.calibration import Assessment, CalibrationUsers, ItemChances, Promise, Slate
     from surerec.futures import Cases, Horizon
     from surerec.interactions import Interactions
     from surerec.measures import Query, Recipe, RecipeLike, Scorer
@@ -44,9 +60,10 @@ class PopulationConformal(Recommender):
         One of the 17 measures, "learned" for one that is trained on the way (about half the set
         size), or anything that :func:`surerec.measures.as_recipe` takes: a scorer of your own, or a
         function that makes one from statistics.
-    promise : {"miss-rate", "hit"} or Promise, default="miss-rate"
+    promise : {"miss-rate", "hit", "precision"} or Promise, default="miss-rate"
         What is kept below ε: the mean share of a person's future items that is left out, or the
-        probability that not one of them is in the set. See :data:`surerec.calibration.PROMISES`.
+        probability that not one of them is in the set. Or how much of what is shown is taken, asked
+        as ``recommend(user, precision=0.5)``. See :data:`surerec.calibration.PROMISES`.
     horizon : float or int, default=0.4
         What "future" means: that share of a profile, or that many next items.
     cut : {"rank", "score"}, default="score"
@@ -108,7 +125,9 @@ class PopulationConformal(Recommender):
         self.min_known = min_known
         self.seed = seed
 
+    gives_probabilities = True
     _calibrated: UserCalibration
+    _lists: dict[str, UserCalibration]
 
     def default_name(self) -> str:
         """Give a name such as "population-cm12" or "hit-cm12"."""
@@ -146,8 +165,30 @@ class PopulationConformal(Recommender):
         ):
             raise InputError(f"window is {self.window!r}; it must be a number of days above 0.")
 
+    def fit(
+        self,
+        data: Interactions | PrecedenceStatistics,
+        y: object = None,
+        *,
+        lists: Mapping[str, Iterable[Any]] | None = None,
+    ) -> Self:
+        """Count, fit the measure, and calibrate it on users' futures.
+
+        Parameters
+        ----------
+        data, y
+            As in :meth:`Recommender.fit`.
+        lists : mapping of str to iterable of ids, optional
+            Lists of items that may be shown, by name; see :meth:`allow`.
+        """
+        super().fit(data, y)
+        for name, items in (lists or {}).items():
+            self.allow(name, items)
+        return self
+
     def _learn(self) -> None:
         """Fit the measure, and calibrate it on users' futures."""
+        self._lists = {}
         now, recipe = self.statistics_, self.recipe()
         profiles = now.interactions
         if profiles is None:
@@ -208,7 +249,12 @@ class PopulationConformal(Recommender):
     ) -> None:
         """Serve what was calibrated on all that is known now, whoever calibrated it included."""
         self._keep_scorer(recipe.update(scorer, self.statistics_, earlier_users))
+        self._not_apart()
+
+    def _not_apart(self) -> None:
+        """Say that calibration users may have a part in what serves by now."""
         self._calibrated = replace(self._calibrated, apart=False)
+        self._lists = {name: replace(each, apart=False) for name, each in self._lists.items()}
 
     def _calibrate(
         self,
@@ -232,14 +278,49 @@ class PopulationConformal(Recommender):
             users = codes_in(past, chosen.interactions)[0][chosen.users]
             past = _without(past, users[users >= 0])
             scorer = recipe.fit(past)
-        outcomes = observe(scorer, past, chosen)
-        self._keep(CalibrationUsers.of(outcomes, self.cut, self.statistics_))
+        self._calibrated = self._calibration_of(
+            *calibrate(scorer, past, chosen, self.cut, self.statistics_, seed=self.seed)
+        )
+        for name, listed in self._lists.items():
+            assert listed.listed is not None  # noqa: S101  # it is a list's
+            self._lists[name] = self._calibrate_list(scorer, past, chosen, listed.listed)
         return scorer
 
-    def _keep(self, users: CalibrationUsers) -> None:
-        self._calibrated = UserCalibration(
+    def _calibrate_list(
+        self, scorer: Scorer, past: PrecedenceStatistics, cases: Cases, listed: NamedItems
+    ) -> UserCalibration:
+        """Calibrate on what the calibration users took among the items of a list."""
+        assert past.interactions is not None  # noqa: S101  # they are profiles' counts
+        then = listed.within(self.items_, past.interactions.items)
+        try:
+            kept = calibrate(
+                scorer,
+                past,
+                cases,
+                self.cut,
+                self.statistics_,
+                allowed=then.codes,
+                seed=self.seed,
+            )
+        except NobodyTook:
+            raise InputError(
+                f"Nobody who calibrates took any item of the list {listed.name!r} next, so nothing "
+                "can be promised on it: give a longer list."
+            ) from None
+        return self._calibration_of(*kept, listed=listed)
+
+    def _calibration_of(
+        self,
+        users: CalibrationUsers,
+        chances: ItemChances | None,
+        listed: NamedItems | None = None,
+    ) -> UserCalibration:
+        promise = find_promise(self.promise)
+        kind = UserCalibration if promise.monotone else PrecisionCalibration
+        self._warned = False
+        return kind(
             users,
-            find_promise(self.promise),
+            promise,
             self.horizon,
             self.window,
             self.cut,
@@ -247,8 +328,9 @@ class PopulationConformal(Recommender):
             self.min_known,
             held_out=self.recipe().refits,
             apart=True,
+            chances=chances,
+            listed=listed,
         )
-        self._warned = False
 
     def _stored_params(self, recipe: Recipe) -> dict[str, Any]:
         return {
@@ -258,10 +340,14 @@ class PopulationConformal(Recommender):
         }
 
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
-        return self.calibration_.to_arrays()
+        return to_parts(self._calibrated) | lists_to_parts(self._lists.values())
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._keep(CalibrationUsers.from_arrays(arrays))
+        lists, rest = lists_from_parts(arrays, self.statistics_.n_items)
+        self._calibrated = self._calibration_of(*from_parts(rest))
+        self._lists = {
+            listed.name: self._calibration_of(*kept, listed=listed) for listed, kept in lists
+        }
 
     def _restored_scorer(
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
@@ -271,14 +357,115 @@ class PopulationConformal(Recommender):
         if not arrays and not texts and scorer.leaves_users_out is False and recipe.refits:
             return recipe.fit(_without(self.statistics_, users[users >= 0]))
         # A stored scorer may have been fitted since it was calibrated.
-        self._calibrated = replace(self._calibrated, apart=False)
+        self._not_apart()
         return scorer
 
-    def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:
+    def assess(
+        self,
+        query: Query,
+        candidates: NDArray[np.int64] | None = None,
+        *,
+        wanted: Wanted | None = None,
+    ) -> Assessment:
         """Evaluate candidates; see :meth:`Recommender.assess`. Warns once beyond its window."""
         self.require_fit()
         self._warn_if_stale()
-        return super().assess(query, candidates)
+        return super().assess(query, candidates, wanted=wanted)
+
+    def _calibration_for(self, wanted: Wanted) -> UserCalibration:
+        found = self._calibrated if wanted.among is None else self._lists[wanted.among]
+        if wanted.precision is None or not isinstance(found, PrecisionCalibration):
+            return found
+        return found.at(wanted.precision)
+
+    def _listed_of(self, candidates: NDArray[np.int64], wanted: Wanted | None) -> NDArray[np.int64]:
+        if wanted is None or wanted.among is None:
+            return candidates
+        listed = self._lists[wanted.among].listed
+        assert listed is not None  # noqa: S101  # it is a list's
+        return np.intersect1d(candidates, listed.codes)
+
+    @property
+    def promises_precision(self) -> bool:
+        """Whether a precision must be asked for."""
+        return not find_promise(self.promise).monotone
+
+    def _check_precision(self, precision: float) -> float:
+        if not self.promises_precision:
+            raise InputError(
+                f"This recommender promises {find_promise(self.promise).name}, not precision: fit "
+                'PopulationConformal(promise="precision"), on the command line precision-cm12.'
+            )
+        return check_fraction("precision", precision)
+
+    def require_probabilities(self, among: str | None = None) -> None:
+        """Refuse a model without probabilities of items, or with one for all of them."""
+        chances = self._calibration_for(Wanted(among=among)).chances
+        if chances is None:
+            raise InputError(f"There are no probabilities: {NO_CHANCES}.")
+        said = chances.by_bin(None).probability
+        if said[0] == said[-1]:
+            raise InputError(
+                f"Every item has the same probability ({said[0]:.3g}): the scorer does not tell "
+                "what people take from what they do not, so min_probability cannot choose."
+            )
+
+    def _check_list(self, name: str) -> None:
+        self.require_fit()
+        if name not in self._lists:
+            known = ", ".join(map(repr, self._lists)) or "none yet; name one by model.allow(…)"
+            raise InputError(f"There is no list {name!r}; there is {known}.")
+
+    @property
+    def lists_(self) -> dict[str, list[Any]]:
+        """The named lists, each with its items."""
+        self.require_fit()
+        return {
+            name: self.items_.ids.gather(each.listed.codes).to_list()
+            for name, each in self._lists.items()
+            if each.listed is not None
+        }
+
+    def allow(self, name: str, items: Iterable[Any]) -> Self:
+        """Name a list of the items that may be shown, and calibrate on it.
+
+        ``recommend(…, among=name)`` then keeps every promise, for people who take at least one of
+        the listed items. A list of the same name is replaced: no precedence is counted anew, the
+        calibration users are only ranked again; by the calendar, their past is counted first.
+
+        Parameters
+        ----------
+        name : str
+            Letters, digits, ".", "_" and "-".
+        items : iterable of ids
+            What is in stock, or on tonight.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> model = sr.PopulationConformal("CM12").fit(films).allow("tonight", range(1, 20))
+        >>> shown = model.recommend(user=7, confidence=0.8, among="tonight")
+        >>> set(shown.items) <= set(range(1, 20)), "the list 'tonight'" in shown.guarantee
+        (True, True)
+        """
+        self.require_fit()
+        listed = NamedItems(name, self._codes_of(items))
+        now, recipe, scorer = self.statistics_, self.recipe(), self.scorer_
+        assert now.interactions is not None  # noqa: S101  # it was fitted on profiles
+        cases = cases_of(self._calibrated, now.interactions)
+        past = now
+        if cases.moment is not None:
+            past = count_precedence(now.interactions.until(cases.moment), ties=now.ties)
+        if recipe.refits and scorer.leaves_users_out is False:
+            assert past.interactions is not None  # noqa: S101  # as it has now
+            users = codes_in(past, now.interactions)[0][cases.users]
+            past = _without(past, users[users >= 0])
+        if past is not now and past.interactions is not None:
+            scorer = recipe.update(scorer, past, codes_in(now, past.interactions)[0])
+        made = self._calibrate_list(scorer, past, cases, listed)
+        self._lists = {**self._lists, name: replace(made, apart=self._calibrated.apart)}
+        return self
 
     def hit_probability(
         self, user: Any = None, *, history: Iterable[Any] | None = None, k: int = 10

@@ -41,6 +41,11 @@ class RecommendationSet:
         Whether the confidence is beyond that, so that every item is in the set.
     ignored : tuple
         Ids of the history that nobody in the data has taken.
+    about_probability : str
+        What the probabilities mean, in words, or why there are none; empty for recommenders that
+        have none.
+    precision : float or None
+        Where precision is promised: which share of what is shown.
     """
 
     columns: Mapping[str, NDArray[Any]] = field(repr=False)
@@ -55,6 +60,8 @@ class RecommendationSet:
     highest_confidence: float
     everything_qualifies: bool
     ignored: tuple[Any, ...]
+    about_probability: str = ""
+    precision: float | None = None
 
     @cached_property
     def used(self) -> tuple[Any, ...]:
@@ -67,7 +74,11 @@ class RecommendationSet:
         return None if self.significance is None else round(1 - self.significance, 12)
 
     def to_frame(self) -> pl.DataFrame:
-        """Give ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, ``title``."""
+        """Give ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, ``title``.
+
+        With a calibration over users, before the title also ``probability`` (that the item is taken
+        within the stated future), and its interval ``probability_low`` to ``probability_high``.
+        """
         return self._frame
 
     @cached_property
@@ -90,12 +101,17 @@ class RecommendationSet:
 
 def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
     """Give the columns of a result, with items as codes."""
+    chances = {}
+    if assessment.chances is not None:
+        names = (Columns.Probability, Columns.ProbabilityLow, Columns.ProbabilityHigh)
+        chances = {name: part[order] for name, part in zip(names, assessment.chances, strict=True)}
     return {
         Columns.Item: assessment.candidates[order],
         Columns.Rank: np.arange(1, len(order) + 1),
         Columns.Score: assessment.shown(order),
         Columns.PValue: assessment.p_values[order],
         Columns.EntryConfidence: assessment.entry_confidences[order],
+        **chances,
     }
 
 

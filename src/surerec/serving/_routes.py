@@ -65,7 +65,7 @@ async def recommend_many(request: Request, asked: ask.AskBatch) -> Response:
     summary="Say what a set promises",
     tags=["recommending"],
 )
-async def say_guarantee(request: Request, asked: ask.AskGuarantee) -> Response:
+async def say_guarantee(request: Request, asked: ask.AskPromise) -> Response:
     """Give the guarantee's sentence and the set's size, without the items."""
     return await _answer(request, answers.guarantee, asked)
 

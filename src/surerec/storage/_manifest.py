@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 
 FORMAT: Final = "surerec-model"
-FORMAT_VERSION: Final = 2
-"""The newest format that is read."""
+FORMAT_VERSION: Final = 3
+"""The newest format that is read: calibrations have probabilities."""
+_WITH_PARTS: Final = (2, FORMAT_VERSION)
+"""The formats of folders whose recommenders have arrays or texts."""
 _WITHOUT_PARTS: Final = 1
 """The format of folders whose recommenders are a kind and parameters: any surerec reads them."""
 
@@ -42,6 +44,8 @@ class Manifest:
     settings: Settings
     recommenders: dict[str, RecommenderCard]
     files: dict[str, FileRecord]
+    with_parts: int = FORMAT_VERSION
+    """The format of the folder if its recommenders have parts: an older one as it was read."""
 
     def has_statistics_of(self, other: Manifest) -> bool:
         """Tell whether both speak of the same statistics, whatever name the data go by."""
@@ -64,8 +68,8 @@ class Manifest:
         """Give the content as JSON has it."""
         return {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION if _part_files(self.recommenders) else _WITHOUT_PARTS,
-            **asdict(self),
+            "format_version": self.with_parts if _part_files(self.recommenders) else _WITHOUT_PARTS,
+            **{name: each for name, each in asdict(self).items() if name != "with_parts"},
             "recommenders": {name: each.card() for name, each in self.recommenders.items()},
         }
 
@@ -99,6 +103,7 @@ class Manifest:
                 for name, each in card["recommenders"].items()
             },
             {name: _file_record(name, record) for name, record in card["files"].items()},
+            card["format_version"] if card["format_version"] in _WITH_PARTS else FORMAT_VERSION,
         )
         manifest._check_files()
         if manifest.card()["format_version"] != card["format_version"]:
