@@ -9,6 +9,7 @@ from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
 from surerec.calibration._parts import from_parts, lists_from_parts, lists_to_parts, to_parts
 from surerec.calibration._precision import PrecisionCalibration
+from surerec.calibration._shaping import choose_bins
 from surerec.calibration._slates import Slate, hit_probabilities, slate_features
 from surerec.calibration._split import check_share, split
 from surerec.calibration._stored import CalibrationUsers
@@ -60,6 +61,7 @@ __all__ = [
     "cases_of",
     "check_share",
     "choose",
+    "choose_bins",
     "compare_with_items",
     "find_promise",
     "from_parts",

@@ -185,7 +185,7 @@ def choose(
     )
     if not len(outcomes):
         return None
-    bins, swayed = choose_bins(outcomes, outcomes.cases.n_known)
+    bins, swayed = choose_bins(outcomes)
     return Choice(bins, cases.users[chosen], outcomes.cases.users[swayed])
 
 

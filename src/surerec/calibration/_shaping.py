@@ -33,15 +33,13 @@ _TOP: Final = 1000  # the items by which a scale is chosen
 _COARSE: Final = 2  # bins for choosing are so many times wider, as few choose
 
 
-def choose_bins(outcomes: Outcomes, n_known: NDArray[np.int64]) -> tuple[Bins, NDArray[np.bool_]]:
+def choose_bins(outcomes: Outcomes) -> tuple[Bins, NDArray[np.bool_]]:
     """Give the bins under which what these people took is told best from what they did not.
 
     Parameters
     ----------
     outcomes : Outcomes
         With all candidates' shares.
-    n_known : array of int
-        How many items were known of each person.
 
     Returns
     -------
@@ -51,7 +49,7 @@ def choose_bins(outcomes: Outcomes, n_known: NDArray[np.int64]) -> tuple[Bins, N
     array of bool
         Whose own future tipped the choice: without them it would have been another.
     """
-    shares = outcomes.candidate_shares
+    shares, n_known = outcomes.candidate_shares, outcomes.cases.n_known
     assert shares is not None  # noqa: S101  # they are asked for to choose by
     hits = np.zeros(shares.shape, dtype=bool)
     known = np.isfinite(outcomes.ranks)
