@@ -20,3 +20,5 @@ class Columns:
     Probability: Final = "probability"
     ProbabilityLow: Final = "probability_low"
     ProbabilityHigh: Final = "probability_high"
+    AtLeast: Final = "at_least_"
+    ExpectedHits: Final = "expected_hits"

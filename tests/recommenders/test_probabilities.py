@@ -1,5 +1,6 @@
 """The probability of every item, and lists of which most is wanted."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -378,7 +379,77 @@ def test_impossible_lists_are_refused(model, name, items, sentence):
 def test_precision_among_a_list(precise, films):
     some = films.items.ids.to_list()[::2]
     precise.allow("half", some)
-    picks = precise.recommend(user=7, precision=0.15, among="half")
+    history = films.items.ids.to_list()[:12]
+    picks = precise.recommend(history=history, precision=0.15, among="half")
     assert set(picks.items) <= set(some)
     assert "items of the list" in picks.guarantee
     assert json.dumps(picks.items)
+
+
+# ---- budgeted lists
+
+
+def test_a_short_list_says_its_chances(model):
+    slate = model.hit_probability(7, k=6)
+    frame = model.recommend(7, confidence=0.999).to_frame().head(6)
+    assert slate.items == frame["item_id"].to_list()
+    assert slate.probabilities == frame["probability"].to_list()
+    assert slate.expected_hits == pytest.approx(sum(slate.probabilities))
+    one, two, three = slate.at_least
+    assert slate.probability == one >= two >= three > 0
+    assert slate.worth_serving(one)
+    assert not slate.worth_serving(one + 0.01)
+    assert not slate.worth_serving(0.01, expected_hits=6)
+    with pytest.raises(InputError, match="give at_least or expected_hits"):
+        slate.worth_serving()
+
+
+def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films):
+    half = np.arange(0, films.n_users, 2)
+    model = sr.PopulationConformal("CM12", horizon=5).fit(films.without_users(half))
+    said, happened, expected, hits = [], [], [], []
+    for user in half:
+        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
+        if len(taken) < 10:
+            continue
+        slate = model.hit_probability(history=taken[:-5], k=10)
+        n_hits = len(set(slate.items) & set(taken[-5:]))
+        said.append(slate.at_least)
+        happened.append([n_hits >= n for n in (1, 2, 3)])
+        expected.append(slate.expected_hits)
+        hits.append(n_hits)
+    np.testing.assert_allclose(np.mean(said, axis=0), np.mean(happened, axis=0), atol=0.07)
+    assert np.mean(expected) == pytest.approx(np.mean(hits), abs=0.15)
+
+
+def test_many_lists_have_the_chances_of_each(model):
+    frame = model.recommend_many([7, 9, 11], confidence=0.999, k=5, chances=True)
+    assert frame.filter(user_id=9)["at_least_1"].is_nan().all()  # too little is known of them
+    for user in (7, 11):
+        slate, rows = model.hit_probability(user, k=5), frame.filter(user_id=user)
+        assert rows["item_id"].to_list() == slate.items
+        assert rows.row(0)[-4:] == pytest.approx((*slate.at_least, slate.expected_hits))
+    assert frame.columns[-4:] == ["at_least_1", "at_least_2", "at_least_3", "expected_hits"]
+    few = model.recommend_many([11], confidence=0.999, k=5, chances=True, min_probability=0.9)
+    assert len(few) < 5
+    with pytest.raises(InputError, match="lists of up to 100 items"):
+        model.recommend_many([7], confidence=0.9, chances=True)
+    with pytest.raises(InputError, match="leave items out"):
+        model.recommend_many([7], confidence=0.9, k=3, items=[1], chances=True)
+    with pytest.raises(InputError, match="has no chances of lists"):
+        sr.InductiveConformal().fit(model.statistics_).recommend_many(
+            [7], confidence=0.9, k=3, chances=True
+        )
+
+
+def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
+    """Let one calibration user have taken nothing that is ranked high."""
+    calibrated, user = model._calibrated, int(model.calibration_.users[23])
+    query = Query.of_user(model.statistics_.interactions, user)
+    ranking = calibrated.rank(model.scorer_, model.statistics_, query)[2]
+    before = calibrated.list_chances([query], [ranking], [5])
+    ranks = calibrated.chances.hit_ranks.copy()
+    ranks[23] = np.inf
+    changed = ItemChances(**{**calibrated.chances.to_arrays(), "hit_ranks": ranks})
+    after = dataclasses.replace(calibrated, chances=changed).list_chances([query], [ranking], [5])
+    np.testing.assert_allclose(before.probability, after.probability)

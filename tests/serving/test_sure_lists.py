@@ -49,6 +49,13 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         assert {row["item_id"] for row in rows} <= set(some)
         assert all(row["probability"] is not None for row in rows)
 
+        slate = model.hit_probability(7, k=4)
+        _, told = ask("v1/slates", k=4, at_least=0.001)
+        assert told["served"]
+        assert [row["item_id"] for row in told["items"]] == slate.items
+        assert told["at_least"] == list(slate.at_least)
+        assert ask("v1/slates", k=4, expected_hits=9)[1]["items"] == []
+
         for wrong, sentence in (
             ({"precision": 0.2}, "promises miss-rate, not precision"),
             ({"recommender": "lists", "precision": 0.995}, "cannot be promised"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.conformal import CalibratedProbability
+    from surerec.futures import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,8 @@ class Assessment:
     """How likely each candidate is taken; None where no probabilities are calibrated."""
     about_chances: str = ""
     """What these mean, or why they are missing, in words."""
+    ranking: Ranking | None = None
+    """All candidates of the calibration in order, where lists of the best are calibrated."""
 
     @property
     def key(self) -> NDArray[np.float64]:

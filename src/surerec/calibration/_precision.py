@@ -153,6 +153,7 @@ class PrecisionCalibration(UserCalibration):
             "gap": gap,
             "chances": chances,
             "about_chances": about,
+            "ranking": ranking,
         }
         if self.precision is None:
             return Assessment(**shared)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from surerec.calibration._assessment import UserAssessment
+from surerec.calibration._budget import list_chances
 from surerec.calibration._calibration import Calibration, seen_before
 from surerec.calibration._chances import FEWEST_USERS
 from surerec.calibration._slates import Slate, slate_features
@@ -19,6 +20,8 @@ from surerec.errors import InputError
 from surerec.futures import SLATE_MOST, Ranking
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from surerec.calibration._assessment import Assessment
@@ -123,6 +126,7 @@ class UserCalibration(Calibration):
             gap=gap,
             chances=chances,
             about_chances=about,
+            ranking=ranking,
         )
 
     def rank(
@@ -173,18 +177,44 @@ class UserCalibration(Calibration):
         if k > SLATE_MOST:
             raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
         ranking = self.rank(scorer, statistics, query)[2]
-        place = self.users.place_of(query.user)
-        best, mass = ranking.of_the_best()
-        features = slate_features(np.array([len(query.history)]), best[[k - 1]], mass[[k - 1]])
-        found = self.users.hit_probability(k, features, without=place)
-        gap, n_others = self._gap(scorer, query), len(self.users) - (place is not None)
+        gap, best = self._gap(scorer, query), ranking.items[:k]
+        chances = self.probabilities(statistics, query, ranking, best, gap)[0].probability
+        found = self.list_chances([query], [ranking], [k])
+        n_others = len(self.users)
+        if self.users.place_of(query.user) is not None:
+            n_others -= len(self.users) // 10  # the tenth that the person is in
         return Slate(
-            items=items.ids.gather(ranking.items[:k]).to_list(),
-            probability=float(found.probability[0]),
-            low=float(found.low[0]),
-            high=float(found.high[0]),
+            items=items.ids.gather(best).to_list(),
+            probability=float(found.probability[0, 0]),
+            low=float(found.low[0, 0]),
+            high=float(found.high[0, 0]),
             guarantee=f"None: {gap}." if gap else self._terms.of_slate(k, n_others),
+            probabilities=chances.tolist(),
+            at_least=tuple(found.probability[:, 0].tolist()),
+            expected_hits=float(chances.sum()),
         )
+
+    def list_chances(
+        self, queries: Sequence[Query], rankings: Sequence[Ranking], lengths: Sequence[int]
+    ) -> CalibratedProbability:
+        """Give the chances that at least one, two, three of people's best items are taken.
+
+        3 × people; NaN for an empty list.
+        """
+        n = np.asarray(lengths, dtype=np.int64)
+        at = np.maximum(n, 1) - 1
+        of_best = [ranking.of_the_best() for ranking in rankings]
+        features = slate_features(
+            np.array([len(query.history) for query in queries]),
+            np.array([best[place] for (best, _), place in zip(of_best, at, strict=True)]),
+            np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
+        )
+        users = [self.users.place_of(query.user) for query in queries]
+        places = np.array([-1 if place is None else place for place in users])
+        found = list_chances(self.users, self.chances, at + 1, features, places)
+        for part in found:
+            part[:, n == 0] = np.nan
+        return found
 
     def promise(self, significance: float, assessment: UserAssessment) -> str:
         """Say what the confidence promises, with its assumption."""

@@ -238,6 +238,13 @@ def recommend_all(
     min_probability: opt.MinProbability = None,
     items: opt.Items = None,
     among: opt.Among = None,
+    chances: Annotated[
+        bool,
+        typer.Option(
+            "--chances",
+            help="Over users: how likely at least one, two, three of each list are taken.",
+        ),
+    ] = False,
     recommender: opt.RecommenderName = None,
     engine: opt.Engine = "memory",
     master: opt.Master = None,
@@ -257,6 +264,7 @@ def recommend_all(
         "min_probability": min_probability,
         "items": opt.read_ids(items, "items"),
         "among": among,
+        "chances": chances,
     }
     if engine == "spark":
         recommend_on_spark(

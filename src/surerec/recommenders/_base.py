@@ -414,6 +414,7 @@ class Recommender(Parameters, ABC):
         precision: float | None = None,
         items: Iterable[Any] | None = None,
         among: str | None = None,
+        chances: bool = False,
     ) -> pl.DataFrame:
         """Recommend to many users, on all cores.
 
@@ -423,11 +424,15 @@ class Recommender(Parameters, ABC):
             By default all users of the data.
         confidence, significance, k, min_probability, precision, items, among
             As in :meth:`recommend`.
+        chances : bool, default=False
+            Say of each user's list, of at most k items, how likely at least one, two and three of
+            them are taken, and how many are to be expected; for what is calibrated over users.
 
         Returns
         -------
         polars.DataFrame
-            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles.
+            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles; with
+            `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and ``expected_hits``.
         """
         batches = self.iter_recommendations(
             users,
@@ -438,6 +443,7 @@ class Recommender(Parameters, ABC):
             precision=precision,
             items=items,
             among=among,
+            chances=chances,
         )
         return pl.concat(batches)
 
@@ -452,6 +458,7 @@ class Recommender(Parameters, ABC):
         precision: float | None = None,
         items: Iterable[Any] | None = None,
         among: str | None = None,
+        chances: bool = False,
     ) -> Iterator[pl.DataFrame]:
         """Recommend to many users, some at a time, so that results can be written as they come.
 
@@ -466,6 +473,7 @@ class Recommender(Parameters, ABC):
             precision=precision,
             items=items,
             among=among,
+            chances=chances,
         )
         yield from iter_batches(self, users, wanted)
 
@@ -497,6 +505,7 @@ class Recommender(Parameters, ABC):
         precision: float | None = None,
         items: Iterable[Any] | None = None,
         among: str | None = None,
+        chances: bool = False,
     ) -> Wanted:
         """Give what is asked of everybody alike, checked; see :meth:`recommend`."""
         if among is not None:
@@ -513,6 +522,8 @@ class Recommender(Parameters, ABC):
         if min_probability is not None:
             self.require_probabilities(among)
             min_probability = check_fraction("min_probability", min_probability)
+        if chances:
+            self._check_chances(k, items)
         return Wanted(
             significance=self.significance(confidence, significance),
             limit=None if k is None else check_whole("k", k),
@@ -520,6 +531,7 @@ class Recommender(Parameters, ABC):
             precision=precision,
             among=among,
             allowed=None if items is None else self._codes_of(items),
+            chances=chances,
         )
 
     @property
@@ -536,6 +548,11 @@ class Recommender(Parameters, ABC):
         raise InputError(
             "This recommender promises no precision: fit PopulationConformal(promise="
             '"precision"), on the command line precision-cm12.'
+        )
+
+    def _check_chances(self, k: object, items: object) -> None:  # noqa: ARG002
+        raise NoConfidence(
+            f"{type(self).__name__} has no chances of lists; PopulationConformal has."
         )
 
     def _check_list(self, name: str) -> None:  # noqa: ARG002

@@ -86,5 +86,14 @@ def rows_of(
             parts.append(result_columns(assessment, order))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         owners = np.repeat(users, [len(part[Columns.Item]) for part in parts])
+    return framed(model, columns, owners)
+
+
+def framed(
+    model: Answers, columns: dict[str, NDArray[Any]], owners: NDArray[np.int64]
+) -> pl.DataFrame:
+    """Make the frame of the results of many users, with their own ids."""
+    interactions = model.statistics_.interactions
+    assert interactions is not None  # noqa: S101  # there are users
     ids = interactions.users.ids.gather(owners).alias(Columns.User)
     return result_frame(columns, model.items_.ids).select(ids, pl.all())

@@ -27,16 +27,18 @@ from surerec.calibration import (
     to_parts,
 )
 from surerec.errors import InputError, StaleModelWarning
-from surerec.futures import check_horizon, codes_in, profile_cases, window_cases
+from surerec.futures import SLATE_MOST, check_horizon, codes_in, profile_cases, window_cases
 from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 from surerec.recommenders._base import Recommender
+from surerec.recommenders._budget import budget_rows
 from surerec.recommenders._measured import stored_measure
 from surerec.recommenders._wanted import Wanted, check_fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, CalibrationUsers, ItemChances, Promise, Slate
@@ -409,6 +411,21 @@ class PopulationConformal(Recommender):
                 f"Every item has the same probability ({said[0]:.3g}): the scorer does not tell "
                 "what people take from what they do not, so min_probability cannot choose."
             )
+
+    def _check_chances(self, k: object, items: object) -> None:
+        if k is None or check_whole("k", k) > SLATE_MOST:
+            raise InputError(f"Chances are of lists of up to {SLATE_MOST} items: give such a k.")
+        if items is not None:
+            raise InputError(
+                "Chances are of a person's best items: leave items out, or name a list of them by "
+                "model.allow(…) and say among=."
+            )
+
+    def rows_of(self, users: NDArray[np.int64], wanted: Wanted) -> pl.DataFrame:
+        """Give the rows of :meth:`recommend_many`; see :meth:`Recommender.rows_of`."""
+        if not wanted.chances:
+            return super().rows_of(users, wanted)
+        return budget_rows(self, self._calibration_for(wanted), users, wanted)
 
     def _check_list(self, name: str) -> None:
         self.require_fit()

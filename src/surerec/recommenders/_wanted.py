@@ -32,6 +32,8 @@ class Wanted:
     """The name of the list that items are chosen from, on which the promise is calibrated."""
     allowed: NDArray[np.int64] | None = None
     """The only items that may be recommended, by code."""
+    chances: bool = False
+    """Whether to say how likely each list has one, two, three items that are taken."""
 
     def limited(self, query: Query) -> Query:
         """Give a query that only the allowed items may answer."""

@@ -13,6 +13,7 @@ import polars as pl
 from surerec._columns import Columns
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import NoUsers
+from surerec.recommenders import PopulationConformal
 from surerec.serving import _schemas as ask
 from surerec.serving._problems import Problem
 
@@ -157,6 +158,35 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
         "unknown_users": [user for user, code in zip(users, codes, strict=True) if code < 0],
     }
     return _json(answer, items=frame)
+
+
+def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
+    """Give the k best items with their probabilities, and the chances of the list."""
+    name, recommender = _recommender(model, asked.recommender)
+    if not isinstance(recommender, PopulationConformal):
+        raise Problem(
+            409, f"The recommender {name} is not calibrated over users: it has no slates."
+        )
+    found = recommender.hit_probability(asked.user, history=asked.history, k=asked.k)
+    wanted = asked.at_least, asked.expected_hits
+    served = wanted == (None, None) or found.worth_serving(
+        asked.at_least, expected_hits=asked.expected_hits
+    )
+    titles = _titles(model, recommender.items_.codes(found.items))
+    items = [
+        {Columns.Item: item, Columns.Title: title, Columns.Probability: _finite(chance)}
+        for item, title, chance in zip(found.items, titles, found.probabilities, strict=True)
+    ]
+    answer = {
+        "recommender": name,
+        "served": served,
+        "probability": _finite(found.probability),
+        "at_least": _numbers(found.at_least),
+        "expected_hits": _finite(found.expected_hits),
+        "items": items if served else [],
+        "guarantee": found.guarantee,
+    }
+    return _json(answer)
 
 
 def search(model: ServedModel, query: str, limit: int) -> bytes:

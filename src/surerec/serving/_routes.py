@@ -86,6 +86,17 @@ async def assess(request: Request, asked: ask.AskEntryConfidences) -> Response:
 
 
 @router.post(
+    "/v1/slates",
+    response_model=ask.SlateAnswer,
+    summary="A short list with its chances of a hit",
+    tags=["recommending"],
+)
+async def give_slate(request: Request, asked: ask.AskSlate) -> Response:
+    """Give the k best items, and the chances that at least one, two, three are taken."""
+    return await _answer(request, answers.slate, asked)
+
+
+@router.post(
     "/v1/p-values",
     response_model=ask.PValuesAnswer,
     summary="Give the p-value of items",

@@ -161,6 +161,20 @@ class AskBatch(_Choosing, _AtLevel, _Asked):
     )
 
 
+class AskSlate(_AboutPerson):
+    """Whom to show a short list, and how long."""
+
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
+        10, description="How many items at most."
+    )
+    at_least: Fraction | None = Field(
+        None, description="Serve it only where a hit is at least so probable."
+    )
+    expected_hits: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="Serve it only where so many hits are to be expected."
+    )
+
+
 Text = str | None
 Number = float | None
 AnyId = int | str
@@ -313,6 +327,26 @@ class BatchAnswer(BaseModel):
     guarantee: str
     unknown_users: list[AnyId]
     items: list[BatchRow]
+
+
+class SlateItem(BaseModel):
+    """An item of a short list."""
+
+    item_id: AnyId
+    title: Text
+    probability: Number = Field(description="That it is taken.")
+
+
+class SlateAnswer(BaseModel):
+    """A short list, and how likely it has something to take."""
+
+    recommender: str
+    served: bool = Field(description="False if it is not worth it, as was asked.")
+    probability: Number = Field(description="That at least one of the items is taken.")
+    at_least: list[Number] = Field(description="That at least one, two, three are.")
+    expected_hits: Number
+    items: list[SlateItem]
+    guarantee: str
 
 
 class FoundItem(BaseModel):
