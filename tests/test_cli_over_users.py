@@ -161,3 +161,59 @@ def test_groups_and_histories_that_do_not_fit(run, options, said):
     assert done.code == 2
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.fixture(scope="module")
+def precise(folder):
+    """A folder of its own, as a list is added to it."""
+    counts = sr.count_precedence(sr.read_interactions(folder / "then.csv"))
+    sr.PopulationConformal("CM12", promise="precision").fit(counts).save(folder / "precise")
+    sr.InductiveConformal("CM3").fit(counts).save(folder / "precise")
+    items = counts.interactions.items.ids.to_list()[::2]
+    (folder / "ids.txt").write_text("".join(f"{item}\n" for item in items))
+    return items
+
+
+@pytest.mark.usefixtures("precise")
+def test_precision_and_probabilities_on_the_command_line(run):
+    done = run("recommend", "precise", "--user", "9", "--precision", "0.2")
+    assert done.code == 0
+    assert "at precision 0.2 with confidence 0.9" in done.out
+    assert "Of what is shown, a share of at least 0.2" in done.out
+    assert "measured, not proven" in done.out
+    assert "probability" in done.out
+    assert "in above" not in done.out
+    done = run("recommend", "precise", "--user", "9", "--precision", "0.2", "--format", "json")
+    answer = json.loads(done.out)
+    assert answer["precision"] == 0.2
+    assert all(row["entry_confidence"] is None for row in answer["items"])
+    done = run("recommend", "precise", "--user", "9")
+    assert done.code == 2
+    assert "--precision 0.5" in done.err
+
+
+def test_a_list_is_allowed_and_chosen_from(run, folder, precise):
+    done = run("allow", "precise", "tonight", "ids.txt")
+    assert (done.code, done.out) == (0, "")
+    assert f"Calibrated the list tonight for precision-cm12 ({len(precise)} items)" in done.err
+    listed = run(
+        "recommend", "precise", "--user", "9", "--precision", "0.1", "--among", "tonight",
+        "--format", "json",
+    )  # fmt: skip
+    answer = json.loads(listed.out)
+    assert {row["item_id"] for row in answer["items"]} <= set(precise)
+    assert "items of the list" in answer["guarantee"]
+    only = run(
+        "recommend", "model", "--user", "9", "--items", "ids.txt", "--min-probability", "0.01",
+        "--format", "json",
+    )  # fmt: skip
+    answer = json.loads(only.out)
+    assert {row["item_id"] for row in answer["items"]} <= set(precise)
+    assert answer["guarantee"].startswith("None for this list")
+    done = run(
+        "recommend-all", "precise", "--precision", "0.1", "--among", "tonight", "--output",
+        "all.parquet",
+    )  # fmt: skip
+    assert done.code == 0
+    assert set(pl.read_parquet(folder / "all.parquet")["item_id"]) <= set(precise)
+    assert "no such file" in run("allow", "precise", "tonight", "none.txt").err.lower()

@@ -17,3 +17,8 @@ class Columns:
     Score: Final = "score"
     PValue: Final = "p_value"
     EntryConfidence: Final = "entry_confidence"
+    Probability: Final = "probability"
+    ProbabilityLow: Final = "probability_low"
+    ProbabilityHigh: Final = "probability_high"
+    AtLeast: Final = "at_least_"
+    ExpectedHits: Final = "expected_hits"

@@ -15,6 +15,7 @@ TAKE_SOMETHING = [
     ("POST", "/v1/entry-confidences"),
     ("POST", "/v1/p-values"),
     ("POST", "/v1/explanations"),
+    ("POST", "/v1/slates"),
     ("GET", "/v1/items"),
 ]
 TAKE_NOTHING = [

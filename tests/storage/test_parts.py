@@ -103,7 +103,7 @@ def test_specs_are_equal_if_all_their_parts_are():
 
 def test_the_card_names_the_parts_and_their_files(model):
     card = read_card(model)
-    assert card["format_version"] == 2
+    assert card["format_version"] == 3
     assert card["recommenders"]["main"] == {"kind": MAIN.kind, "params": MAIN.params}
     learned = card["recommenders"]["learned"]
     assert learned.keys() == {"kind", "params", "arrays", "texts"}

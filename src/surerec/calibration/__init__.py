@@ -1,10 +1,16 @@
 """From scores to sets: by a person's own items, or over users; and what that promises."""
 
 from surerec.calibration._assessment import Assessment, ItemAssessment, UserAssessment
+from surerec.calibration._calibrating import NobodyTook, calibrate, cases_of
 from surerec.calibration._calibration import BestOfMany, Calibration, Uncalibrated
+from surerec.calibration._chances import ItemChances, choose
 from surerec.calibration._coverage import Coverage, LeftOut, Newcomers, Nobody, OfTheFit
 from surerec.calibration._groups import LengthGroups
 from surerec.calibration._items import ItemCalibration, compare_with_items
+from surerec.calibration._listed import NamedItems
+from surerec.calibration._parts import from_parts, lists_from_parts, lists_to_parts, to_parts
+from surerec.calibration._precision import PrecisionCalibration
+from surerec.calibration._shaping import choose_bins
 from surerec.calibration._slates import Slate, hit_probabilities, slate_features
 from surerec.calibration._split import check_share, split
 from surerec.calibration._stored import CalibrationUsers
@@ -15,10 +21,19 @@ from surerec.calibration._transductive import (
     p_counts_in_halves,
     ranks_by_later_item,
 )
-from surerec.calibration._users import UserCalibration
-from surerec.calibration.promises import PROMISES, Cut, Hit, MissRate, Promise, find_promise
+from surerec.calibration._users import NO_CHANCES, UserCalibration
+from surerec.calibration.promises import (
+    PROMISES,
+    Cut,
+    Hit,
+    MissRate,
+    Precision,
+    Promise,
+    find_promise,
+)
 
 __all__ = [
+    "NO_CHANCES",
     "PROMISES",
     "Assessment",
     "BestOfMany",
@@ -29,13 +44,18 @@ __all__ = [
     "Hit",
     "ItemAssessment",
     "ItemCalibration",
+    "ItemChances",
     "LeftOut",
     "LengthGroups",
     "MissRate",
+    "NamedItems",
     "Newcomers",
     "Nobody",
+    "NobodyTook",
     "OfTheFit",
     "OverLater",
+    "Precision",
+    "PrecisionCalibration",
     "Promise",
     "Slate",
     "Terms",
@@ -43,12 +63,20 @@ __all__ = [
     "Uncalibrated",
     "UserAssessment",
     "UserCalibration",
+    "calibrate",
+    "cases_of",
     "check_share",
+    "choose",
+    "choose_bins",
     "compare_with_items",
     "find_promise",
+    "from_parts",
     "hit_probabilities",
+    "lists_from_parts",
+    "lists_to_parts",
     "p_counts_in_halves",
     "ranks_by_later_item",
     "slate_features",
     "split",
+    "to_parts",
 ]

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.conformal import CalibratedProbability
+    from surerec.futures import Ranking
+
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
@@ -34,6 +37,12 @@ class Assessment:
     """How many calibration items, or calibration users, there are."""
     gap: str = ""
     """Why the promise does not cover this person; empty if it does."""
+    chances: CalibratedProbability | None = None
+    """How likely each candidate is taken; None where no probabilities are calibrated."""
+    about_chances: str = ""
+    """What these mean, or why they are missing, in words."""
+    ranking: Ranking | None = None
+    """All candidates of the calibration in order, where lists of the best are calibrated."""
 
     @property
     def key(self) -> NDArray[np.float64]:

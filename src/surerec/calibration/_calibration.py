@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from surerec.conformal import CalibratedProbability
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -26,6 +27,8 @@ class BestOfMany(NamedTuple):
     """In the unit for people."""
     p_values: NDArray[np.float64]
     entry_confidences: NDArray[np.float64]
+    chances: CalibratedProbability | None = None
+    """How likely each item is taken; None where no probabilities are calibrated."""
 
 
 class Calibration(ABC):

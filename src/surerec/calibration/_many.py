@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surerec.calibration._calibration import BestOfMany
-from surerec.conformal import TOLERANCE
+from surerec.conformal import TOLERANCE, CalibratedProbability
+from surerec.futures import shares_of_best
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -23,28 +24,31 @@ def best_by_rank(
     scorer: Scorer,
     statistics: PrecedenceStatistics,
     thresholds: Thresholds,
+    chances: Callable[[Query, NDArray[np.float64]], CalibratedProbability],
     queries: Queries,
     significance: float,
     k: int | None,
 ) -> BestOfMany | None:
     """Give the sets of people, or the k best of them; None where one by one is as fast.
 
-    Items must be numbered by popularity: who ties is told apart by it.
+    Items must be numbered by popularity: who ties is told apart by it. `chances` gives the
+    probabilities of a person's best items by their shares.
     """
     in_order = np.array_equal(statistics.popularity, np.arange(statistics.n_items))
     if scorer.at_once == 1 or scorer.is_partial or not in_order:
         return None
-    parts: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
+    parts: list[tuple[NDArray[Any], ...]] = []
     for query, scores in _scored(scorer, queries):
         n_known = len(query.history)
         levels = thresholds.of(query).levels_by_rank(statistics.n_items - n_known)
         n_in = int(np.count_nonzero(levels > significance + TOLERANCE))
         n_best = n_in if k is None else min(n_in, k)
         items = best_items(scores, query.history, n_best)
-        shown = scorer.value(scores, n_known, statistics.n_users)[items]
-        parts.append((items, shown, 1 - levels[:n_best]))
-    lengths = [len(items) for items, _, _ in parts]
-    items, shown, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+        values = scorer.value(scores, n_known, statistics.n_users)
+        found = chances(query, shares_of_best(values, items, query.history))
+        parts.append((items, values[items], 1 - levels[:n_best], *found))
+    lengths = [len(part[0]) for part in parts]
+    items, shown, entries, *likely = (np.concatenate(each) for each in zip(*parts, strict=True))
     return BestOfMany(
         owners=np.repeat(np.arange(len(queries)), lengths),
         items=items,
@@ -52,6 +56,7 @@ def best_by_rank(
         scores=shown,
         p_values=np.full(len(items), np.nan),
         entry_confidences=entries,
+        chances=CalibratedProbability(*likely),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,6 +31,12 @@ class Slate:
         The two Venn–Abers probabilities: how sure the probability itself is.
     guarantee : str
         What that means, in words, with its assumption.
+    probabilities : list of float
+        That each of the items is taken; NaN where there are none.
+    at_least : tuple of float
+        The chance that at least one, two, three of them are taken; NaN where there is none.
+    expected_hits : float
+        How many of them are taken on average: the sum of their probabilities.
     recommender : str
         Whose answer it is, by name.
     """
@@ -40,17 +46,26 @@ class Slate:
     low: float
     high: float
     guarantee: str
+    probabilities: list[float] = field(default_factory=list)
+    at_least: tuple[float, ...] = ()
+    expected_hits: float = float("nan")
     recommender: str = ""
 
-    def worth_serving(self, at_least: float) -> bool:
-        """Tell whether a hit is likely enough.
+    def worth_serving(
+        self, at_least: float | None = None, *, expected_hits: float | None = None
+    ) -> bool:
+        """Tell whether a hit is likely enough, or enough hits are to be expected.
 
         Examples
         --------
-        >>> Slate([50, 181], 0.62, 0.6, 0.63, "").worth_serving(0.5)
-        True
+        >>> slate = Slate([50, 181], 0.62, 0.6, 0.63, "", [0.4, 0.3], (0.62, 0.1, 0.0), 0.7)
+        >>> slate.worth_serving(0.5), slate.worth_serving(expected_hits=1)
+        (True, False)
         """
-        return self.probability >= at_least
+        if at_least is None and expected_hits is None:
+            raise InputError("Say what is worth serving: give at_least or expected_hits.")
+        likely = at_least is None or self.probability >= at_least
+        return likely and (expected_hits is None or self.expected_hits >= expected_hits)
 
 
 def slate_features(

@@ -9,6 +9,7 @@ from surerec._calendar import day_of
 from surerec.calibration._coverage import Coverage, LeftOut
 
 if TYPE_CHECKING:
+    from surerec.calibration._listed import NamedItems
     from surerec.calibration.promises import Promise
     from surerec.futures import Horizon
 
@@ -36,9 +37,22 @@ class Terms:
     period: tuple[int, int]
     coverage: Coverage = _EVERYBODY
     about: str = ""
+    listed: NamedItems | None = None
 
     def future(self) -> str:
         """Say what the future is."""
+        if self.listed is not None:
+            return f"the items of the list {self.listed.name!r} in {self._all_of_it()}"
+        return self._all_of_it()
+
+    def people(self, group: str = "") -> str:
+        """Say whom it is about."""
+        people = self.coverage.people + (f" with {group}" if group else "")
+        if self.listed is None:
+            return people
+        return f"{people} who take at least one of the {len(self.listed.codes):,} items of the list"
+
+    def _all_of_it(self) -> str:
         if self.about:
             return self.about
         if isinstance(self.horizon, float):
@@ -51,23 +65,49 @@ class Terms:
 
     def condition(self, n_users: int) -> str:
         """Say what is assumed."""
-        begin, end = map(day_of, self.period)
-        also = f", and if {self.coverage.assumes}" if self.coverage.assumes else ""
         return (
-            f"if they are exchangeable with the {n_users:,} calibration users, whose futures lie "
-            f"between {begin} and {end}{also}: as the calendar moves on it holds less well."
+            f"if they are exchangeable with the {n_users:,} calibration users, {self._whose()}"
+            f"{self._also()}: as the calendar moves on it holds less well."
         )
+
+    def _whose(self) -> str:
+        begin, end = map(day_of, self.period)
+        return f"whose futures lie between {begin} and {end}"
+
+    def _also(self) -> str:
+        """Say what is assumed beside people who are alike."""
+        return f", and if {self.coverage.assumes}" if self.coverage.assumes else ""
 
     def in_words(self, significance: float, n_users: int, group: str = "") -> str:
         """Say all of it; `group` says which people it holds among."""
-        people = self.coverage.people + (f" with {group}" if group else "")
-        promised = self.promise.sentence(significance, self.future(), people)
+        promised = self.promise.sentence(significance, self.future(), self.people(group))
         return f"{promised}, {self.condition(n_users)}"
+
+    def of_precision(
+        self, precision: float, delta: float, n_users: int, share_served: float, group: str = ""
+    ) -> str:
+        """Say what is promised of what is shown."""
+        promised = self.promise.sentence(1 - precision, self.future(), self.people(group))
+        return (
+            f"{promised}, with confidence {1 - delta:.4g} over the draw of calibration users, if "
+            f"people are drawn independently (exchangeable is not enough) as the {n_users:,} who "
+            f"tested it were, {self._whose()}{self._also()}. The confidence is of each level and "
+            f"group singly. {share_served:.1%} of them are shown something."
+        )
 
     def of_slate(self, k: int, n_users: int) -> str:
         """Say what the probability of a slate means."""
         best = "their best item" if k == 1 else f"one of their {k} best items"
         return (
-            f"Of people with this probability, that share takes {best} among {self.future()}, "
-            f"{self.condition(n_users)}"
+            f"Of {self.people()} with this probability, that share takes {best} among "
+            f"{self.future()}, {self.condition(n_users)}"
+        )
+
+    def of_probabilities(self, n_users: int) -> str:
+        """Say what the probability of an item means."""
+        return (
+            f"The chance that the item is among {self.future()}, over {self.people()}: measured, "
+            f"not proven, on {n_users:,} calibration users {self._whose()}{self._also()}. Of items "
+            "with such a probability about that share was taken; the interval is that of "
+            "the curve, 95 % over drawing these users anew."
         )

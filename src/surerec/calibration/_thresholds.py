@@ -12,13 +12,11 @@ from surerec.calibration._groups import LengthGroups
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration._labels import Labels
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Promise
     from surerec.conformal import RiskCurve
-    from surerec.interactions import UserGroups
     from surerec.measures import Query
-
-_NAMED = 8  # of the groups
 
 
 @dataclass(frozen=True)
@@ -76,55 +74,25 @@ class Thresholds:
         What they lose as sets grow.
     n_groups : int
         How many groups by the number of known items.
-    people : UserGroups, optional
+    labels : Labels
         Groups by a column of people's own, each of which is then apart by the number of items.
     """
 
     def __init__(
-        self,
-        calibration: CalibrationUsers,
-        promise: Promise,
-        n_groups: int,
-        people: UserGroups | None = None,
+        self, calibration: CalibrationUsers, promise: Promise, n_groups: int, labels: Labels
     ) -> None:
         self._calibration = calibration
-        self._people = people
+        self._labels = labels
         whole, everybody = calibration.curve(promise), np.ones(len(calibration), dtype=bool)
         self._everybody = _Group(calibration, whole, everybody, n_groups)
-        self._groups = {}
-        if people is not None:
-            labels = np.where(calibration.users >= 0, people.codes[calibration.users], -1)
-            for code, name in enumerate(people.names):
-                self._groups[name] = _Group(calibration, whole, labels == code, n_groups)
+        self._groups = {
+            name: _Group(calibration, whole, members, n_groups)
+            for name, members in labels.members(calibration.users).items()
+        }
 
     def of(self, query: Query) -> Threshold:
         """Give the threshold of a person; that of everybody if their group is not known."""
         place, n_known = self._calibration.place_of(query.user), len(query.history)
-        label = self._label(query)
-        if self._people is None or label not in self._groups:
-            return self._everybody.of(place, n_known, "")
-        return self._groups[label].of(place, n_known, f"{self._people.column} {label!r}")
-
-    def gap(self, query: Query) -> str:
-        """Say why no group promises a person anything; empty if one does."""
-        if self._people is None:
-            return ""
-        label, column = self._label(query), self._people.column
-        if label is None:
-            return (
-                f"the {column} of this person is not known, and each {column} is calibrated by "
-                "itself"
-            )
-        if label not in self._groups:
-            return f"nobody of {column} {label!r} calibrated; {_listed(self._people.names)} did"
-        return ""
-
-    def _label(self, query: Query) -> str | None:
-        if query.group is not None or self._people is None or query.user is None:
-            return query.group
-        return self._people.label(query.user)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    few = ", ".join(repr(name) for name in names[:_NAMED])
-    return few if len(names) <= _NAMED else f"{few} and {len(names) - _NAMED:,} others"
+        label = self._labels.of(query)
+        group = self._everybody if label is None else self._groups[label]
+        return group.of(place, n_known, self._labels.in_words(label))

@@ -4,32 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec.calibration._assessment import UserAssessment
+from surerec.calibration._budget import list_chances
 from surerec.calibration._calibration import Calibration
+from surerec.calibration._chances import FEWEST_USERS
+from surerec.calibration._labels import Labels
 from surerec.calibration._many import best_by_rank
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
-from surerec.conformal import users_needed
+from surerec.conformal import CalibratedProbability, users_needed
 from surerec.errors import InputError
 from surerec.futures import SLATE_MOST, Ranking, candidates_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from surerec.calibration._assessment import Assessment
     from surerec.calibration._calibration import BestOfMany
+    from surerec.calibration._chances import ItemChances
     from surerec.calibration._coverage import Coverage
+    from surerec.calibration._listed import NamedItems
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
     from surerec.interactions import IdMap, UserGroups
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
+
+NO_CHANCES: Final = (
+    "this model was saved by an earlier surerec, or has too few calibration users; fit again for "
+    f"probabilities, with at least {FEWEST_USERS} users who can calibrate"
+)
+SWAYED: Final = "what this user took next tipped the choice of how items are compared"
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,10 @@ class UserCalibration(Calibration):
         Groups by a column of people's own, each with thresholds of its own.
     lacking : str
         What a future item was that no set can hold, in words.
+    chances : ItemChances or None
+        What probabilities of items are calibrated on; None if there are none.
+    listed : NamedItems or None
+        The only items that are candidates, if it was calibrated on a named list.
     """
 
     users: CalibrationUsers
@@ -73,6 +90,8 @@ class UserCalibration(Calibration):
     about: str = ""
     people: UserGroups | None = None
     lacking: str = "unknown to the model"
+    chances: ItemChances | None = None
+    listed: NamedItems | None = None
 
     def __post_init__(self) -> None:
         if not self.promised.monotone:
@@ -83,13 +102,23 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _thresholds(self) -> Thresholds:
-        return Thresholds(self.users, self.promised, self.n_groups, self.people)
+        return Thresholds(self.users, self.promised, self.n_groups, self._labels)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return Labels(self.people)
 
     @cached_property
     def _terms(self) -> Terms:
         begin, end = (int(time) for time in self.users.period)
         return Terms(
-            self.promised, self.horizon, self.window, (begin, end), self.coverage, self.about
+            self.promised,
+            self.horizon,
+            self.window,
+            (begin, end),
+            self.coverage,
+            self.about,
+            self.listed,
         )
 
     def assess(
@@ -100,13 +129,15 @@ class UserCalibration(Calibration):
         candidates: NDArray[np.int64],
     ) -> UserAssessment:
         """Give the ε below which every candidate is in the set."""
-        scores, values, ranking = _rank(scorer, statistics, query)
+        scores, values, ranking = self.rank(scorer, statistics, query)
         ranks, shares = ranking.by_item(statistics.n_items)
         entries = ranks if self.cut == "rank" else -shares
         threshold = self._thresholds.of(query)
         levels = threshold.levels(entries[candidates])
         if scorer.is_partial:
             levels = np.where(scores[candidates] > -np.inf, levels, 0.0)  # in no set
+        gap = self._gap(scorer, query)
+        chances, about = self.probabilities(statistics, query, ranking, candidates, gap)
         return UserAssessment(
             candidates=candidates,
             score=scores[candidates],
@@ -116,8 +147,55 @@ class UserCalibration(Calibration):
             levels_below=levels,
             lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
             group=threshold.group,
-            gap=self._gap(scorer, query) or self._thresholds.gap(query),
+            gap=gap or self._labels.gap(query),
+            chances=chances,
+            about_chances=about,
+            ranking=ranking,
         )
+
+    def rank(
+        self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], Ranking]:
+        """Give every item's score and value, and the items outside the history ranked by them.
+
+        All of them, or all of the named list, whatever else is allowed: ranks and shares must mean
+        what they meant in calibration.
+        """
+        scores = scorer.score_query(query)
+        values = scorer.value(scores, len(query.history), statistics.n_users)
+        ranked = candidates_of(scorer, statistics, query, scores)
+        if self.listed is not None:
+            ranked = np.intersect1d(ranked, self.listed.codes)
+        return scores, values, Ranking.of(ranked, scores, values, statistics.popularity)
+
+    def probabilities(
+        self,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        ranking: Ranking,
+        candidates: NDArray[np.int64],
+        gap: str,
+    ) -> tuple[CalibratedProbability, str]:
+        """Give how likely each candidate is taken, and what that means; NaN with the reason."""
+        found, about = self._chances_of(query, ranking.shares, gap)
+        by_item = np.full((len(found), statistics.n_items), np.nan)
+        by_item[:, ranking.items] = found
+        return CalibratedProbability(*by_item[:, candidates]), about
+
+    def _chances_of(
+        self, query: Query, shares: NDArray[np.float64], gap: str
+    ) -> tuple[CalibratedProbability, str]:
+        """Give how likely a person's best items are taken, by their shares, best first."""
+        place = self.users.place_of(query.user)
+        if gap or self.chances is None or (place is not None and self.chances.swayed[place]):
+            nothing = np.full(len(shares), np.nan)
+            reason = gap or (NO_CHANCES if self.chances is None else SWAYED)
+            about = f"No probabilities: {reason}."
+            return CalibratedProbability(nothing, nothing, nothing), about
+        bins = self.chances.bins.of(shares, len(query.history))
+        is_in_it = place is not None and not self.chances.chooses[place]
+        found = CalibratedProbability(*(part[bins] for part in self.chances.by_bin(place)))
+        return found, self._terms.of_probabilities(self.chances.curve.n_users - is_in_it)
 
     def slate(
         self,
@@ -130,18 +208,22 @@ class UserCalibration(Calibration):
         """Give the k best items, and the probability that at least one is a hit."""
         if k > SLATE_MOST:
             raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
-        ranking = _rank(scorer, statistics, query)[2]
-        place = self.users.place_of(query.user)
-        best, mass = ranking.of_the_best()
-        features = slate_features(np.array([len(query.history)]), best[[k - 1]], mass[[k - 1]])
-        found = self.users.hit_probability(k, features, without=place)
-        gap, n_others = self._gap(scorer, query), len(self.users) - (place is not None)
+        ranking = self.rank(scorer, statistics, query)[2]
+        gap, best = self._gap(scorer, query), ranking.items[:k]
+        chances = self.probabilities(statistics, query, ranking, best, gap)[0].probability
+        found = self.list_chances([query], [ranking], [k])
+        n_others = len(self.users)
+        if self.users.place_of(query.user) is not None:
+            n_others -= len(self.users) // 10  # the tenth that the person is in
         return Slate(
-            items=items.ids.gather(ranking.items[:k]).to_list(),
-            probability=float(found.probability[0]),
-            low=float(found.low[0]),
-            high=float(found.high[0]),
+            items=items.ids.gather(best).to_list(),
+            probability=float(found.probability[0, 0]),
+            low=float(found.low[0, 0]),
+            high=float(found.high[0, 0]),
             guarantee=f"None: {gap}." if gap else self._terms.of_slate(k, n_others),
+            probabilities=chances.tolist(),
+            at_least=tuple(found.probability[:, 0].tolist()),
+            expected_hits=float(chances.sum()),
         )
 
     def best_of_many(
@@ -153,9 +235,36 @@ class UserCalibration(Calibration):
         k: int | None,
     ) -> BestOfMany | None:
         """Give the sets of many people, if the scorer scores people together and ranks cut them."""
-        if self.cut != "rank":
+        if self.cut != "rank" or self.listed is not None:
             return None
-        return best_by_rank(scorer, statistics, self._thresholds, queries, significance, k)
+
+        def chances(query: Query, shares: NDArray[np.float64]) -> CalibratedProbability:
+            return self._chances_of(query, shares, self._gap(scorer, query))[0]
+
+        thresholds = self._thresholds
+        return best_by_rank(scorer, statistics, thresholds, chances, queries, significance, k)
+
+    def list_chances(
+        self, queries: Sequence[Query], rankings: Sequence[Ranking], lengths: Sequence[int]
+    ) -> CalibratedProbability:
+        """Give the chances that at least one, two, three of people's best items are taken.
+
+        3 × people; NaN for an empty list.
+        """
+        n = np.asarray(lengths, dtype=np.int64)
+        at = np.maximum(n, 1) - 1
+        of_best = [ranking.of_the_best() for ranking in rankings]
+        features = slate_features(
+            np.array([len(query.history) for query in queries]),
+            np.array([best[place] for (best, _), place in zip(of_best, at, strict=True)]),
+            np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
+        )
+        users = [self.users.place_of(query.user) for query in queries]
+        places = np.array([-1 if place is None else place for place in users])
+        found = list_chances(self.users, self.chances, at + 1, features, places)
+        for part in found:
+            part[:, n == 0] = np.nan
+        return found
 
     def promise(self, significance: float, assessment: UserAssessment) -> str:
         """Say what the confidence promises, with its assumption."""
@@ -188,16 +297,3 @@ class UserCalibration(Calibration):
                 f"calibration users had {self.min_known} or more"
             )
         return ""
-
-
-def _rank(
-    scorer: Scorer, statistics: PrecedenceStatistics, query: Query
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Ranking]:
-    """Give every item's score and value, and all items outside the history ranked by them.
-
-    All of them, whatever is allowed: ranks and shares must mean what they meant in calibration.
-    """
-    scores = scorer.score_query(query)
-    values = scorer.value(scores, len(query.history), statistics.n_users)
-    ranked = candidates_of(scorer, statistics, query, scores)
-    return scores, values, Ranking.of(ranked, scores, values, statistics.popularity)

@@ -19,9 +19,13 @@ from surerec.experiments.guarantees import (
     Reliability,
     calendar_table,
     hits_table,
+    item_reliabilities,
+    lists_table,
     misses_table,
     observe_all,
     per_user_sizes,
+    precision_calendar_table,
+    precision_table,
     sizes_table,
     slate_reliability,
 )
@@ -47,6 +51,10 @@ class Tables(StrEnum):
     hits = "hits"
     calendar = "calendar"
     slates = "slates"
+    probabilities = "probabilities"
+    precision = "precision"
+    precision_calendar = "precision-calendar"
+    lists = "lists"
 
 
 def guarantees(
@@ -80,6 +88,8 @@ def guarantees(
     misses: miss rates at several ε, on users who did not calibrate. sizes: set sizes at equal miss
     rates, beside the paper's per-user p-values. hits: hit rates and list lengths, beside plain
     popularity. calendar: models of several ages. slates: are the probabilities of a hit calibrated?
+    probabilities: and those of items? precision, precision-calendar: is what was promised of short
+    lists delivered, to other users and in the next window? lists: miss rates among listed items.
 
     [bold]Examples:[/bold]
 
@@ -103,6 +113,8 @@ def guarantees(
                 write_frame(found, "csv", output / f"{kind}-{Path(name).name}.csv")
                 if kind is Tables.slates:
                     _draw(found, name, output)
+                if kind is Tables.probabilities:
+                    _draw_items(interactions, scorers, users, name, output)
     if output is not None:
         messages().print(f"Wrote the tables to {_show.plain(str(output))}.")
 
@@ -194,12 +206,74 @@ def _slates(interactions: Interactions, scorers: list[str], users: int, *_: obje
     return pl.DataFrame(rows)
 
 
+def _probabilities(
+    interactions: Interactions, scorers: list[str], users: int, *_: object
+) -> pl.DataFrame:
+    found = item_reliabilities(interactions, scorers, n_users=users)
+    return pl.concat(
+        one.groups.select(pl.lit(name).alias("scorer"), pl.all()) for name, one in found
+    )
+
+
+def _precision(
+    interactions: Interactions, scorers: list[str], users: int, splits: int, *_: object
+) -> pl.DataFrame:
+    observed = observe_all(interactions, scorers, n_users=users)
+    return precision_table(observed, n_splits=splits)
+
+
+def _precision_calendar(
+    interactions: Interactions,
+    scorers: list[str],
+    users: int,
+    _splits: int,
+    window: float,
+    windows: int | None,
+) -> pl.DataFrame:
+    calendar = Calendar(window, n_users=users)
+    return pl.concat(
+        precision_calendar_table(interactions, scorer, calendar, n_windows=windows).select(
+            pl.lit(scorer).alias("scorer"), pl.all()
+        )
+        for scorer in scorers
+    )
+
+
+def _lists(
+    interactions: Interactions, scorers: list[str], users: int, splits: int, *_: object
+) -> pl.DataFrame:
+    return lists_table(interactions, scorers, n_users=users, n_splits=splits)
+
+
+def _draw_items(
+    interactions: Interactions, scorers: list[str], users: int, name: str, output: Path
+) -> None:
+    """Draw the reliability of each scorer's probabilities, where matplotlib is installed."""
+    try:
+        from surerec.experiments.guarantees.figures import (  # noqa: PLC0415  # an extra
+            item_diagram,
+        )
+    except ImportError:
+        messages().print("No diagram: it needs `pip install 'surerec[plots]'`.")
+        return
+    for scorer, found in item_reliabilities(interactions, scorers, n_users=users):
+        write_frame(found.bins, "csv", output / f"reliability-{scorer}-{Path(name).name}.csv")
+        drawn = item_diagram(found, f"{name}, {scorer}: is an item taken as often as was said?")
+        for kind, content in drawn.items():
+            with write_aside(output / f"probabilities-{scorer}-{Path(name).name}.{kind}") as file:
+                file.write(content)
+
+
 _TABLES: dict[Tables, Callable[..., pl.DataFrame]] = {
     Tables.misses: _misses,
     Tables.sizes: _sizes,
     Tables.hits: _hits,
     Tables.calendar: _calendar,
     Tables.slates: _slates,
+    Tables.probabilities: _probabilities,
+    Tables.precision: _precision,
+    Tables.precision_calendar: _precision_calendar,
+    Tables.lists: _lists,
 }
 
 
@@ -209,6 +283,10 @@ _HEADINGS = {
     Tables.hits: "Hits among the next 5 items, promised with 1 − ε, and the length of the list",
     Tables.calendar: "Share missed at each ε as the calendar moves on; unknown: new to the model",
     Tables.slates: "Probability that one of the 10 best is among the next 5: said and happened",
+    Tables.probabilities: "Probability of each item: said and happened, on other users",
+    Tables.precision: "Precision promised with confidence 0.9, and delivered to other users",
+    Tables.precision_calendar: "Precision promised with 0.9, and delivered in the next window",
+    Tables.lists: "Share missed at each ε of the listed items that people took, on other users",
 }
 
 

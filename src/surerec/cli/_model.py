@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from surerec._files import is_stream
-from surerec._inputs import read_text
 from surerec._memory import from_words
 from surerec.cli import _options as opt
 from surerec.cli import _show
@@ -75,7 +74,7 @@ def fit(
         typer.Option(
             help="Which to put in the folder: icrs1 … icrs17, crs-max, crs-med, "
             "precedence-mining, precedence-mining-top1; calibrated over users: population-cm12, "
-            "hit-cm12, with any measure. May be repeated; icrs12 if not given."
+            "hit-cm12, precision-cm12, with any measure. May be repeated; icrs12 if not given."
         ),
     ] = None,
     horizon: Annotated[
@@ -204,6 +203,10 @@ def recommend(
     significance: opt.Significance = None,
     k: opt.TopK = None,
     exclude: opt.Exclude = None,
+    precision: opt.Precision = None,
+    min_probability: opt.MinProbability = None,
+    items: opt.Items = None,
+    among: opt.Among = None,
     recommender: opt.RecommenderName = None,
     show: Annotated[int, typer.Option(min=1, help="How many rows of the table to show.")] = 10,
     format: opt.Format = "table",  # noqa: A002  # the option's name
@@ -228,6 +231,10 @@ def recommend(
         significance=significance,
         k=k,
         exclude=as_items(fitted, exclude) or (),
+        precision=precision,
+        min_probability=min_probability,
+        items=opt.read_ids(items, "items"),
+        among=among,
     )
     if picks.ignored:
         named = ", ".join(str(item) for item in picks.ignored)
@@ -264,6 +271,17 @@ def recommend_all(
     confidence: opt.Confidence = None,
     significance: opt.Significance = None,
     k: opt.TopK = None,
+    precision: opt.Precision = None,
+    min_probability: opt.MinProbability = None,
+    items: opt.Items = None,
+    among: opt.Among = None,
+    chances: Annotated[
+        bool,
+        typer.Option(
+            "--chances",
+            help="Over users: how likely at least one, two, three of each list are taken.",
+        ),
+    ] = False,
     recommender: opt.RecommenderName = None,
     engine: opt.Engine = "memory",
     master: opt.Master = None,
@@ -284,22 +302,30 @@ def recommend_all(
         raise InputError("--histories says for whom, in memory: leave --users and Spark away.")
     if leave_out and histories is None:
         raise InputError("--leave-out is about --histories: users of the data are always left out.")
+    more: dict[str, Any] = {
+        "precision": precision,
+        "min_probability": min_probability,
+        "items": opt.read_ids(items, "items"),
+        "among": among,
+        "chances": chances,
+    }
     if engine == "spark":
         recommend_on_spark(
             model,
             output,
-            None if users is None else _user_list(users),
+            opt.read_ids(users, "users"),
             {"master": master, "executor_memory": executor_memory},
             recommender=recommender,
             confidence=confidence,
             significance=significance,
             k=k,
+            **more,
         )
         return
     kind = output.suffix.lstrip(".").lower() or ("csv" if is_stream(output) else "")
     if kind not in ("csv", "parquet"):
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
-    wanted = None if users is None else _user_list(users)
+    wanted = opt.read_ids(users, "users")
     fitted = load(model, recommender)
     if confidence is None and significance is None and fitted.gives_confidence:
         confidence = DEFAULT_CONFIDENCE
@@ -315,7 +341,7 @@ def recommend_all(
         for sentence in said:
             messages().print(_show.plain(sentence))
     frames = fitted.iter_recommendations(
-        wanted, histories=people, confidence=confidence, significance=significance, k=k
+        wanted, histories=people, confidence=confidence, significance=significance, k=k, **more
     )
     n_rows = write_frames(frames, kind, output)
     messages().print(
@@ -388,13 +414,6 @@ def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
     return found
 
 
-def _user_list(path: Path) -> list[str]:
-    people = [line.strip() for line in read_text(path).split("\n") if line.strip()]
-    if not people:
-        raise InputError(f"{path}: the list of users is empty; write one id a line.")
-    return people
-
-
 def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
     return {
         "user_id": user,
@@ -402,6 +421,8 @@ def _as_dict(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any
         "settings": fitted.get_params(),
         "confidence": picks.confidence,
         "guarantee": picks.guarantee,
+        "precision": picks.precision,
+        "about_probability": picks.about_probability,
         "size": len(picks),
         "full_size": picks.full_size,
         "n_candidates": picks.n_candidates,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from surerec._inputs import read_text
 from surerec.datasets import CATALOGUE, load_dataset
 from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
@@ -72,6 +73,27 @@ TopK = Annotated[
     int | None, typer.Option("--k", help="Cut the set to the k best, which voids the guarantee.")
 ]
 Exclude = Annotated[list[str] | None, typer.Option(help="An item to leave out; may be repeated.")]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        help="For precision-…: the share of what is shown that must be taken, such as 0.3; "
+        "--confidence is then that of this promise."
+    ),
+]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(help="Over users: only items taken at least so probably; voids the guarantee."),
+]
+Items = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with one item id a line: only these may be recommended; voids the guarantee."
+    ),
+]
+Among = Annotated[
+    str | None,
+    typer.Option(help="Only the items of this list of `surerec allow`, with a promise on them."),
+]
 RecommenderName = Annotated[
     str | None,
     typer.Option(
@@ -109,6 +131,16 @@ def read(data: str, *, columns: str | None, **reading: Any) -> Interactions:
     if data in CATALOGUE or (not path.suffix and path.name == data):
         return load_dataset(data, **given)  # an unknown name is refused with near ones
     raise InputError(f"{path}: no such file.")
+
+
+def read_ids(path: Path | None, noun: str) -> list[str] | None:
+    """Read a file with one id a line; None if there is no file."""
+    if path is None:
+        return None
+    ids = [line.strip() for line in read_text(path).split("\n") if line.strip()]
+    if not ids:
+        raise InputError(f"{path}: the list of {noun} is empty; write one id a line.")
+    return ids
 
 
 def as_horizon(value: float | None) -> float | int | None:

@@ -30,6 +30,9 @@ def slate(
         float | None,
         typer.Option(help="Serve the slate only where a hit is at least so probable."),
     ] = None,
+    expect: Annotated[
+        float | None, typer.Option(help="Serve it only where so many hits are to be expected.")
+    ] = None,
     recommender: opt.RecommenderName = None,
     format: Annotated[  # noqa: A002
         Literal["table", "json"], typer.Option(help="A table for people, json for programs.")
@@ -41,7 +44,9 @@ def slate(
     """
     fitted = _over_users(load(model, recommender))
     found = fitted.hit_probability(user, history=as_items(fitted, history), k=k)
-    served = at_least is None or found.worth_serving(at_least)
+    served = (at_least is None and expect is None) or found.worth_serving(
+        at_least, expected_hits=expect
+    )
     if format == "json":
         answer = {
             "recommender": found.recommender,
@@ -49,7 +54,10 @@ def slate(
             "probability": found.probability,
             "low": found.low,
             "high": found.high,
+            "at_least": found.at_least,
+            "expected_hits": found.expected_hits,
             "items": found.items if served else [],
+            "probabilities": found.probabilities if served else [],
             "guarantee": found.guarantee,
         }
         typer.echo(to_json(answer))
@@ -60,13 +68,25 @@ def slate(
         f"({found.low:.1%} to {found.high:.1%}), by {_show.plain(found.recommender)}",
         highlight=False,
     )
+    more = [
+        f"{chance:.1%} that at least {n} are"
+        for n, chance in enumerate(found.at_least[1:], start=2)
+        if chance == chance  # noqa: PLR0124  # not NaN
+    ]
+    if more:
+        told = ", ".join(more)
+        console.print(f"{told}; {found.expected_hits:.2f} expected", highlight=False)
     if not served:
-        console.print(f"Not served: that is less than {at_least:.1%}.")
+        wanted = [f"{at_least:.1%}"] if at_least is not None else []
+        wanted += [f"{expect:g} expected hits"] if expect is not None else []
+        console.print(f"Not served: that is less than {' and '.join(wanted)}.")
     interactions = fitted.statistics_.interactions
     for rank, item in enumerate(found.items if served else [], start=1):
         title = "" if interactions is None else interactions.title(fitted.items_.code(item))
         name = str(item) if title in ("", str(item)) else f"{item}  {title}"
-        console.print(f"{rank:>3}  {_show.plain(name)}", highlight=False)
+        chance = found.probabilities[rank - 1]
+        likely = "" if chance != chance else f"{chance:6.1%}  "  # noqa: PLR0124  # NaN
+        console.print(f"{rank:>3}  {likely}{_show.plain(name)}", highlight=False)
     console.print(f"[bold]Promise:[/bold] {_show.plain(found.guarantee)}", highlight=False)
 
 
@@ -104,6 +124,44 @@ def recalibrate(
         recommender.recalibrate(newer, refit=refit, counts=counts)
     save_all(output, fitted)
     messages().print(f"Recalibrated {', '.join(fitted)} and saved in {_show.plain(str(output))}.")
+
+
+def allow(
+    model: opt.Model,
+    name: Annotated[str, typer.Argument(help="What the list is called, such as in-stock.")],
+    items: Annotated[Path, typer.Argument(help="A file with one item id a line.")],
+    *,
+    recommender: Annotated[
+        str | None,
+        typer.Option(help="For which of the folder's recommenders; all over users if not given."),
+    ] = None,
+) -> None:
+    """Name a list of items that may be shown, and calibrate on it.
+
+    `surerec recommend FOLDER --among NAME` then keeps its promise for people who take at least one
+    of these items. A list of that name is replaced.
+
+    [bold]Example:[/bold] surerec allow films in-stock ids.txt
+    """
+    ids = opt.read_ids(items, "items")
+    every = load_all(model)
+    chosen = {
+        each: fitted
+        for each, fitted in every.items()
+        if isinstance(fitted, PopulationConformal) and recommender in (None, each)
+    }
+    if not chosen:
+        raise InputError(
+            f"{model}: {recommender or 'nothing in it'} is not calibrated over users; fit "
+            "population-cm12 or its like."
+        )
+    for fitted in chosen.values():
+        fitted.allow(name, ids or [])
+    save_all(model, every)  # all of them, so that the first stays the first
+    sizes = ", ".join(
+        f"{each} ({len(fitted.lists_[name]):,} items)" for each, fitted in chosen.items()
+    )
+    messages().print(f"Calibrated the list {_show.plain(name)} for {sizes}.")
 
 
 def _over_users(fitted: Recommender) -> PopulationConformal:

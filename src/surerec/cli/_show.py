@@ -128,14 +128,20 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
     """Print a recommendation set, its best items first."""
     frame = picks.to_frame()
     at = "" if picks.confidence is None else f" at confidence {picks.confidence:g}"
+    if picks.precision is not None:
+        at = f" at precision {picks.precision:g} with confidence {picks.confidence:g}"
     console.print(
         f"[bold]{picks.full_size:,} of {picks.n_candidates:,} items[/bold]{at}, "
         f"from {len(picks.used):,} items taken, by {plain(picks.recommender)}",
         highlight=False,
     )
     shown = frame.head(n_shown).to_dicts()
-    numbers = {"p_value": "p-value", "entry_confidence": "in above"}
-    numbers = {name: words for name, words in numbers.items() if frame[name].is_finite().any()}
+    numbers = {"p_value": "p-value", "entry_confidence": "in above", "probability": "probability"}
+    numbers = {
+        name: words
+        for name, words in numbers.items()
+        if name in frame.columns and frame[name].is_finite().any()
+    }
     # Some sets have no other ids than the titles: once is enough.
     titled = any(row.get("title") not in (None, row["item_id"]) for row in shown)
     headings = ["", "Item", *numbers.values(), "Score"]
@@ -153,6 +159,10 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
     if len(frame) > n_shown:
         console.print(f"… and {len(frame) - n_shown:,} more (--show, or --format)", style="dim")
     console.print(f"[bold]Promise:[/bold] {plain(picks.guarantee)}", highlight=False)
+    if picks.about_probability:
+        console.print(
+            f"[bold]Probability:[/bold] {plain(picks.about_probability)}", highlight=False
+        )
 
 
 def explanation(console: Console, why: Explanation, n_shown: int) -> None:

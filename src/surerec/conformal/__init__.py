@@ -1,6 +1,10 @@
 """p-values and the sets they make, risk control over users; knows nothing of recommenders."""
 
+from surerec.conformal._betting import bets_needed, betting_p_value, betting_p_values
+from surerec.conformal._isotonic import UserCurve
+from surerec.conformal._learn_then_test import Passed, ServedPrecision
 from surerec.conformal._p_values import p_value_counts, smoothed_p_values
+from surerec.conformal._pooling import isotonic_rates
 from surerec.conformal._risk import RiskCurve, users_needed
 from surerec.conformal._sets import (
     DEFAULT_CONFIDENCE,
@@ -17,10 +21,17 @@ __all__ = [
     "DEFAULT_CONFIDENCE",
     "TOLERANCE",
     "CalibratedProbability",
+    "Passed",
     "RiskCurve",
+    "ServedPrecision",
+    "UserCurve",
+    "bets_needed",
+    "betting_p_value",
+    "betting_p_values",
     "entry_confidence",
     "highest_confidence",
     "in_set",
+    "isotonic_rates",
     "left_out_up_to",
     "p_value_counts",
     "significance_of",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from surerec._arguments import check_mask, check_numbers, is_number
+from surerec.conformal._pooling import isotonic_rates
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,5 +72,5 @@ def _bounds(
     for outcome in (0.0, 1.0):
         with_it = hits.copy()
         with_it[place] += outcome
-        found.append(float(isotonic_regression(with_it / counts, weights=counts).x[place]))
+        found.append(float(isotonic_rates(counts, with_it)[place]))
     return found[0], found[1]

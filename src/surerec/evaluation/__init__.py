@@ -26,6 +26,12 @@ from surerec.evaluation._metrics import (
     mean_and_error,
     ranking_metrics,
 )
+from surerec.evaluation._precision import (
+    CHECKED_PRECISIONS,
+    precision_over_calendar,
+    precision_over_splits,
+)
+from surerec.evaluation._probabilities import ItemReliability, item_reliability
 from surerec.evaluation._protocol import Shares, Split, SplitOrder, choose_users, split_user
 from surerec.evaluation._ranks import (
     CriticalDifference,
@@ -49,6 +55,7 @@ from surerec.evaluation._validity import EPSILONS, Validity, validity
 __all__ = [
     "AGES",
     "CHECKED_EPSILONS",
+    "CHECKED_PRECISIONS",
     "EPSILONS",
     "K_MAX",
     "METRICS",
@@ -57,6 +64,7 @@ __all__ = [
     "CriticalDifference",
     "Evaluation",
     "FriedmanResult",
+    "ItemReliability",
     "Judge",
     "Judgement",
     "MeanAndError",
@@ -81,11 +89,14 @@ __all__ = [
     "evaluate_user",
     "friedman",
     "hits_curve",
+    "item_reliability",
     "judge_by",
     "losses_at",
     "mean_and_error",
     "metrics_table",
     "nemenyi_critical_difference",
+    "precision_over_calendar",
+    "precision_over_splits",
     "ranking_metrics",
     "risk_curve",
     "size_at_miss",

@@ -1,5 +1,6 @@
 """What people took next, and where a scorer had ranked it."""
 
+from surerec.futures._bins import Bins, edges_of, scale
 from surerec.futures._cases import (
     Cases,
     Horizon,
@@ -9,10 +10,11 @@ from surerec.futures._cases import (
 )
 from surerec.futures._following import following_cases
 from surerec.futures._outcomes import Outcomes, candidates_of, codes_in, observe
-from surerec.futures._ranking import SLATE_MOST, Ranking, share_of_all
+from surerec.futures._ranking import SLATE_MOST, Ranking, share_of_all, shares_of_best
 
 __all__ = [
     "SLATE_MOST",
+    "Bins",
     "Cases",
     "Horizon",
     "Outcomes",
@@ -20,9 +22,12 @@ __all__ = [
     "candidates_of",
     "check_horizon",
     "codes_in",
+    "edges_of",
     "following_cases",
     "observe",
     "profile_cases",
+    "scale",
     "share_of_all",
+    "shares_of_best",
     "window_cases",
 ]

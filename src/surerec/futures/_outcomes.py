@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.futures._bins import Bins
     from surerec.futures._cases import Cases
     from surerec.interactions import Interactions
     from surerec.measures import Query, Scorer, Scores
@@ -50,6 +51,9 @@ class Outcomes:
         to 100.
     candidate_shares : array of float, n_cases × n_items, or None
         The candidates' shares, largest first and padded with −1, if they were asked for.
+    counts, hits : array of int32, n_cases × n_bins, or None
+        For each case the candidates of each bin, and how many of them were taken, if bins were
+        given.
     """
 
     cases: Cases
@@ -61,6 +65,8 @@ class Outcomes:
     values: NDArray[np.float32]
     masses: NDArray[np.float32]
     candidate_shares: NDArray[np.float64] | None = None
+    counts: NDArray[np.int32] | None = None
+    hits: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.cases)
@@ -81,6 +87,8 @@ def observe(
     cases: Cases,
     *,
     keep_candidates: bool = False,
+    bins: Bins | None = None,
+    allowed: NDArray[np.int64] | None = None,
     doing: str = "Calibrating",
 ) -> Outcomes:
     """Score every case with the user left out, and see where the future had been ranked.
@@ -96,17 +104,26 @@ def observe(
         other data.
     keep_candidates : bool, default=False
         Keep all candidates' shares too, which takes 8 bytes for each case and item.
+    bins : Bins, optional
+        Count each case's candidates by these.
+    allowed : array of int, optional
+        The only items that are candidates, by their code in the statistics. Cases in which none of
+        them was taken are left out, and what else was taken does not count.
     doing : str
         What the progress bar says.
     """
     users, items = codes_in(statistics, cases.interactions)
     asked = as_scorer(scorer, statistics.n_items)
     cases = cases[_any_known(cases, items) & asked.reaches(users[cases.users])]
+    is_allowed = _mask(allowed, statistics.n_items)
+    cases, futures = _futures(cases, items, is_allowed)
     n_cases = len(cases)
-    ends = np.concatenate(([0], np.cumsum(cases.n_future)))
+    n_future = np.array([len(future) for future in futures], dtype=np.int64)
+    ends = np.concatenate(([0], np.cumsum(n_future)))
+    binned = None if bins is None else np.zeros((2, n_cases, bins.n), dtype=np.int32)
     found = Outcomes(
         cases=cases,
-        owners=np.repeat(np.arange(n_cases), cases.n_future),
+        owners=np.repeat(np.arange(n_cases), n_future),
         items=np.empty(ends[-1], dtype=np.int64),
         ranks=np.empty(ends[-1]),
         shares=np.empty(ends[-1]),
@@ -114,6 +131,8 @@ def observe(
         values=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
         masses=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
         candidate_shares=_room(n_cases, statistics.n_items) if keep_candidates else None,
+        counts=None if binned is None else binned[0],
+        hits=None if binned is None else binned[1],
     )
     known_to_model = asked.known_items(statistics)
     at_once = max(_CASES_AT_ONCE, asked.at_once)
@@ -121,9 +140,11 @@ def observe(
     def one(case: int, query: Query, scores: NDArray[np.float64]) -> None:
         values = asked.value(scores, len(query.history), statistics.n_users)
         candidates = candidates_of(asked, statistics, query, scores)
+        if is_allowed is not None:
+            candidates = candidates[is_allowed[candidates]]
         ranking = Ranking.of(candidates, scores, values, statistics.popularity)
         ranks, shares = ranking.by_item(statistics.n_items)
-        future = items[cases.future(case)]
+        future = futures[case]
         seen = (future >= 0) & known_to_model[future]
         here = slice(ends[case], ends[case + 1])
         found.items[here] = np.where(seen, future, -1)
@@ -133,6 +154,12 @@ def observe(
         found.values[case], found.masses[case] = ranking.of_the_best()
         if found.candidate_shares is not None:
             found.candidate_shares[case, : len(ranking.items)] = ranking.shares
+        if bins is not None and binned is not None:
+            places = bins.of(ranking.shares, len(query.history))
+            reached = ranks[future[seen]]
+            hit = reached[np.isfinite(reached)].astype(np.int64) - 1
+            binned[0, case] = np.bincount(places, minlength=bins.n)
+            binned[1, case] = np.bincount(places[hit], minlength=bins.n)
 
     def block(start: int) -> int:
         stop = min(start + at_once, n_cases)
@@ -160,6 +187,26 @@ def candidates_of(
     """Give the items that are ranked: all outside the history, but for those without a score."""
     outside = statistics.items_outside(query.history)
     return outside[scores[outside] > -np.inf] if scorer.is_partial else outside
+
+
+def _mask(codes: NDArray[np.int64] | None, n_items: int) -> NDArray[np.bool_] | None:
+    if codes is None:
+        return None
+    mask = np.zeros(n_items, dtype=bool)
+    mask[codes] = True
+    return mask
+
+
+def _futures(
+    cases: Cases, items: NDArray[np.int64], is_allowed: NDArray[np.bool_] | None
+) -> tuple[Cases, list[NDArray[np.int64]]]:
+    """Give what followed in each case, and only the cases in which something did that may count."""
+    futures = [items[cases.future(case)] for case in range(len(cases))]
+    if is_allowed is None:
+        return cases, futures
+    futures = [future[(future >= 0) & is_allowed[future]] for future in futures]
+    kept = np.array([len(future) > 0 for future in futures], dtype=bool)
+    return cases[kept], [future for future in futures if len(future)]
 
 
 def _any_known(cases: Cases, items: NDArray[np.int64]) -> NDArray[np.bool_]:

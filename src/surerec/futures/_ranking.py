@@ -38,6 +38,30 @@ def share_of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return above / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
 
 
+def shares_of_best(
+    values: NDArray[np.float64], best: NDArray[np.int64], known: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Give the shares of a person's best items, without ranking the others.
+
+    As a :class:`Ranking` of all items outside of what is known has them.
+
+    Examples
+    --------
+    >>> shares_of_best(np.array([3.0, 9, 1, 4]), np.array([3, 0]), np.array([1])).round(3)
+    array([0.5  , 0.375])
+    """
+    outside = np.ones(len(values), dtype=bool)
+    outside[known] = False
+    shares = share_of_all(values[outside])
+    places = np.cumsum(outside)[best] - 1
+    return np.asarray(shares[places] + _apart(len(shares))[: len(best)])
+
+
+def _apart(n: int) -> NDArray[np.float64]:
+    """Give what tells equal shares apart by rank."""
+    return _TIE * (1 - np.arange(n) / max(n, 1))
+
+
 @dataclass(frozen=True)
 class Ranking:
     """The candidates of one person, best first.
@@ -66,10 +90,10 @@ class Ranking:
         popularity: NDArray[np.int64],
     ) -> Ranking:
         """Rank candidates by every item's score, those of equal score by popularity."""
-        items = candidates[np.lexsort((popularity[candidates], -scores[candidates]))]
-        ranked = values[items]
-        later = np.arange(len(items)) / max(len(items), 1)
-        return cls(items, ranked, share_of_all(ranked) + _TIE * (1 - later))
+        order = np.lexsort((popularity[candidates], -scores[candidates]))
+        found = values[candidates]
+        shares = share_of_all(found)[order] + _apart(len(order))
+        return cls(candidates[order], found[order], shares)
 
     def by_item(self, n_items: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Give every item's rank, from 1, and share; infinite and 0 for those not ranked."""

@@ -10,6 +10,7 @@ from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._precedence_mining import PrecedenceMining
 from surerec.recommenders._sets import RecommendationSet
 from surerec.recommenders._transductive import TransductiveConformal
+from surerec.recommenders._wanted import Wanted
 from surerec.recommenders._wrap import wrap
 from surerec.recommenders._wrapped import WrappedRecommender
 
@@ -22,6 +23,7 @@ __all__ = [
     "RecommendationSet",
     "Recommender",
     "TransductiveConformal",
+    "Wanted",
     "WrappedRecommender",
     "load",
     "load_all",

@@ -20,7 +20,7 @@ from surerec._arguments import (
 )
 from surerec._checks import check_whole
 from surerec._columns import Columns
-from surerec.conformal import significance_of
+from surerec.conformal import DEFAULT_CONFIDENCE, significance_of
 from surerec.errors import (
     HistoriesWarning,
     InProfile,
@@ -38,6 +38,7 @@ from surerec.recommenders._many import frame_of, iter_histories, iter_users
 from surerec.recommenders._parameters import Parameters
 from surerec.recommenders._query import resolve
 from surerec.recommenders._sets import RecommendationSet, result_columns
+from surerec.recommenders._wanted import Wanted, check_fraction
 from surerec.storage import RecommenderSpec, save_model
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Recommender(Parameters, ABC):
 
     gives_confidence = True
     """Whether there are sets at a confidence."""
+    gives_probabilities = False
+    """Whether every item comes with the probability that it is taken."""
 
     statistics_: PrecedenceStatistics
     items_: IdMap
@@ -264,7 +267,13 @@ class Recommender(Parameters, ABC):
         outside = self.statistics_.items_outside(query.history)
         return outside if query.allowed is None else np.intersect1d(outside, query.allowed)
 
-    def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:
+    def assess(
+        self,
+        query: Query,
+        candidates: NDArray[np.int64] | None = None,
+        *,
+        wanted: Wanted | None = None,
+    ) -> Assessment:
         """Evaluate candidates: the confidence at which each enters the set, by code.
 
         Parameters
@@ -273,14 +282,29 @@ class Recommender(Parameters, ABC):
             Whom it is about.
         candidates : array of int, optional
             Item codes outside the history; by default all that may be recommended.
+        wanted : Wanted, optional
+            What is asked for, where that says by which calibration.
         """
         scorer = self.scorer_
         if candidates is None:
-            candidates = self.candidates(query)
+            candidates = self._listed_of(self.candidates(query), wanted)
         else:
             self._within(query)
             candidates = check_codes("candidates", candidates, self.statistics_.n_items)
-        return self._calibration().assess(scorer, self.statistics_, query, candidates)
+        calibration = self._calibration_for(wanted or Wanted())
+        return calibration.assess(scorer, self.statistics_, query, candidates)
+
+    def _calibration_for(self, wanted: Wanted) -> Calibration:  # noqa: ARG002
+        """Give the calibration that serves what is wanted."""
+        return self._calibration()
+
+    def _listed_of(
+        self,
+        candidates: NDArray[np.int64],
+        wanted: Wanted | None,  # noqa: ARG002
+    ) -> NDArray[np.int64]:
+        """Give the candidates that are in the list that is asked for."""
+        return candidates
 
     def recommend(
         self,
@@ -293,6 +317,10 @@ class Recommender(Parameters, ABC):
         significance: float | None = None,
         k: int | None = None,
         exclude: Iterable[Any] = (),
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
     ) -> RecommendationSet:
         """Recommend a set of items.
 
@@ -313,6 +341,17 @@ class Recommender(Parameters, ABC):
             Cut the set to the k best. This voids the guarantee, and the result says so.
         exclude : iterable of ids, default=()
             Items to leave out; with the same effect on the guarantee.
+        min_probability : float, optional
+            Only items that are taken with this probability at least; with the same effect. For
+            recommenders that are calibrated over users.
+        precision : float, optional
+            For a recommender that promises precision: which share of what is shown must be taken;
+            `confidence` is then that of the promise, 0.9 if nothing is said.
+        items : iterable of ids, optional
+            Only these may be recommended; with the same effect on the guarantee as excluding.
+        among : str, optional
+            Only the items of this list, which was named by
+            :meth:`surerec.PopulationConformal.allow`: what is promised is promised for them.
 
         Returns
         -------
@@ -320,13 +359,20 @@ class Recommender(Parameters, ABC):
             Ordered by p-value, then by conformity, then by popularity. It may be empty: nothing
             conforms well enough at that confidence.
         """
-        epsilon = self.significance(confidence, significance)
-        limit = None if k is None else check_whole("k", k)
+        wanted = self.wanted(
+            confidence,
+            significance,
+            k=k,
+            min_probability=min_probability,
+            precision=precision,
+            items=items,
+            among=among,
+        )
+        epsilon, limit = wanted.significance, wanted.limit
         unwanted = check_list("exclude", exclude, "item ids")
-        asked = self._asked(user, history, group, query)
-        assessment = self.assess(asked)
-        order = assessment.ordered(epsilon)
-        full_size = len(order)
+        asked = wanted.limited(self._asked(user, history, group, query))
+        assessment = self.assess(asked, wanted=wanted)
+        order, full_size = wanted.chosen(assessment)
         if unwanted:
             codes = self.items_.codes(unwanted)
             order = order[~np.isin(assessment.candidates[order], codes)]
@@ -339,7 +385,7 @@ class Recommender(Parameters, ABC):
             history=asked.history,
             significance=epsilon,
             guarantee=self._guarantee(
-                epsilon, assessment, is_whole=is_whole and asked.allowed is None
+                wanted, assessment, is_whole=is_whole and asked.allowed is None
             ),
             full_size=full_size,
             n_candidates=len(assessment.candidates),
@@ -347,6 +393,8 @@ class Recommender(Parameters, ABC):
             everything_qualifies=assessment.everything_qualifies(epsilon),
             ignored=asked.ignored,
             recommender=self.name_,
+            about_probability=assessment.about_chances,
+            precision=wanted.precision,
         )
 
     def p_values(
@@ -424,6 +472,11 @@ class Recommender(Parameters, ABC):
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
+        chances: bool = False,
     ) -> pl.DataFrame:
         """Recommend to many people, on all cores.
 
@@ -437,13 +490,17 @@ class Recommender(Parameters, ABC):
         leave_out : bool, default=False
             Whether people of these histories whose ids are users' of the data are these users, and
             left out of all that scores them; see :meth:`histories`.
-        confidence, significance, k
+        confidence, significance, k, min_probability, precision, items, among
             As in :meth:`recommend`.
+        chances : bool, default=False
+            Say of each user's list, of at most k items, how likely at least one, two and three of
+            them are taken, and how many are to be expected; for what is calibrated over users.
 
         Returns
         -------
         polars.DataFrame
-            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles.
+            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles; with
+            `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and ``expected_hits``.
 
         Examples
         --------
@@ -461,6 +518,11 @@ class Recommender(Parameters, ABC):
             confidence=confidence,
             significance=significance,
             k=k,
+            min_probability=min_probability,
+            precision=precision,
+            items=items,
+            among=among,
+            chances=chances,
         )
         return pl.concat(batches)
 
@@ -473,20 +535,33 @@ class Recommender(Parameters, ABC):
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
+        chances: bool = False,
     ) -> Iterator[pl.DataFrame]:
         """Recommend to many people, some at a time, so that results can be written as they come.
 
         Yields the rows of :meth:`recommend_many`, people in the order given.
         """
         self.require_fit()
-        epsilon = self.significance(confidence, significance)
-        limit = None if k is None else check_whole("k", k)
+        wanted = self.wanted(
+            confidence,
+            significance,
+            k=k,
+            min_probability=min_probability,
+            precision=precision,
+            items=items,
+            among=among,
+            chances=chances,
+        )
         if histories is None:
             if leave_out:
                 raise InputError(
                     "leave_out is about histories=: users of the data are always left out."
                 )
-            yield from iter_users(self, users, epsilon, limit)
+            yield from iter_users(self, users, wanted)
             return
         if users is not None:
             raise InputError("Say for whom once: give users or histories=, not both.")
@@ -494,7 +569,7 @@ class Recommender(Parameters, ABC):
             histories = self.histories(histories, leave_out=leave_out)
             for sentence in histories.warnings():
                 warnings.warn(sentence, HistoriesWarning, stacklevel=3)
-        yield from iter_histories(self, histories, epsilon, limit)
+        yield from iter_histories(self, histories, wanted)
 
     def histories(self, source: Any, *, leave_out: bool = False, **reading: Any) -> Histories:
         """Take what is known of many people who need not be in the data; it says what is not used.
@@ -535,44 +610,128 @@ class Recommender(Parameters, ABC):
         """Give the groups by a column of people's own that it was calibrated in."""
         return None
 
-    def best_of(
-        self, queries: Queries, significance: float | None, limit: int | None
-    ) -> BestOfMany | None:
+    def best_of(self, queries: Queries, wanted: Wanted) -> BestOfMany | None:
         """Find the best items of many people at once, where there is a faster way than one by one.
 
         Parameters
         ----------
         queries : Queries
             Whom it is about.
-        significance, limit
-            As in :meth:`rows_of`.
+        wanted : Wanted
+            As :meth:`wanted` gives it.
         """
-        if significance is None:
+        if wanted.significance is None or not wanted.is_plain:
             return None
         return self._calibration().best_of_many(
-            self.scorer_, self.statistics_, queries, significance, limit
+            self.scorer_, self.statistics_, queries, wanted.significance, wanted.limit
         )
 
-    def rows_of(
-        self, users: NDArray[np.int64], significance: float | None, limit: int | None
-    ) -> pl.DataFrame:
+    def rows_of(self, users: NDArray[np.int64], wanted: Wanted) -> pl.DataFrame:
         """Give the rows of :meth:`recommend_many` for some users by code.
 
         Parameters
         ----------
         users : array of int
             Their codes.
-        significance : float or None
-            ε, as :meth:`significance` gives it.
-        limit : int or None
-            The k best only.
+        wanted : Wanted
+            As :meth:`wanted` gives it.
         """
         interactions = self.statistics_.interactions
         if interactions is None:
             raise NoUsers("These statistics have no users to recommend to.")
         asked = Queries.of_users(interactions, users)
-        people = interactions.users.ids.gather(users)
-        return frame_of(self, asked, people, significance, limit)
+        return self.rows_for(asked, interactions.users.ids.gather(users), wanted)
+
+    def rows_for(self, queries: Queries, people: pl.Series, wanted: Wanted) -> pl.DataFrame:
+        """Give the rows of :meth:`recommend_many` for some people, with the ids they go by.
+
+        Parameters
+        ----------
+        queries : Queries
+            What is known of them.
+        people : polars.Series
+            Their ids.
+        wanted : Wanted
+            As :meth:`wanted` gives it.
+        """
+        return frame_of(self, queries, people, wanted)
+
+    def wanted(
+        self,
+        confidence: float | None = None,
+        significance: float | None = None,
+        *,
+        k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
+        chances: bool = False,
+    ) -> Wanted:
+        """Give what is asked of everybody alike, checked; see :meth:`recommend`."""
+        if among is not None:
+            self._check_list(among)
+        if precision is not None:
+            precision = self._check_precision(precision)
+            if confidence is None and significance is None:
+                confidence = DEFAULT_CONFIDENCE
+        elif self.promises_precision:
+            raise InputError(
+                "This recommender promises precision: say which share of what is shown must be "
+                "taken, such as precision=0.5 (--precision 0.5)."
+            )
+        if min_probability is not None:
+            self.require_probabilities(among)
+            min_probability = check_fraction("min_probability", min_probability)
+        if chances:
+            self._check_chances(k, items)
+        return Wanted(
+            significance=self.significance(confidence, significance),
+            limit=None if k is None else check_whole("k", k),
+            min_probability=min_probability,
+            precision=precision,
+            among=among,
+            allowed=None if items is None else self._codes_of(items),
+            chances=chances,
+        )
+
+    def listed(self, among: str) -> Wanted:
+        """Give what is wanted by somebody who asks for all of a named list, at any level."""
+        self._check_list(among)
+        return Wanted(among=among)
+
+    @property
+    def lists_(self) -> dict[str, list[Any]]:
+        """The named lists, each with its items; only what is calibrated over users has any."""
+        return {}
+
+    @property
+    def promises_precision(self) -> bool:
+        """Whether a precision must be asked for."""
+        return False
+
+    def _check_precision(self, precision: float) -> float:  # noqa: ARG002
+        raise InputError(
+            "This recommender promises no precision: fit PopulationConformal(promise="
+            '"precision"), on the command line precision-cm12.'
+        )
+
+    def _check_chances(self, k: object, items: object) -> None:  # noqa: ARG002
+        raise NoConfidence(
+            f"{type(self).__name__} has no chances of lists; PopulationConformal has."
+        )
+
+    def _check_list(self, name: str) -> None:  # noqa: ARG002
+        raise InputError(
+            f"{type(self).__name__} has no named lists; PopulationConformal has (model.allow)."
+        )
+
+    def _codes_of(self, items: Iterable[Any]) -> NDArray[np.int64]:
+        """Give the codes of items, each once, or refuse an empty list or an unknown id."""
+        codes = np.unique(self.items_.require(check_list("items", items, "item ids")))
+        if not len(codes):
+            raise InputError("The list of items is empty: it needs at least one.")
+        return codes
 
     def significance(self, confidence: float | None, significance: float | None) -> float | None:
         """Give ε from either way to say it; None for a recommender that has no confidence."""
@@ -582,10 +741,11 @@ class Recommender(Parameters, ABC):
             return None
         return significance_of(confidence, significance)
 
-    def _guarantee(self, epsilon: float | None, assessment: Assessment, *, is_whole: bool) -> str:
+    def _guarantee(self, wanted: Wanted, assessment: Assessment, *, is_whole: bool) -> str:
+        epsilon = wanted.significance
         if epsilon is None:
             return "None: this recommender ranks, and promises nothing about its ranking."
-        calibration = self._calibration()
+        calibration = self._calibration_for(wanted)
         if assessment.everything_qualifies(epsilon):
             return calibration.beyond(epsilon, assessment)
         if assessment.gap:
@@ -622,6 +782,14 @@ class Recommender(Parameters, ABC):
             raise NoConfidence(
                 f"{type(self).__name__} ranks items and has no p-values; for a confidence use "
                 "InductiveConformal or TransductiveConformal."
+            )
+
+    def require_probabilities(self, among: str | None = None) -> None:  # noqa: ARG002
+        """Refuse a recommender that has no probabilities of items, or none on a list."""
+        if not self.gives_probabilities:
+            raise NoConfidence(
+                f"{type(self).__name__} has no probabilities of items; PopulationConformal has "
+                "(on the command line population-cm12, hit-cm12 and their like)."
             )
 
     def require_fit(self) -> None:

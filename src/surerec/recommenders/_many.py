@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from surerec.measures import Queries, Query
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._histories import Histories
+    from surerec.recommenders._wanted import Wanted
 
     class Answers(Protocol):
         """What is needed of a recommender here."""
@@ -31,17 +32,16 @@ if TYPE_CHECKING:
         statistics_: PrecedenceStatistics
         items_: IdMap
 
-        def assess(self, query: Query) -> Assessment:
+        def assess(self, query: Query, *, wanted: Wanted) -> Assessment:
             """Evaluate all candidates."""
 
-        def rows_of(
-            self, users: NDArray[np.int64], significance: float | None, limit: int | None
-        ) -> pl.DataFrame:
+        def rows_of(self, users: NDArray[np.int64], wanted: Wanted) -> pl.DataFrame:
             """Give the rows of some users."""
 
-        def best_of(
-            self, queries: Queries, significance: float | None, limit: int | None
-        ) -> BestOfMany | None:
+        def rows_for(self, queries: Queries, people: pl.Series, wanted: Wanted) -> pl.DataFrame:
+            """Give the rows of some people."""
+
+        def best_of(self, queries: Queries, wanted: Wanted) -> BestOfMany | None:
             """Find the best of some people at once, if that can be."""
 
 
@@ -50,7 +50,7 @@ _ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole 
 
 
 def iter_users(
-    model: Answers, users: Sequence[Any] | None, significance: float | None, limit: int | None
+    model: Answers, users: Sequence[Any] | None, wanted: Wanted
 ) -> Iterator[pl.DataFrame]:
     """Give the rows of users by id, or of all, some at a time and in their order."""
     interactions = model.statistics_.interactions
@@ -61,24 +61,22 @@ def iter_users(
     if not len(codes):
         raise InputError("There is nobody to recommend to: the list of users is empty.")
 
-    at_once = _people_at_once(model, limit)
+    at_once = _people_at_once(model, wanted.limit)
 
     def batch(start: int) -> pl.DataFrame:
-        return model.rows_of(codes[start : start + at_once], significance, limit)
+        return model.rows_of(codes[start : start + at_once], wanted)
 
     yield from _in_batches(batch, len(codes), at_once)
 
 
-def iter_histories(
-    model: Answers, histories: Histories, significance: float | None, limit: int | None
-) -> Iterator[pl.DataFrame]:
+def iter_histories(model: Answers, histories: Histories, wanted: Wanted) -> Iterator[pl.DataFrame]:
     """Give the rows of people by their histories, some at a time and in their order."""
-    at_once = _people_at_once(model, limit)
+    at_once = _people_at_once(model, wanted.limit)
 
     def batch(start: int) -> pl.DataFrame:
         some = histories.queries.part(start, start + at_once)
         people = histories.people.slice(start, len(some))
-        return frame_of(model, some, people, significance, limit)
+        return model.rows_for(some, people, wanted)
 
     yield from _in_batches(batch, len(histories), at_once)
 
@@ -101,22 +99,27 @@ def frame_of(
     model: Answers,
     queries: Queries,
     people: pl.Series,
-    significance: float | None,
-    limit: int | None,
+    wanted: Wanted,
 ) -> pl.DataFrame:
     """Give the rows of some people: one frame for all, as frames cost more than rows.
 
     All at once where that can be, else they are asked for one by one.
     """
-    best = model.best_of(queries, significance, limit)
+    best = model.best_of(queries, wanted)
     if best is not None:
         columns, owners = batch_columns(best), best.owners
     else:
         parts = []
         for place in range(len(queries)):
-            assessment = model.assess(queries[place])
-            parts.append(result_columns(assessment, assessment.ordered(significance)[:limit]))
+            assessment = model.assess(wanted.limited(queries[place]), wanted=wanted)
+            order = wanted.chosen(assessment)[0][: wanted.limit]
+            parts.append(result_columns(assessment, order))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         owners = np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])
-    ids = people.gather(owners).alias(Columns.User)
+    return framed(model, columns, people.gather(owners))
+
+
+def framed(model: Answers, columns: dict[str, NDArray[Any]], people: pl.Series) -> pl.DataFrame:
+    """Make the frame of the results of many people, with the ids of whom each row is about."""
+    ids = people.alias(Columns.User)
     return result_frame(columns, model.items_.ids).select(ids, pl.all())

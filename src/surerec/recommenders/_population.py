@@ -13,24 +13,50 @@ import numpy as np
 from surerec._arguments import check_choice, check_flag, check_kind, check_number, check_seed
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
-from surerec.calibration import CalibrationUsers, Cut, LeftOut, UserCalibration, find_promise
+from surerec.calibration import (
+    NO_CHANCES,
+    Cut,
+    LeftOut,
+    NamedItems,
+    NobodyTook,
+    PrecisionCalibration,
+    UserCalibration,
+    calibrate,
+    cases_of,
+    find_promise,
+    from_parts,
+    lists_from_parts,
+    lists_to_parts,
+    to_parts,
+)
 from surerec.errors import InputError, StaleModelWarning
-from surerec.futures import check_horizon, codes_in, observe, profile_cases, window_cases
+from surerec.futures import SLATE_MOST, check_horizon, codes_in, profile_cases, window_cases
 from surerec.interactions import Interactions, UserGroups, read_user_groups
 from surerec.measures import as_recipe
 from surerec.precedence import PrecedenceStatistics, count_precedence
 from surerec.recommenders._base import Recommender
+from surerec.recommenders._budget import budget_rows
 from surerec.recommenders._groups import Groups, parse_groups
 from surerec.recommenders._measured import stored_measure
+from surerec.recommenders._wanted import Wanted, check_fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, Coverage, Promise, Slate
+    from surerec.calibration import (
+        Assessment,
+        CalibrationUsers,
+        Coverage,
+        ItemChances,
+        Promise,
+        Slate,
+    )
     from surerec.futures import Cases, Horizon
-    from surerec.measures import Query, Recipe, RecipeLike, Scorer
+    from surerec.interactions import IdMap
+    from surerec.measures import Queries, Query, Recipe, RecipeLike, Scorer
 
 _GROUPS = "user_groups"  # the name of the parts that hold them
 _MOST_DAYS: Final = 1_000_000
@@ -52,9 +78,10 @@ class PopulationConformal(Recommender):
         size), "als" for matrix factorisation, or anything that
         :func:`surerec.measures.as_recipe` takes: a scorer of your own, or a function that makes one
         from statistics.
-    promise : {"miss-rate", "hit"} or Promise, default="miss-rate"
+    promise : {"miss-rate", "hit", "precision"} or Promise, default="miss-rate"
         What is kept below ε: the mean share of a person's future items that is left out, or the
-        probability that not one of them is in the set. See :data:`surerec.calibration.PROMISES`.
+        probability that not one of them is in the set. Or how much of what is shown is taken, asked
+        as ``recommend(user, precision=0.5)``. See :data:`surerec.calibration.PROMISES`.
     horizon : float or int, default=0.4
         What "future" means: that share of a profile, or that many next items.
     cut : {"rank", "score"}, default="score"
@@ -120,7 +147,9 @@ class PopulationConformal(Recommender):
         self.min_known = min_known
         self.seed = seed
 
+    gives_probabilities = True
     _calibrated: UserCalibration
+    _lists: dict[str, UserCalibration]
     user_groups_: UserGroups | None
 
     def fit(
@@ -129,6 +158,7 @@ class PopulationConformal(Recommender):
         y: object = None,
         *,
         user_groups: Any = None,
+        lists: Mapping[str, Iterable[Any]] | None = None,
     ) -> Self:
         """Count who took what before what, fit the measure, and calibrate it on users' futures.
 
@@ -140,6 +170,8 @@ class PopulationConformal(Recommender):
             The group of each user, for ``groups="country"``: by id, or in a frame or a file with a
             column of users and one of this name. Users of whom it says nothing do not calibrate,
             and are promised nothing.
+        lists : mapping of str to iterable of ids, optional
+            Lists of items that may be shown, by name; see :meth:`allow`.
 
         Returns
         -------
@@ -159,9 +191,15 @@ class PopulationConformal(Recommender):
         """
         self._given_groups = user_groups
         try:
-            return super().fit(data, y)
+            super().fit(data, y)
         finally:
             del self._given_groups
+        return self._allow_all(lists)
+
+    def _allow_all(self, lists: Mapping[str, Iterable[Any]] | None) -> Self:
+        for name, items in (lists or {}).items():
+            self.allow(name, items)
+        return self
 
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
         """Give another of its kind on statistics, with some settings changed.
@@ -247,6 +285,7 @@ class PopulationConformal(Recommender):
 
     def _learn(self) -> None:
         """Fit the measure, and calibrate it on users' futures."""
+        self._lists = {}
         now, recipe = self.statistics_, self.recipe()
         profiles = now.interactions
         if profiles is None:
@@ -312,6 +351,7 @@ class PopulationConformal(Recommender):
         recipe, groups = self.recipe(), self.user_groups_
         if refit:
             self._take(counts or count_precedence(interactions, ties=past.ties))
+            self._move_lists(past.interactions.items)
         self._renew_groups(groups, user_groups, past)
         scorer = self._calibrate(recipe, past, cases, scorer)
         if refit:
@@ -319,6 +359,14 @@ class PopulationConformal(Recommender):
         else:
             self._keep_scorer(scorer)
         return self
+
+    def _move_lists(self, before: IdMap) -> None:
+        """Give the items of the named lists the codes that they have in what was taken."""
+        self._lists = {
+            name: replace(each, listed=each.listed.within(before, self.items_))
+            for name, each in self._lists.items()
+            if each.listed is not None
+        }
 
     def _renew_groups(
         self, before: UserGroups | None, given: Any, past: PrecedenceStatistics
@@ -336,7 +384,13 @@ class PopulationConformal(Recommender):
     ) -> None:
         """Serve what was calibrated on all that is known now, whoever calibrated it included."""
         self._keep_scorer(recipe.update(scorer, self.statistics_, earlier_users))
-        self._calibrated = replace(self._calibrated, coverage=LeftOut(recipe.refits, apart=False))
+        self._not_apart()
+
+    def _not_apart(self) -> None:
+        """Say that calibration users may have a part in what serves by now."""
+        coverage = LeftOut(self.recipe().refits, apart=False)
+        self._calibrated = replace(self._calibrated, coverage=coverage)
+        self._lists = {name: replace(each, coverage=coverage) for name, each in self._lists.items()}
 
     def _calibrate(
         self,
@@ -360,31 +414,66 @@ class PopulationConformal(Recommender):
             users = codes_in(past, chosen.interactions)[0][chosen.users]
             past = _without(past, users[users >= 0])
             scorer = recipe.fit(past)
-        outcomes = observe(scorer, past, chosen)
-        self._keep(CalibrationUsers.of(outcomes, self._cut_by(), self.statistics_))
+        self._calibrated = self._calibration_of(
+            *calibrate(scorer, past, chosen, self._cut_by(), self.statistics_, seed=self.seed)
+        )
+        for name, listed in self._lists.items():
+            assert listed.listed is not None  # noqa: S101  # it is a list's
+            self._lists[name] = self._calibrate_list(scorer, past, chosen, listed.listed)
         return scorer
 
-    def _keep(
+    def _calibrate_list(
+        self, scorer: Scorer, past: PrecedenceStatistics, cases: Cases, listed: NamedItems
+    ) -> UserCalibration:
+        """Calibrate on what the calibration users took among the items of a list."""
+        assert past.interactions is not None  # noqa: S101  # they are profiles' counts
+        then = listed.within(self.items_, past.interactions.items)
+        try:
+            kept = calibrate(
+                scorer,
+                past,
+                cases,
+                self._cut_by(),
+                self.statistics_,
+                allowed=then.codes,
+                seed=self.seed,
+            )
+        except NobodyTook:
+            raise InputError(
+                f"Nobody who calibrates took any item of the list {listed.name!r} next, so nothing "
+                "can be promised on it: give a longer list."
+            ) from None
+        return self._calibration_of(*kept, listed=listed)
+
+    def _says(self) -> tuple[Coverage, str, str]:
+        """Give whom the promise covers; the future, and what no set can hold, in words."""
+        return LeftOut(self.recipe().refits), "", UserCalibration.lacking
+
+    def _calibration_of(
         self,
         users: CalibrationUsers,
-        coverage: Coverage | None = None,
-        about: str = "",
-        lacking: str = UserCalibration.lacking,
-    ) -> None:
-        self._calibrated = UserCalibration(
+        chances: ItemChances | None,
+        listed: NamedItems | None = None,
+    ) -> UserCalibration:
+        promise = find_promise(self.promise)
+        kind = UserCalibration if promise.monotone else PrecisionCalibration
+        self._warned = False
+        coverage, about, lacking = self._says()
+        return kind(
             users,
-            find_promise(self.promise),
+            promise,
             check_horizon(self.horizon),
             self.window,
             self._cut_by(),
             parse_groups(self.groups)[1],
             self.min_known,
-            coverage or LeftOut(self.recipe().refits),
+            coverage,
             about,
             self.user_groups_,
             lacking,
+            chances=chances,
+            listed=listed,
         )
-        self._warned = False
 
     def _stored_params(self, recipe: Recipe) -> dict[str, Any]:
         return {
@@ -398,7 +487,8 @@ class PopulationConformal(Recommender):
         return list(self.groups) if isinstance(self.groups, tuple) else self.groups
 
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
-        arrays, groups = self.calibration_.to_arrays(), self.user_groups_
+        arrays = to_parts(self._calibrated) | lists_to_parts(self._lists.values())
+        groups = self.user_groups_
         return arrays if groups is None else {**arrays, _GROUPS: groups.codes}
 
     def _calibration_texts(self) -> dict[str, str]:
@@ -418,10 +508,15 @@ class PopulationConformal(Recommender):
             self.user_groups_ = UserGroups(column, tuple(names), np.empty(0, dtype=np.int32))
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._keep(self._restored_users(arrays))
+        now = self.statistics_
+        lists, rest = lists_from_parts(self._restored_groups(arrays), now.n_users, now.n_items)
+        self._calibrated = self._calibration_of(*from_parts(rest, now.n_users))
+        self._lists = {
+            listed.name: self._calibration_of(*kept, listed=listed) for listed, kept in lists
+        }
 
-    def _restored_users(self, arrays: Mapping[str, NDArray[Any]]) -> CalibrationUsers:
-        """Read calibration users back, and everybody's groups, whose names were read before."""
+    def _restored_groups(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Read everybody's groups, whose names were read before, and give the other arrays."""
         rest = dict(arrays)
         if self.user_groups_ is not None:
             codes, n_groups = rest.pop(_GROUPS), len(self.user_groups_.names)
@@ -433,10 +528,7 @@ class PopulationConformal(Recommender):
             ):
                 raise ValueError("the groups are not those of its users")
             self.user_groups_ = replace(self.user_groups_, codes=codes)
-        users = CalibrationUsers.from_arrays(rest)
-        if users.users.max(initial=-1) >= self.statistics_.n_users:
-            raise ValueError("they have a calibration user who is not there")
-        return users
+        return rest
 
     def _restored_scorer(
         self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
@@ -446,14 +538,131 @@ class PopulationConformal(Recommender):
         if not arrays and not texts and scorer.leaves_users_out is False and recipe.refits:
             return recipe.fit(_without(self.statistics_, users[users >= 0]))
         # A stored scorer may have been fitted since it was calibrated.
-        self._calibrated = replace(self._calibrated, coverage=LeftOut(recipe.refits, apart=False))
+        self._not_apart()
         return scorer
 
-    def assess(self, query: Query, candidates: NDArray[np.int64] | None = None) -> Assessment:
+    def assess(
+        self,
+        query: Query,
+        candidates: NDArray[np.int64] | None = None,
+        *,
+        wanted: Wanted | None = None,
+    ) -> Assessment:
         """Evaluate candidates; see :meth:`Recommender.assess`. Warns once beyond its window."""
         self.require_fit()
         self._warn_if_stale()
-        return super().assess(query, candidates)
+        return super().assess(query, candidates, wanted=wanted)
+
+    def _calibration_for(self, wanted: Wanted) -> UserCalibration:
+        found = self._calibrated if wanted.among is None else self._lists[wanted.among]
+        if wanted.precision is None or not isinstance(found, PrecisionCalibration):
+            return found
+        return found.at(wanted.precision)
+
+    def _listed_of(self, candidates: NDArray[np.int64], wanted: Wanted | None) -> NDArray[np.int64]:
+        if wanted is None or wanted.among is None:
+            return candidates
+        listed = self._lists[wanted.among].listed
+        assert listed is not None  # noqa: S101  # it is a list's
+        return np.intersect1d(candidates, listed.codes)
+
+    @property
+    def promises_precision(self) -> bool:
+        """Whether a precision must be asked for."""
+        return not find_promise(self.promise).monotone
+
+    def _check_precision(self, precision: float) -> float:
+        if not self.promises_precision:
+            raise InputError(
+                f"This recommender promises {find_promise(self.promise).name}, not precision: fit "
+                'PopulationConformal(promise="precision"), on the command line precision-cm12.'
+            )
+        return check_fraction("precision", precision)
+
+    def require_probabilities(self, among: str | None = None) -> None:
+        """Refuse a model without probabilities of items, or with one for all of them."""
+        chances = self._calibration_for(Wanted(among=among)).chances
+        if chances is None:
+            raise InputError(f"There are no probabilities: {NO_CHANCES}.")
+        said = chances.by_bin(None).probability
+        if said[0] == said[-1]:
+            raise InputError(
+                f"Every item has the same probability ({said[0]:.3g}): the scorer does not tell "
+                "what people take from what they do not, so min_probability cannot choose."
+            )
+
+    def _check_chances(self, k: object, items: object) -> None:
+        if k is None or check_whole("k", k) > SLATE_MOST:
+            raise InputError(f"Chances are of lists of up to {SLATE_MOST} items: give such a k.")
+        if items is not None:
+            raise InputError(
+                "Chances are of a person's best items: leave items out, or name a list of them by "
+                "model.allow(…) and say among=."
+            )
+
+    def rows_for(self, queries: Queries, people: pl.Series, wanted: Wanted) -> pl.DataFrame:
+        """Give the rows of :meth:`recommend_many`; see :meth:`Recommender.rows_for`."""
+        self._warn_if_stale()
+        if not wanted.chances:
+            return super().rows_for(queries, people, wanted)
+        return budget_rows(self, self._calibration_for(wanted), queries, people, wanted)
+
+    def _check_list(self, name: str) -> None:
+        self.require_fit()
+        if name not in self._lists:
+            known = ", ".join(map(repr, self._lists)) or "none yet; name one by model.allow(…)"
+            raise InputError(f"There is no list {name!r}; there is {known}.")
+
+    @property
+    def lists_(self) -> dict[str, list[Any]]:
+        """The named lists, each with its items."""
+        self.require_fit()
+        return {
+            name: self.items_.ids.gather(each.listed.codes).to_list()
+            for name, each in self._lists.items()
+            if each.listed is not None
+        }
+
+    def allow(self, name: str, items: Iterable[Any]) -> Self:
+        """Name a list of the items that may be shown, and calibrate on it.
+
+        ``recommend(…, among=name)`` then keeps every promise, for people who take at least one of
+        the listed items. A list of the same name is replaced: no precedence is counted anew, the
+        calibration users are only ranked again; by the calendar, their past is counted first.
+
+        Parameters
+        ----------
+        name : str
+            Letters, digits, ".", "_" and "-".
+        items : iterable of ids
+            What is in stock, or on tonight.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> model = sr.PopulationConformal("CM12").fit(films).allow("tonight", range(1, 20))
+        >>> shown = model.recommend(user=7, confidence=0.8, among="tonight")
+        >>> set(shown.items) <= set(range(1, 20)), "the list 'tonight'" in shown.guarantee
+        (True, True)
+        """
+        self.require_fit()
+        listed = NamedItems(name, self._codes_of(items))
+        now, recipe, scorer = self.statistics_, self.recipe(), self.scorer_
+        assert now.interactions is not None  # noqa: S101  # it was fitted on profiles
+        cases = cases_of(self._calibrated, now.interactions)
+        past = now
+        if cases.moment is not None:
+            past = count_precedence(now.interactions.until(cases.moment), ties=now.ties)
+        if recipe.refits and scorer.leaves_users_out is False:
+            assert past.interactions is not None  # noqa: S101  # as it has now
+            users = codes_in(past, now.interactions)[0][cases.users]
+            past = _without(past, users[users >= 0])
+        if past is not now and past.interactions is not None:
+            scorer = recipe.update(scorer, past, codes_in(now, past.interactions)[0])
+        made = self._calibrate_list(scorer, past, cases, listed)
+        self._lists = {**self._lists, name: replace(made, coverage=self._calibrated.coverage)}
+        return self
 
     def hit_probability(
         self, user: Any = None, *, history: Iterable[Any] | None = None, k: int = 10

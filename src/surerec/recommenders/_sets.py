@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, BestOfMany
+    from surerec.conformal import CalibratedProbability
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +44,11 @@ class RecommendationSet:
         Ids of the history that nobody in the data has taken.
     recommender : str
         Whose answer it is: the name in the model folder, or the paper's, such as "icrs12".
+    about_probability : str
+        What the probabilities mean, in words, or why there are none; empty for recommenders that
+        have none.
+    precision : float or None
+        Where precision is promised: which share of what is shown.
     """
 
     columns: Mapping[str, NDArray[Any]] = field(repr=False)
@@ -58,6 +64,8 @@ class RecommendationSet:
     everything_qualifies: bool
     ignored: tuple[Any, ...]
     recommender: str
+    about_probability: str = ""
+    precision: float | None = None
 
     @cached_property
     def used(self) -> tuple[Any, ...]:
@@ -70,7 +78,11 @@ class RecommendationSet:
         return None if self.significance is None else round(1 - self.significance, 12)
 
     def to_frame(self) -> pl.DataFrame:
-        """Give ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, ``title``."""
+        """Give ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, ``title``.
+
+        With a calibration over users, before the title also ``probability`` (that the item is taken
+        within the stated future), and its interval ``probability_low`` to ``probability_high``.
+        """
         return self._frame
 
     @cached_property
@@ -99,6 +111,7 @@ def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str,
         Columns.Score: assessment.shown(order),
         Columns.PValue: assessment.p_values[order],
         Columns.EntryConfidence: assessment.entry_confidences[order],
+        **{name: part[order] for name, part in _chance_columns(assessment.chances).items()},
     }
 
 
@@ -110,7 +123,13 @@ def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
         Columns.Score: best.scores,
         Columns.PValue: best.p_values,
         Columns.EntryConfidence: best.entry_confidences,
+        **_chance_columns(best.chances),
     }
+
+
+def _chance_columns(chances: CalibratedProbability | None) -> dict[str, NDArray[Any]]:
+    names = (Columns.Probability, Columns.ProbabilityLow, Columns.ProbabilityHigh)
+    return {} if chances is None else dict(zip(names, chances, strict=True))
 
 
 def result_frame(

@@ -18,9 +18,9 @@ from surerec.adapters import (
     of_fitted,
     on_catalogue,
 )
-from surerec.calibration import CalibrationUsers, find_promise
+from surerec.calibration import NamedItems, calibrate, find_promise
 from surerec.errors import InputError, NotFittedError
-from surerec.futures import following_cases, observe, profile_cases, window_cases
+from surerec.futures import following_cases, profile_cases, window_cases
 from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
-    from surerec.calibration import Cut, Promise
+    from surerec.calibration import CalibrationUsers, Coverage, Cut, ItemChances, Promise
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.measures import Query
@@ -95,6 +95,8 @@ class WrappedRecommender(PopulationConformal):
 
     _about: About
     _adapted: tuple[tuple[Any, Any, Any], Adapter] | None = None
+    _calibrated_on: tuple[WrappedScorer, PrecedenceStatistics, Cases] | None = None
+    """What lists are calibrated on; a folder does not have it."""
     user_groups_: UserGroups | None = None
 
     def recipe(self) -> WrappedRecipe:
@@ -157,7 +159,14 @@ class WrappedRecommender(PopulationConformal):
         assert isinstance(scorer, WrappedScorer)  # noqa: S101  # of its own recipe
         return scorer
 
-    def fit(self, data: Any, y: object = None, *, user_groups: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        data: Any,
+        y: object = None,  # noqa: ARG002
+        *,
+        user_groups: Any = None,
+        lists: Mapping[str, Iterable[Any]] | None = None,
+    ) -> Self:
         """Fit a copy of the model on the past, and calibrate it on the future of some users.
 
         Parameters
@@ -167,8 +176,8 @@ class WrappedRecommender(PopulationConformal):
             before their last part, or with `window` everybody's before the last days.
         y : ignored
             There for scikit-learn.
-        user_groups : mapping, frame or path, optional
-            The group of each user; see :meth:`PopulationConformal.fit`.
+        user_groups, lists
+            The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
 
         Returns
         -------
@@ -197,8 +206,8 @@ class WrappedRecommender(PopulationConformal):
         if self.refit:
             self._fit_copy(recipe, whole, whole)
             self._keep_groups(user_groups)
-            self._keep_about(self.calibration_, self._refitted(about))
-        return self
+            self._keep_about(self._kept_calibration(), self._refitted(about))
+        return self._allow_all(lists)
 
     def _fit_copy(
         self, recipe: WrappedRecipe, served: Interactions, fitted: Interactions
@@ -245,7 +254,14 @@ class WrappedRecommender(PopulationConformal):
         assumes = f"{name} as fitted up to their end ranks as the one that they calibrated did"
         return replace(about, future="", assumes=assumes)
 
-    def calibrate(self, past: Any, future: Any, *, user_groups: Any = None) -> Self:
+    def calibrate(
+        self,
+        past: Any,
+        future: Any,
+        *,
+        user_groups: Any = None,
+        lists: Mapping[str, Iterable[Any]] | None = None,
+    ) -> Self:
         """Calibrate a fitted model on what people took after what it was fitted on.
 
         Parameters
@@ -255,8 +271,8 @@ class WrappedRecommender(PopulationConformal):
             fitted on, their histories.
         future : Interactions, frame or path
             What they took then, which the model must not know.
-        user_groups : mapping, frame or path, optional
-            The group of each user; see :meth:`PopulationConformal.fit`.
+        user_groups, lists
+            The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
 
         Returns
         -------
@@ -298,7 +314,7 @@ class WrappedRecommender(PopulationConformal):
             assumes=f"{adapter.name} learned nothing from those futures",
         )
         self._calibrate_model(self._wrapped_scorer(), statistics, chosen, about)
-        return self
+        return self._allow_all(lists)
 
     def _completed(self, scorer: WrappedScorer) -> WrappedScorer:
         """Give a scorer whose lists are completed by what is known, if that is asked for."""
@@ -311,25 +327,49 @@ class WrappedRecommender(PopulationConformal):
     @property
     def floor_(self) -> float:
         """The smallest ε that can be promised: what no set can hold is missed at any."""
+        if self.promises_precision:
+            raise InputError("What promises precision has no smallest ε: it tests each precision.")
         return self.calibration_.curve(self.promise).lowest_level()
 
     def _calibrate_model(
         self, scorer: WrappedScorer, known: PrecedenceStatistics, chosen: Cases, about: About
     ) -> None:
-        outcomes = observe(scorer, known, chosen)
-        if not len(outcomes):
+        kept = calibrate(scorer, known, chosen, about.cut, known, seed=self.seed)
+        if not len(kept[0]):
             raise InputError(
                 f"Not one item that the calibration users took is known to {scorer.name}."
             )
-        users = CalibrationUsers.of(outcomes, about.cut, known)
-        refuse_constant(scorer, known, users)
-        self._keep_about(users, about)
+        refuse_constant(scorer, known, kept[0])
+        self._calibrated_on = scorer, known, chosen
+        self._keep_about(kept, about)
 
-    def _keep_about(self, users: CalibrationUsers, about: About) -> None:
-        self._about = about
-        scorer = self._wrapped_scorer()
+    def _kept_calibration(self) -> tuple[CalibrationUsers, ItemChances | None]:
+        return self._calibrated.users, self._calibrated.chances
+
+    def _keep_about(self, kept: tuple[CalibrationUsers, ItemChances | None], about: About) -> None:
+        self._about, self._lists = about, {}
+        self._calibrated = self._calibration_of(*kept)
+
+    def _says(self) -> tuple[Coverage, str, str]:
+        about, scorer = self._about, self._wrapped_scorer()
         coverage = about.coverage(scorer.rows >= 0, scorer.adapter.people)
-        self._keep(users, coverage, about.future, scorer.adapter.lacking)
+        return coverage, about.future, scorer.adapter.lacking
+
+    def allow(self, name: str, items: Iterable[Any]) -> Self:
+        """Name a list of the items that may be shown, and calibrate on it.
+
+        As :meth:`PopulationConformal.allow` does; but only while it is known what calibration users
+        took then, not after `load`: name lists before saving.
+        """
+        self.require_fit()
+        listed = NamedItems(name, self._codes_of(items))
+        if self._calibrated_on is None:
+            raise InputError(
+                "A saved wrapped model does not hold what its calibration users took then: name "
+                "lists before saving it, by allow(…) or lists=."
+            )
+        self._lists = {**self._lists, name: self._calibrate_list(*self._calibrated_on, listed)}
+        return self
 
     def recalibrate(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: a wrapped model is calibrated by `fit` or by `calibrate`."""
@@ -412,10 +452,10 @@ class WrappedRecommender(PopulationConformal):
         )
         self._keep_scorer(scorer)
         self._restore_texts({name: text for name, text in texts.items() if name != _ABOUT})
+        self._about, self._calibrated_on = about, None
         own = {name: arrays[name] for name in arrays if not name.startswith("wrapped_")}
-        users = self._restored_users(own)
-        check_same(scorer, statistics, users, arrays[_PROBE])
-        self._keep_about(users, about)
+        self._restore_calibration(own)
+        check_same(scorer, statistics, self.calibration_, arrays[_PROBE])
         return self
 
 

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from surerec.reports._reliability import draw_panels
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import polars as pl
     from matplotlib.axes import Axes
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "LINES",
     "Line",
     "blank",
+    "draw_reliability",
     "panels",
     "plain",
     "render",
@@ -110,3 +114,18 @@ def blank(axes: Axes) -> None:
     """Leave only what is drawn."""
     axes.set_axis_off()
     axes.grid(visible=False)
+
+
+def draw_reliability(bins: pl.DataFrame, groups: pl.DataFrame, title: str) -> Figure:
+    """Draw said against happened, a panel for each kind of group.
+
+    Parameters
+    ----------
+    bins : polars.DataFrame
+        ``by``, ``group``, ``said``, ``happened`` and ``error``, the standard error.
+    groups : polars.DataFrame
+        ``by``, ``group``, ``calibration_error`` and its ``noise``.
+    title : str
+        Above all.
+    """
+    return draw_panels(panels, LINES, bins, groups, plain(title, longest=100))

@@ -13,6 +13,7 @@ import polars as pl
 from surerec._columns import Columns
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import NoUsers
+from surerec.recommenders import PopulationConformal
 from surerec.serving import _schemas as ask
 from surerec.serving._problems import Problem
 
@@ -38,17 +39,19 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
     level = _level(recommender, asked)
-    picks = recommender.recommend(query=query, **level, k=k, exclude=asked.exclude)
+    picks = recommender.recommend(
+        query=query, **level, **_choosing(asked), k=k, exclude=asked.exclude
+    )
     if len(picks) > _FEW:
         return _json(_about(name, picks), items=_titled(picks.to_frame()))
     return _json({**_about(name, picks), "items": _few_rows(picks)})
 
 
-def guarantee(model: ServedModel, asked: ask.AskGuarantee) -> bytes:
+def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
     name, recommender = _recommender(model, asked.recommender)
     query = _query(recommender, asked)
-    picks = recommender.recommend(query=query, **_level(recommender, asked))
+    picks = recommender.recommend(query=query, **_level(recommender, asked), **_choosing(asked))
     return _json(_about(name, picks))
 
 
@@ -56,23 +59,31 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
     name, recommender = _recommender(model, asked.recommender)
     query = _query(recommender, asked)
-    level: dict[str, Any] = {"significance": _ALMOST_NEVER} if recommender.gives_confidence else {}
-    picks = recommender.recommend(query=query, **level)
-    entries = picks.columns[Columns.EntryConfidence]
+    found = recommender.assess(query)
+    by_confidence = recommender.gives_confidence and not recommender.promises_precision
+    order = found.ordered(_ALMOST_NEVER if by_confidence else None)
+    entries = found.entry_confidences[order]
     levels, counts = np.unique(entries[~np.isnan(entries)], return_counts=True)
-    first = slice(0, asked.limit)
-    codes = picks.columns[Columns.Item][first]
+    first = order[: asked.limit]
+    codes = found.candidates[first]
     ids = recommender.items_.ids
+    chances = np.full(len(first), np.nan)
+    if found.chances is not None:
+        chances = found.chances.probability[first]
     columns = {
-        name: _numbers(picks.columns[name][first])
-        for name in (Columns.Score, Columns.PValue, Columns.EntryConfidence)
+        Columns.Score: _numbers(found.shown(first)),
+        Columns.PValue: _numbers(found.p_values[first]),
+        Columns.EntryConfidence: _numbers(found.entry_confidences[first]),
+        Columns.Probability: _numbers(chances),
     }
-    latest = picks.history[-_HISTORY_SHOWN:]
+    latest = query.history[-_HISTORY_SHOWN:]
     answer = {
         "recommender": name,
-        "gives_confidence": recommender.gives_confidence,
-        "n_candidates": picks.n_candidates,
-        "highest_confidence": picks.highest_confidence,
+        "gives_confidence": by_confidence,
+        "promises_precision": recommender.promises_precision,
+        "about_probability": found.about_chances,
+        "n_candidates": len(found.candidates),
+        "highest_confidence": found.highest_confidence,
         "curve": {"entry_confidence": levels.tolist(), "size": np.cumsum(counts).tolist()},
         "items": {
             Columns.Item: ids.gather(codes).to_list(),
@@ -83,8 +94,8 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
             Columns.Item: ids.gather(latest).to_list(),
             Columns.Title: _titles(model, latest),
         },
-        "history_length": len(picks.history),
-        "ignored": list(picks.ignored),
+        "history_length": len(query.history),
+        "ignored": list(query.ignored),
     }
     return _json(answer)
 
@@ -133,7 +144,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     if not known:
         raise Problem(404, "None of these users is known.")
     level = _level(recommender, asked)
-    frame = recommender.recommend_many(known, **level, k=asked.k)
+    frame = recommender.recommend_many(known, **level, **_choosing(asked), k=asked.k)
     confidence = level.get("confidence")
     significance = level.get("significance")
     answer = {
@@ -147,6 +158,35 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
         "unknown_users": [user for user, code in zip(users, codes, strict=True) if code < 0],
     }
     return _json(answer, items=frame)
+
+
+def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
+    """Give the k best items with their probabilities, and the chances of the list."""
+    name, recommender = _recommender(model, asked.recommender)
+    if not isinstance(recommender, PopulationConformal):
+        raise Problem(
+            409, f"The recommender {name} is not calibrated over users: it has no slates."
+        )
+    found = recommender.hit_probability(asked.user, history=asked.history, k=asked.k)
+    wanted = asked.at_least, asked.expected_hits
+    served = wanted == (None, None) or found.worth_serving(
+        asked.at_least, expected_hits=asked.expected_hits
+    )
+    titles = _titles(model, recommender.items_.codes(found.items))
+    items = [
+        {Columns.Item: item, Columns.Title: title, Columns.Probability: _finite(chance)}
+        for item, title, chance in zip(found.items, titles, found.probabilities, strict=True)
+    ]
+    answer = {
+        "recommender": name,
+        "served": served,
+        "probability": _finite(found.probability),
+        "at_least": _numbers(found.at_least),
+        "expected_hits": _finite(found.expected_hits),
+        "items": items if served else [],
+        "guarantee": found.guarantee,
+    }
+    return _json(answer)
 
 
 def search(model: ServedModel, query: str, limit: int) -> bytes:
@@ -183,12 +223,20 @@ def _level(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:
     return {"confidence": DEFAULT_CONFIDENCE} if recommender.gives_confidence else {}
 
 
+def _choosing(asked: ask._Choosing) -> dict[str, Any]:
+    names = ("precision", "min_probability", "items", "among")
+    given = {name: getattr(asked, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _about(name: str, picks: RecommendationSet) -> dict[str, Any]:
     return {
         "recommender": name,
         "confidence": picks.confidence,
         "significance": None if picks.confidence is None else _complement(picks.confidence),
+        "precision": picks.precision,
         "guarantee": picks.guarantee,
+        "about_probability": picks.about_probability,
         "full_size": picks.full_size,
         "n_candidates": picks.n_candidates,
         "highest_confidence": picks.highest_confidence,
@@ -211,14 +259,12 @@ def _titles(model: ServedModel, codes: NDArray[np.int64]) -> list[str | None]:
 def _few_rows(picks: RecommendationSet) -> list[dict[str, Any]]:
     """Give the rows of ``to_frame``."""
     numbers = {name: values.tolist() for name, values in picks.columns.items()}
-    codes = numbers[Columns.Item]
+    codes, ranks = numbers.pop(Columns.Item), numbers.pop(Columns.Rank)
     return [
         {
             Columns.Item: picks.item_ids[code],
-            Columns.Rank: numbers[Columns.Rank][place],
-            Columns.Score: _finite(numbers[Columns.Score][place]),
-            Columns.PValue: _finite(numbers[Columns.PValue][place]),
-            Columns.EntryConfidence: _finite(numbers[Columns.EntryConfidence][place]),
+            Columns.Rank: ranks[place],
+            **{name: _finite(values[place]) for name, values in numbers.items()},
             Columns.Title: None if picks.titles is None else picks.titles[code],
         }
         for place, code in enumerate(codes)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _SAMPLE_SIZE = 40
+_SAMPLE_PRECISION = 0.2
 _SAMPLE_CONFIDENCE = 0.8
 
 
@@ -144,6 +145,9 @@ def _public_card(
                 "kind": type(recommender).__name__,
                 "params": recommender.get_params(),
                 "gives_confidence": recommender.gives_confidence,
+                "gives_probabilities": recommender.gives_probabilities,
+                "promises_precision": recommender.promises_precision,
+                "lists": list(recommender.lists_),
                 "guarantee": _sample_guarantee(recommender),
             }
             for name, recommender in recommenders.items()
@@ -163,6 +167,15 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
     asked: dict[str, Any] = (
         {"confidence": _SAMPLE_CONFIDENCE} if recommender.gives_confidence else {}
     )
+    if recommender.promises_precision:
+        asked["precision"] = _SAMPLE_PRECISION
+    try:
+        return _sampled(recommender, history, asked)
+    except InputError as error:  # a precision that cannot be reached here: that is said instead
+        return {"confidence": None, "history_length": len(history), "sentence": f"None: {error}"}
+
+
+def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]) -> dict[str, Any]:
     picks = recommender.recommend(history=history, **asked)
     interactions = recommender.statistics_.interactions
     if interactions is not None:

@@ -65,7 +65,7 @@ async def recommend_many(request: Request, asked: ask.AskBatch) -> Response:
     summary="Say what a set promises",
     tags=["recommending"],
 )
-async def say_guarantee(request: Request, asked: ask.AskGuarantee) -> Response:
+async def say_guarantee(request: Request, asked: ask.AskPromise) -> Response:
     """Give the guarantee's sentence and the set's size, without the items."""
     return await _answer(request, answers.guarantee, asked)
 
@@ -83,6 +83,17 @@ async def assess(request: Request, asked: ask.AskEntryConfidences) -> Response:
     further request.
     """
     return await _answer(request, answers.entry_confidences, asked)
+
+
+@router.post(
+    "/v1/slates",
+    response_model=ask.SlateAnswer,
+    summary="A short list with its chances of a hit",
+    tags=["recommending"],
+)
+async def give_slate(request: Request, asked: ask.AskSlate) -> Response:
+    """Give the k best items, and the chances that at least one, two, three are taken."""
+    return await _answer(request, answers.slate, asked)
 
 
 @router.post(

@@ -99,7 +99,28 @@ class AskGuarantee(_AtLevel, _AboutPerson):
     model_config = ConfigDict(extra="forbid", json_schema_extra={**_PERSON, **_ONE_LEVEL})
 
 
-class AskRecommendations(AskGuarantee):
+class _Choosing(BaseModel):
+    precision: Fraction | None = Field(
+        None,
+        description="For recommenders that promise precision: the share of what is shown that must "
+        "be taken; the confidence is then that of this promise.",
+    )
+    min_probability: Fraction | None = Field(
+        None, description="Only items taken at least so probably, which voids the guarantee."
+    )
+    items: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
+        None, description="The only items that may be recommended, with the same effect."
+    )
+    among: Name | None = Field(
+        None, description="Only the items of this named list, with a promise on them."
+    )
+
+
+class AskPromise(_Choosing, AskGuarantee):
+    """Whom a set is for, how sure it must be, and what it may hold."""
+
+
+class AskRecommendations(AskPromise):
     """Whom to recommend to, how surely, and how much of the set."""
 
     k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = Field(
@@ -135,7 +156,7 @@ class AskExplanation(_AboutPerson):
     )
 
 
-class AskBatch(_AtLevel, _Asked):
+class AskBatch(_Choosing, _AtLevel, _Asked):
     """Which users to recommend to."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
@@ -143,6 +164,20 @@ class AskBatch(_AtLevel, _Asked):
     users: list[Id] = Field(min_length=1, max_length=MAX_USERS)
     k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
         10, description="How many items for each."
+    )
+
+
+class AskSlate(_AboutPerson):
+    """Whom to show a short list, and how long."""
+
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
+        10, description="How many items at most."
+    )
+    at_least: Fraction | None = Field(
+        None, description="Serve it only where a hit is at least so probable."
+    )
+    expected_hits: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="Serve it only where so many hits are to be expected."
     )
 
 
@@ -159,6 +194,11 @@ class Recommended(BaseModel):
     score: Number = Field(description="How well it conforms; null where that is minus infinity.")
     p_value: Number = Field(description="Null for recommenders without p-values.")
     entry_confidence: Number = Field(description="The confidence above which it is in the set.")
+    probability: Number = Field(
+        None, description="That it is taken within the stated future; over users only."
+    )
+    probability_low: Number = Field(None, description="The interval of the curve, 95 % over users.")
+    probability_high: Number = None
     title: Text
 
 
@@ -168,7 +208,9 @@ class GuaranteeAnswer(BaseModel):
     recommender: str
     confidence: Number
     significance: Number
+    precision: Number = Field(description="The promised share of what is shown, if that is asked.")
     guarantee: str = Field(description="What is promised, in words, with its assumption.")
+    about_probability: str = Field(description="What the probabilities mean; empty without any.")
     full_size: int = Field(description="Items in the whole set.")
     n_candidates: int = Field(description="Items that were up for recommendation.")
     highest_confidence: float = Field(
@@ -199,6 +241,7 @@ class RankedColumns(BaseModel):
     score: list[Number]
     p_value: list[Number]
     entry_confidence: list[Number]
+    probability: list[Number]
 
 
 class KnownColumns(BaseModel):
@@ -212,7 +255,9 @@ class EntryConfidencesAnswer(BaseModel):
     """One answer for every confidence: cut it where `entry_confidence` is below the wanted one."""
 
     recommender: str
-    gives_confidence: bool
+    gives_confidence: bool = Field(description="False for a ranking, and for promised precision.")
+    promises_precision: bool
+    about_probability: str
     n_candidates: int
     highest_confidence: float
     curve: Curve
@@ -274,6 +319,9 @@ class BatchRow(BaseModel):
     score: Number
     p_value: Number
     entry_confidence: Number
+    probability: Number = None
+    probability_low: Number = None
+    probability_high: Number = None
 
 
 class BatchAnswer(BaseModel):
@@ -285,6 +333,26 @@ class BatchAnswer(BaseModel):
     guarantee: str
     unknown_users: list[AnyId]
     items: list[BatchRow]
+
+
+class SlateItem(BaseModel):
+    """An item of a short list."""
+
+    item_id: AnyId
+    title: Text
+    probability: Number = Field(description="That it is taken.")
+
+
+class SlateAnswer(BaseModel):
+    """A short list, and how likely it has something to take."""
+
+    recommender: str
+    served: bool = Field(description="False if it is not worth it, as was asked.")
+    probability: Number = Field(description="That at least one of the items is taken.")
+    at_least: list[Number] = Field(description="That at least one, two, three are.")
+    expected_hits: Number
+    items: list[SlateItem]
+    guarantee: str
 
 
 class FoundItem(BaseModel):
@@ -316,6 +384,9 @@ class CardRecommender(BaseModel):
     kind: str
     params: dict[str, Any]
     gives_confidence: bool
+    gives_probabilities: bool
+    promises_precision: bool
+    lists: list[str] = Field(description="The named lists that `among` may name.")
     guarantee: CardGuarantee
 
 

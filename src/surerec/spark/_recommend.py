@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
-from surerec._checks import check_whole
 from surerec._files import follow
 from surerec.errors import InputError
 from surerec.recommenders import load
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from surerec.recommenders import Recommender
+    from surerec.recommenders import Recommender, Wanted
 
 
 _USERS_AT_ONCE = 256
@@ -52,8 +51,7 @@ class _Recommend:
     """A file of codes; None for all users."""
     n_users: int
     at_once: int
-    epsilon: float | None
-    limit: int | None
+    wanted: Wanted
 
     def rows(self, block: int) -> pl.DataFrame:
         """Give the rows of one block of users."""
@@ -65,7 +63,7 @@ class _Recommend:
             else np.load(self.users, mmap_mode="r")[here]
         )
         # By code: to sort millions of ids in each worker would take longer than most answers.
-        return model.rows_of(codes, self.epsilon, self.limit)
+        return model.rows_of(codes, self.wanted)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
@@ -93,6 +91,7 @@ def recommend_spark(
     confidence: float | None = None,
     significance: float | None = None,
     k: int | None = None,
+    **more: Any,
 ) -> int:
     """Recommend to many users on Spark, into a folder of Parquet files.
 
@@ -108,7 +107,7 @@ def recommend_spark(
         By default all users of the model.
     recommender : str, optional
         Its name in the model folder; by default the first one.
-    confidence, significance, k
+    confidence, significance, k, **more
         As in :meth:`surerec.InductiveConformal.recommend_many`, whose rows are written.
 
     Returns
@@ -120,7 +119,7 @@ def recommend_spark(
     if place.exists():
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
-    epsilon = fitted.significance(confidence, significance)
+    wanted = fitted.wanted(confidence, significance, k=k, **more)
     interactions = fitted.statistics_.interactions
     if interactions is None:
         raise InputError("These statistics have no users to recommend to.")
@@ -146,8 +145,7 @@ def recommend_spark(
             None if codes is None else str(aside / "codes.npy"),
             n_users,
             _users_at_once(spark, n_users),
-            epsilon,
-            None if k is None else check_whole("k", k),
+            wanted,
         )
         n_rows = _write(spark, ask, aside / "rows")
         (aside / "rows").replace(place)

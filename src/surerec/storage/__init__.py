@@ -21,8 +21,10 @@ then removes what no manifest names. Whenever a save is interrupted, the folder 
 model or the new one, and the next save tidies up.
 
 A recommender's arrays and texts are files like the others, named by the manifest alone: equal ones
-are one file, whichever recommenders use it. A folder with such parts is of format 2, one without
-of format 1, as it was before there were parts.
+are one file, whichever recommenders use it. A folder with such parts is of format 4, one without
+of format 1, as it was before there were parts. Formats 2 and 3 (of statistics that have no rows of
+counts) are the same as 4 with calibrations that have no probabilities: they open, and answer as
+before.
 """
 
 from surerec.storage._loading import StoredModel, load_model, read_card

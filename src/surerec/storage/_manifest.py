@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 
 FORMAT: Final = "surerec-model"
-FORMAT_VERSION: Final = 3
-"""The newest format that is read: in it, statistics may have no rows of counts."""
-_WITH_ROWS: Final = 2
-"""The format of folders that have rows, and recommenders with parts."""
+FORMAT_VERSION: Final = 4
+"""The newest format that is read: in it, calibrations have probabilities."""
+_WITHOUT_ROWS: Final = 3
+"""The format of older folders whose statistics have no rows of counts."""
+_WITH_PARTS: Final = 2
+"""The format of older folders that have rows, and recommenders with parts."""
 _WITHOUT_PARTS: Final = 1
 """The format of folders whose recommenders are a kind and parameters: any surerec reads them."""
 
@@ -53,6 +55,8 @@ class Manifest:
     settings: Settings
     recommenders: dict[str, RecommenderCard]
     files: dict[str, FileRecord]
+    is_older: bool = False
+    """Whether it was read from a folder of before there were probabilities."""
 
     def has_statistics_of(self, other: Manifest) -> bool:
         """Tell whether both speak of the same statistics, whatever name the data go by."""
@@ -81,7 +85,7 @@ class Manifest:
         return {
             "format": FORMAT,
             "format_version": self._format(),
-            **asdict(self),
+            **{name: each for name, each in asdict(self).items() if name != "is_older"},
             "recommenders": {name: each.card() for name, each in self.recommenders.items()},
         }
 
@@ -116,6 +120,7 @@ class Manifest:
                 for name, each in card["recommenders"].items()
             },
             {name: _file_record(name, record) for name, record in card["files"].items()},
+            card["format_version"] < FORMAT_VERSION,
         )
         manifest._check_files()
         if manifest.card()["format_version"] != card["format_version"]:
@@ -124,9 +129,12 @@ class Manifest:
 
     def _format(self) -> int:
         """Give the oldest format that can say this, so that older ones of us read what they can."""
-        if not ROW_ROLES.get(self.settings.rows):
+        has_parts, has_rows = _part_files(self.recommenders), ROW_ROLES.get(self.settings.rows)
+        if has_parts and not self.is_older:
             return FORMAT_VERSION
-        return _WITH_ROWS if _part_files(self.recommenders) else _WITHOUT_PARTS
+        if not has_rows:
+            return _WITHOUT_ROWS
+        return _WITH_PARTS if has_parts else _WITHOUT_PARTS
 
     def _statistics_files(self) -> dict[str, FileRecord]:
         parts = PART_ROLES.values()

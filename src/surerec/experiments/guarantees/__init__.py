@@ -3,6 +3,12 @@
 from surerec.experiments.guarantees._calendar import calendar_table
 from surerec.experiments.guarantees._observed import Observed, observe_all
 from surerec.experiments.guarantees._slates import Reliability, reliability, slate_reliability
+from surerec.experiments.guarantees._sure import (
+    item_reliabilities,
+    lists_table,
+    precision_calendar_table,
+    precision_table,
+)
 from surerec.experiments.guarantees._tables import (
     hits_table,
     misses_table,
@@ -15,9 +21,13 @@ __all__ = [
     "Reliability",
     "calendar_table",
     "hits_table",
+    "item_reliabilities",
+    "lists_table",
     "misses_table",
     "observe_all",
     "per_user_sizes",
+    "precision_calendar_table",
+    "precision_table",
     "reliability",
     "sizes_table",
     "slate_reliability",

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.reports.figures import LINES, panels, plain, render, styled
+from surerec.reports.figures import LINES, draw_reliability, panels, plain, render, styled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from surerec.evaluation import ItemReliability
     from surerec.experiments.guarantees._slates import Reliability
 
-__all__ = ["reliability_diagram"]
+__all__ = ["item_diagram", "reliability_diagram"]
 
 
 def reliability_diagram(found: Mapping[str, Reliability], title: str) -> dict[str, bytes]:
@@ -47,3 +48,9 @@ def reliability_diagram(found: Mapping[str, Reliability], title: str) -> dict[st
             axes.set_title(f"{plain(name)}: calibration error {one.calibration_error:.3f}")
         figure.suptitle(plain(title, longest=80), fontsize=11)
         return render(figure)
+
+
+def item_diagram(found: ItemReliability, title: str) -> dict[str, bytes]:
+    """Draw said against happened for all items and each group of them."""
+    with styled():
+        return render(draw_reliability(found.bins, found.groups, title))

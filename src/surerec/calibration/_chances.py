@@ -1,0 +1,215 @@
+"""What is kept of calibration users for the probability of each item, and for short lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from surerec.calibration._shaping import choose_bins
+from surerec.conformal import CalibratedProbability, UserCurve
+from surerec.futures import Bins, observe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from surerec.futures import Cases, Outcomes, Ranking
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+FEWEST_USERS: Final = 20
+"""With fewer calibration users there are no probabilities."""
+MOST_HITS: Final = 3
+"""A list is told the chance of at least one hit, two, or so many."""
+
+_TYPES: Final = {
+    "weights": np.float64,
+    "edges": np.float64,
+    "counts": np.int32,
+    "hits": np.int32,
+    "chooses": np.bool_,
+    "swayed": np.bool_,
+    "hit_ranks": np.float64,
+    "begin": np.int64,
+}
+_N_WEIGHTS: Final = 3
+_CHOOSING: Final = 4  # one in so many calibration users chooses
+_MOST_SHAPING: Final = 300
+_MOST_SHARES: Final = 1 << 25  # candidates' shares held at once to choose a scale by
+
+
+@dataclass(frozen=True, eq=False)
+class ItemChances:
+    """Calibration users' candidates by bin, and which of them they took.
+
+    Attributes
+    ----------
+    weights, edges : array of float
+        Of the bins; see :class:`surerec.futures.Bins`.
+    counts, hits : array of int32, n_users × n_bins
+        Each calibration user's candidates by bin, and how many of them they took.
+    chooses : array of bool
+        Who chose the scale, and chooses where tests begin: one in four. The others calibrate.
+    swayed : array of bool
+        Who tipped the choice of the scale, and is therefore told no probability.
+    hit_ranks : array of float, n_users × 3
+        The ranks of the first three items that each took; infinite where there are fewer.
+    begin : array of int, of one number
+        When the calendar was cut, in microseconds since 1970; −1 where each profile was.
+    """
+
+    weights: NDArray[np.float64]
+    edges: NDArray[np.float64]
+    counts: NDArray[np.int32]
+    hits: NDArray[np.int32]
+    chooses: NDArray[np.bool_]
+    swayed: NDArray[np.bool_]
+    hit_ranks: NDArray[np.float64]
+    begin: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, plan: Choice) -> ItemChances:
+        """Take what is kept from outcomes that were counted by the bins of a choice."""
+        assert outcomes.counts is not None  # noqa: S101  # so they were made
+        assert outcomes.hits is not None  # noqa: S101
+        users = outcomes.cases.users
+        return cls(
+            weights=plan.bins.weights,
+            edges=plan.bins.edges,
+            counts=outcomes.counts,
+            hits=outcomes.hits,
+            chooses=np.isin(users, plan.choosing),
+            swayed=np.isin(users, plan.swayed),
+            hit_ranks=_first_hits(outcomes),
+            begin=np.array([-1 if outcomes.cases.moment is None else outcomes.cases.moment]),
+        )
+
+    @cached_property
+    def bins(self) -> Bins:
+        """The bins."""
+        return Bins(self.weights, self.edges)
+
+    @cached_property
+    def _testing(self) -> NDArray[np.intp]:
+        return np.flatnonzero(~self.chooses)
+
+    @cached_property
+    def curve(self) -> UserCurve:
+        """The probability by bin, from the users who did not choose the scale."""
+        return UserCurve(self.counts[self._testing], self.hits[self._testing])
+
+    @cached_property
+    def _everybodys(self) -> CalibratedProbability:
+        return self.curve.with_interval()
+
+    def by_bin(self, place: int | None) -> CalibratedProbability:
+        """Give the probability of each bin for a person, without their own future.
+
+        Parameters
+        ----------
+        place : int or None
+            Which of the calibration users it is, if any.
+        """
+        if place is None or self.chooses[place]:
+            return self._everybodys
+        return self.curve.with_interval(without=int(np.searchsorted(self._testing, place)))
+
+    def bins_of(self, ranking: Ranking, n_known: int, n_items: int) -> NDArray[np.int64]:
+        """Give the bin of every item, −1 for what is no candidate."""
+        bins = np.full(n_items, -1, dtype=np.int64)
+        bins[ranking.items] = self.bins.of(ranking.shares, n_known)
+        return bins
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give all arrays by name, for a model folder."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_users: int) -> ItemChances:
+        """Read it back; KeyError or ValueError if these are not the arrays of such a thing."""
+        found = cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
+        if arrays.keys() != _TYPES.keys() or any(
+            arrays[name].dtype != kind or not arrays[name].ndim for name, kind in _TYPES.items()
+        ):
+            raise ValueError("they are not those of probabilities")
+        shape = n_users, len(found.edges) + 1
+        if (
+            found.weights.shape != (_N_WEIGHTS,)
+            or not np.isfinite(found.weights).all()
+            or found.weights.min() < 0
+            or found.edges.shape != (len(found.edges),)
+            or not np.isfinite(found.edges).all()
+            or not (np.diff(found.edges) > 0).all()
+            or {found.counts.shape, found.hits.shape} != {shape}
+            or found.hits.min(initial=0) < 0
+            or (found.hits > found.counts).any()
+            or {found.chooses.shape, found.swayed.shape} != {(n_users,)}
+            or found.chooses.all()
+            or found.hit_ranks.shape != (n_users, MOST_HITS)
+            or not (found.hit_ranks >= 1).all()
+            or found.begin.shape != (1,)
+            or found.begin[0] < -1
+        ):
+            raise ValueError("they are not those of probabilities")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The bins, and by whom they were chosen."""
+
+    bins: Bins
+    choosing: NDArray[np.int64]
+    """Users by code: one in four of those who calibrate."""
+    swayed: NDArray[np.int64]
+    """Those of them without whom it would have been another scale."""
+
+
+def choose(
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    cases: Cases,
+    *,
+    allowed: NDArray[np.int64] | None = None,
+    seed: int = 0,
+) -> Choice | None:
+    """Let one in four of the calibration users choose the bins; None if there are too few.
+
+    Parameters
+    ----------
+    scorer, statistics, cases, allowed
+        As :func:`surerec.futures.observe` takes them.
+    seed : int, default=0
+        Of who chooses.
+    """
+    if len(cases) < FEWEST_USERS:
+        return None
+    chosen = np.random.default_rng((seed, 4)).permutation(len(cases))[: len(cases) // _CHOOSING]
+    shaping = chosen[: max(2, min(_MOST_SHAPING, _MOST_SHARES // max(statistics.n_items, 1)))]
+    outcomes = observe(
+        scorer,
+        statistics,
+        cases[np.sort(shaping)],
+        keep_candidates=True,
+        allowed=allowed,
+        doing="Choosing a scale",
+    )
+    if not len(outcomes):
+        return None
+    bins, swayed = choose_bins(outcomes)
+    return Choice(bins, cases.users[chosen], outcomes.cases.users[swayed])
+
+
+def _first_hits(outcomes: Outcomes) -> NDArray[np.float64]:
+    order = np.lexsort((outcomes.ranks, outcomes.owners))
+    owners, ranks = outcomes.owners[order], outcomes.ranks[order]
+    begins = np.searchsorted(owners, np.arange(len(outcomes)))
+    nth = np.arange(len(owners)) - begins[owners]
+    found = np.full((len(outcomes), MOST_HITS), np.inf)
+    first = nth < MOST_HITS
+    found[owners[first], nth[first]] = ranks[first]
+    return found

@@ -1,0 +1,248 @@
+"""Lists of which most is wanted: the precision promise, by learning then testing over users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from surerec.calibration._assessment import Assessment
+from surerec.calibration._groups import LengthGroups
+from surerec.calibration._users import NO_CHANCES, SWAYED, UserCalibration
+from surerec.conformal import ServedPrecision, bets_needed
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from surerec.calibration._chances import ItemChances
+    from surerec.calibration._labels import Labels
+    from surerec.calibration._stored import CalibrationUsers
+    from surerec.conformal import Passed
+    from surerec.measures import Query, Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+_SEED: Final = 5  # of the order in which people test, which must know nothing of what they took
+
+
+class ServedList:
+    """Tested thresholds for one group of people; each is found once.
+
+    Parameters
+    ----------
+    chances : ItemChances
+        What calibration users would have been shown, and took.
+    members : array of int
+        Which of the calibration users are of the group, in an order that knows nothing of them.
+    people : str
+        Whom it is about, in words.
+    group : str
+        The group in words; empty for everybody.
+    """
+
+    def __init__(
+        self, chances: ItemChances, members: NDArray[np.int64], people: str, group: str
+    ) -> None:
+        self.group = group
+        self._people = people
+        self._members = members
+        self._test = ServedPrecision(
+            chances.counts[members], chances.hits[members], chances.chooses[members]
+        )
+        self._passed: dict[tuple[float, float, int | None], Passed | None] = {}
+
+    def place(self, calibration_user: int | None) -> int | None:
+        """Give where a calibration user is among those of the group, if they are."""
+        if calibration_user is None:
+            return None
+        found = np.flatnonzero(self._members == calibration_user)
+        return int(found[0]) if len(found) else None
+
+    def passed(self, precision: float, delta: float, without: int | None) -> Passed | None:
+        """Give the loosest threshold that keeps the precision, or refuse what cannot be reached."""
+        key = precision, delta, without
+        if key not in self._passed:
+            self._passed[key] = self._test.passed(precision, delta=delta, without=without)
+        if self._passed[key] is None and without is None:
+            raise InputError(self._refusal(precision, delta))
+        return self._passed[key]
+
+    def _refusal(self, precision: float, delta: float) -> str:
+        n, needed = int((~self._test.chooses).sum()), bets_needed(1 - precision, delta)
+        asked = (
+            f"A precision of {precision:.4g} cannot be promised to {self._people} here with "
+            f"confidence {1 - delta:.4g}"
+        )
+        if n < needed:
+            return (
+                f"{asked}: it takes {needed:,} calibration users at the least to test it, and "
+                f"there {'is' if n == 1 else 'are'} {n:,}."
+            )
+        best = self._test.best(delta=delta)
+        if best is None:
+            return f"{asked}, nor can any other: too little of what is ranked highest is taken."
+        return f"{asked}; the best that can is {best:.2f}."
+
+
+class ServedLists:
+    """Tested thresholds for each group of people, by the number of known items and by a column.
+
+    Parameters
+    ----------
+    chances : ItemChances
+        What calibration users would have been shown, and took.
+    users : CalibrationUsers
+        Who they are.
+    n_groups : int
+        How many groups by the number of known items.
+    labels : Labels
+        Groups by a column of people's own, each of which is then apart by the number of items.
+    people : callable
+        Says whom it is about, given a group in words.
+    """
+
+    def __init__(
+        self,
+        chances: ItemChances,
+        users: CalibrationUsers,
+        n_groups: int,
+        labels: Labels,
+        people: Callable[[str], str],
+    ) -> None:
+        self._labels = labels
+        order = np.random.default_rng(_SEED).permutation(len(users))
+        everybody = {None: np.ones(len(users), dtype=bool)}
+        self._groups: dict[str | None, tuple[LengthGroups, list[ServedList]]] = {}
+        for label, members in (everybody | labels.members(users.users)).items():
+            lengths = LengthGroups.equal(users.n_known[members], n_groups)
+            of = np.where(members, lengths.of(users.n_known), -1)[order]
+            words = [
+                " and ".join(filter(None, (labels.in_words(label), _known(lengths, group))))
+                for group in range(lengths.n)
+            ]
+            self._groups[label] = (
+                lengths,
+                [
+                    ServedList(chances, order[of == group], people(said), said)
+                    for group, said in enumerate(words)
+                ],
+            )
+
+    def of(self, query: Query) -> ServedList:
+        """Give the thresholds of a person; those of everybody if their group is not known."""
+        lengths, lists = self._groups[self._labels.of(query)]
+        return lists[int(lengths.of(np.array([len(query.history)]))[0])]
+
+
+def _known(lengths: LengthGroups, group: int) -> str:
+    return lengths.in_words(group) if lengths.n > 1 else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionAssessment(Assessment):
+    """The candidates by bin; the set is what lies above a tested threshold."""
+
+    bins: NDArray[np.int64]
+    served: ServedList
+    precision: float
+    own: int | None
+    """Which of the group's calibration users this person is."""
+
+    @property
+    def highest_confidence(self) -> float:
+        """There is none: what cannot be reached is refused."""
+        return 1.0
+
+    def passed(self, significance: float) -> Passed | None:
+        """Give the tested threshold; None where it was reached only with this person's help."""
+        self.served.passed(self.precision, significance, None)
+        return self.served.passed(self.precision, significance, self.own)
+
+    def included(self, significance: float) -> NDArray[np.bool_]:
+        """Tell which candidates are in the set; `significance` is δ."""
+        found = self.passed(significance)
+        if found is None:
+            return np.zeros(len(self.candidates), dtype=bool)
+        return self.bins >= found.threshold
+
+
+@dataclass(frozen=True)
+class PrecisionCalibration(UserCalibration):
+    """As many items as possible of which enough are taken; see :class:`UserCalibration`.
+
+    Parameters
+    ----------
+    precision : float or None
+        The share of what is shown that is to be taken.
+    """
+
+    precision: float | None = None
+
+    def __post_init__(self) -> None:
+        """Take a promise that is tested, not controlled."""
+
+    def at(self, precision: float) -> PrecisionCalibration:
+        """Give the same for a precision."""
+        other = replace(self, precision=precision)
+        other.__dict__["_lists"] = self._lists  # tested once, however often it is asked for
+        return other
+
+    @cached_property
+    def _lists(self) -> ServedLists:
+        if self.chances is None:
+            raise InputError(f"No precision can be promised: {NO_CHANCES}.")
+        people = self._terms.people
+        return ServedLists(self.chances, self.users, self.n_groups, self._labels, people)
+
+    def assess(  # type: ignore[override]  # it has no levels below which items are in
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        candidates: NDArray[np.int64],
+    ) -> Assessment:
+        """Give every candidate's bin; without a precision they are only ranked."""
+        scores, values, ranking = self.rank(scorer, statistics, query)
+        gap, place = self._gap(scorer, query), self.users.place_of(query.user)
+        chances, about = self.probabilities(statistics, query, ranking, candidates, gap)
+        gap = gap or self._labels.gap(query)
+        if not gap and place is not None and self.chances and self.chances.swayed[place]:
+            gap = SWAYED
+        shared: dict[str, Any] = {
+            "candidates": candidates,
+            "score": scores[candidates],
+            "shown": values[candidates].__getitem__,
+            "popularity": statistics.popularity,
+            "gap": gap,
+            "chances": chances,
+            "about_chances": about,
+            "ranking": ranking,
+        }
+        if self.precision is None:
+            return Assessment(**shared)
+        served, n_known = self._lists.of(query), len(query.history)
+        assert self.chances is not None  # noqa: S101  # or there were no lists
+        return PrecisionAssessment(
+            **shared,
+            n_calibration=len(self.users) - (place is not None),
+            bins=self.chances.bins_of(ranking, n_known, statistics.n_items)[candidates],
+            served=served,
+            precision=self.precision,
+            own=served.place(place),
+        )
+
+    def promise(self, significance: float, assessment: PrecisionAssessment) -> str:  # type: ignore[override]
+        """Say what is promised, with its assumption; `significance` is δ."""
+        served, found = assessment.served, assessment.passed(significance)
+        if found is None:
+            return "None for this person: the precision was reached only with their own future."
+        return self._terms.of_precision(
+            assessment.precision, significance, found.n_testing, found.share_served, served.group
+        )
+
+    def best_of_many(self, *_: Any, **__: Any) -> None:
+        """Give nothing: what is tested is found one by one."""

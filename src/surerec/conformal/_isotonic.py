@@ -1,0 +1,94 @@
+"""A calibrated probability by isotonic regression, with an interval from resampling users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from surerec.conformal._pooling import isotonic_rates
+from surerec.conformal._venn_abers import CalibratedProbability
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+N_RESAMPLES: Final = 200
+"""How often users are drawn anew for the interval of a curve."""
+
+_ENDS: Final = (4, -5)  # of the resampled curves in order: between them lie 95 %
+
+
+@dataclass(frozen=True, eq=False)
+class UserCurve:
+    """The probability of a case by its bin, learned from many cases of each of some users.
+
+    Parameters
+    ----------
+    counts, hits : array of int, n_users × n_bins
+        Of each user, how many cases fell into each bin, and how many of them came true.
+    seed : int
+        Of the resampling.
+
+    Notes
+    -----
+    The cases of one user are not independent, so an interval over cases would be far too narrow:
+    users are drawn anew, 200 times, each with all of their cases.
+
+    Examples
+    --------
+    >>> counts, hits = np.full((50, 2), 4), np.tile([1, 3], (50, 1))
+    >>> UserCurve(counts, hits).probability().tolist()
+    [0.25, 0.75]
+    """
+
+    counts: NDArray[np.integer]
+    hits: NDArray[np.integer]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.counts.shape != self.hits.shape or self.counts.ndim != 2 or not self.counts.size:  # noqa: PLR2004
+            raise InputError("There are no calibration cases to learn a probability from.")
+
+    @property
+    def n_users(self) -> int:
+        """How many users it was learned from."""
+        return len(self.counts)
+
+    @cached_property
+    def _whole(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.counts.sum(axis=0).astype(np.float64), self.hits.sum(axis=0).astype(np.float64)
+
+    @cached_property
+    def _drawn(self) -> tuple[NDArray[np.float64], ...]:
+        """How often each user was drawn, and the counts and hits of each draw."""
+        rng = np.random.default_rng(self.seed)
+        n = self.n_users
+        times = rng.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES).astype(np.float64)
+        return times, times @ self.counts, times @ self.hits
+
+    def probability(self, *, without: int | None = None) -> NDArray[np.float64]:
+        """Give the probability of each bin, never falling.
+
+        Parameters
+        ----------
+        without : int, optional
+            A user to leave out, so that nobody is served by their own future.
+        """
+        counts, hits = self._whole
+        if without is not None:
+            counts, hits = counts - self.counts[without], hits - self.hits[without]
+        return isotonic_rates(counts, hits)
+
+    def with_interval(self, *, without: int | None = None) -> CalibratedProbability:
+        """Give the probability of each bin, and where the curve lies in 95 % of the resamples."""
+        times, counts, hits = self._drawn
+        if without is not None:
+            mine = times[:, without, None]
+            counts, hits = counts - mine * self.counts[without], hits - mine * self.hits[without]
+        curves = isotonic_rates(counts, hits)
+        low, high = np.sort(curves.T, axis=1)[:, list(_ENDS)].T
+        said = self.probability(without=without)
+        return CalibratedProbability(said, np.minimum(low, said), np.maximum(high, said))

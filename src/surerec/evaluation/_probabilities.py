@@ -1,0 +1,194 @@
+"""Whether the probabilities of items are what happens, to users who calibrated nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from surerec._threads import run_blocks
+from surerec.calibration import ItemChances, LengthGroups, choose
+from surerec.conformal import isotonic_rates
+from surerec.errors import InputError
+from surerec.futures import Ranking, codes_in, observe
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.futures import Cases
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+TOP: Final = 1000
+"""So many of each person's best items are looked at."""
+N_BINS: Final = 15
+
+_MANY: Final = 10
+_RANKS: Final = (1, 11, 101)
+_LEAST: Final = 1e-6  # a probability of 0 that happened would cost all others their loss
+_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True)
+class ItemReliability:
+    """What was said of items, and what happened.
+
+    Attributes
+    ----------
+    bins : polars.DataFrame
+        For each group of pairs (user, item) and each of 15 bins of equal mass: ``said`` (mean
+        probability), ``happened`` (share taken), ``error`` (standard error over users), ``n``.
+    groups : polars.DataFrame
+        For each group: ``said``, ``happened``, ``calibration_error`` and its ``noise`` (what it
+        would be on average for probabilities without fault, as so few users were seen),
+        ``log_loss``, ``log_loss_by_rank`` (of a table by rank alone), ``n_users``, ``n``.
+    """
+
+    bins: pl.DataFrame
+    groups: pl.DataFrame
+
+
+def item_reliability(
+    scorer: Scorer, statistics: PrecedenceStatistics, cases: Cases, *, seed: int = 0
+) -> ItemReliability:
+    """Calibrate probabilities on half of the users, and compare them with what the others took.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        What scores.
+    statistics : PrecedenceStatistics
+        What was known.
+    cases : Cases
+        Pasts and futures; half of them, at random, calibrate.
+    seed : int, default=0
+        Of the halves.
+
+    Raises
+    ------
+    InputError
+        If there are too few users to calibrate.
+    """
+    half = np.random.default_rng((seed, 6)).permutation(len(cases)) < len(cases) // 2
+    calibrating = cases[half]
+    choice = choose(scorer, statistics, calibrating, seed=seed)
+    if choice is None:
+        raise InputError(f"{int(half.sum())} users are too few to calibrate probabilities on.")
+    outcomes = observe(scorer, statistics, calibrating, bins=choice.bins)
+    chances = ItemChances.of(outcomes, choice)
+    pairs = _pairs(scorer, statistics, cases[~half], chances)
+    by_rank = _table_by_rank(outcomes.ranks, len(outcomes))
+    pairs = pairs.with_columns(by_rank=by_rank[pairs["rank"].to_numpy() - 1])
+    bins, groups = [], []
+    for by, group, some in _groups(pairs):
+        found, row = _compare(some)
+        bins.append(found.select(pl.lit(by).alias("by"), pl.lit(group).alias("group"), pl.all()))
+        groups.append({"by": by, "group": group, **row})
+    return ItemReliability(pl.concat(bins), pl.DataFrame(groups))
+
+
+def _pairs(
+    scorer: Scorer, statistics: PrecedenceStatistics, cases: Cases, chances: ItemChances
+) -> pl.DataFrame:
+    """Give the best items of each user with their probability, and whether they were taken."""
+    users, items = codes_in(statistics, cases.interactions)
+    said_by_bin = chances.by_bin(None).probability
+
+    def some(start: int) -> list[dict[str, NDArray[Any]]]:
+        return [one(case) for case in range(start, min(start + _AT_ONCE, len(cases)))]
+
+    def one(case: int) -> dict[str, NDArray[Any]]:
+        query = cases.query(case, users, items)
+        scores = scorer.score_query(query)
+        values = scorer.value(scores, len(query.history), statistics.n_users)
+        outside = statistics.items_outside(query.history)
+        ranking = Ranking.of(outside, scores, values, statistics.popularity)
+        best = ranking.items[:TOP]
+        bins = chances.bins.of(ranking.shares, len(query.history))[:TOP]
+        return {
+            "user": np.full(len(best), case),
+            "known": np.full(len(best), len(query.history)),
+            "rank": np.arange(1, len(best) + 1),
+            "popularity": statistics.popularity[best],
+            "said": said_by_bin[bins],
+            "taken": np.isin(best, items[cases.future(case)]),
+        }
+
+    parts = [part for found in run_blocks(some, range(0, len(cases), _AT_ONCE)) for part in found]
+    return pl.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def _table_by_rank(ranks: NDArray[np.float64], n_users: int) -> NDArray[np.float64]:
+    """Give the share of users who took the item of each rank, never rising with the rank."""
+    taken = np.bincount(ranks[ranks <= TOP].astype(np.int64) - 1, minlength=TOP)
+    return isotonic_rates(np.full(TOP, n_users), taken[::-1])[::-1]
+
+
+def _groups(pairs: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
+    found = [
+        ("all", f"the {TOP:,} best", pairs),
+        ("top", f"the {_MANY} best", pairs.filter(pl.col("rank") <= _MANY)),
+    ]
+    lengths = LengthGroups.equal(pairs.unique("user")["known"].to_numpy(), 3)
+    place = pl.Series(lengths.of(pairs["known"].to_numpy()))
+    found += [
+        ("known items", lengths.in_words(group), pairs.filter(place == group))
+        for group in range(lengths.n)
+    ]
+    third = max(1, -(-int(pairs["popularity"].max()) // 3))  # type: ignore[arg-type]
+    names = ("the most popular third", "the middle third", "the rarest third")
+    for group, name in enumerate(names):
+        some = pairs.filter((pl.col("popularity") // third).clip(0, 2) == group)
+        found.append(("popularity", name, some))
+    for first, end in zip(_RANKS, (*_RANKS[1:], TOP + 1), strict=True):
+        some = pairs.filter(pl.col("rank").is_between(first, end - 1))
+        found.append(("rank", f"{first:,} to {end - 1:,}", some))
+    return [each for each in found if len(each[2])]
+
+
+def _compare(pairs: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Any]]:
+    ordered = pairs.sort("said", maintain_order=True)
+    place = np.arange(len(ordered)) * N_BINS // len(ordered)
+    taken = ordered["taken"].cast(pl.Float64)
+    table = ordered.select(
+        "user", "said", "by_rank", gap=pl.col("said") - taken, taken=taken, bin=place
+    )
+    n_users = pairs["user"].n_unique()
+    bins = (
+        table.group_by("bin", "user")
+        .agg(pl.col("said", "taken", "gap").sum(), pl.len().alias("n"))
+        .group_by("bin")
+        .agg(
+            said=pl.col("said").sum() / pl.col("n").sum(),
+            happened=pl.col("taken").sum() / pl.col("n").sum(),
+            # Of the mean of all pairs, whose sums by user are independent.
+            error=(pl.col("gap") - pl.col("gap").sum() / pl.col("n").sum() * pl.col("n"))
+            .pow(2)
+            .sum()
+            .sqrt()
+            / pl.col("n").sum(),
+            n=pl.col("n").sum(),
+        )
+        .sort("bin")
+        .drop("bin")
+    )
+    weights = bins["n"].to_numpy() / len(table)
+    gaps = np.abs(bins["said"].to_numpy() - bins["happened"].to_numpy())
+    row = {
+        "said": table["said"].mean(),
+        "happened": table["taken"].mean(),
+        "calibration_error": float(weights @ gaps),
+        "noise": float(weights @ bins["error"].to_numpy() * np.sqrt(2 / np.pi)),
+        "log_loss": _log_loss(table["said"].to_numpy(), taken.to_numpy()),
+        "log_loss_by_rank": _log_loss(table["by_rank"].to_numpy(), taken.to_numpy()),
+        "n_users": n_users,
+        "n": len(table),
+    }
+    return bins, row
+
+
+def _log_loss(said: NDArray[np.float64], taken: NDArray[np.float64]) -> float:
+    sure = np.clip(said, _LEAST, 1 - _LEAST)
+    return float(-np.where(taken > 0, np.log(sure), np.log1p(-sure)).mean())

@@ -1,0 +1,48 @@
+"""Lists of at most k items for many users, each with its chances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surerec._columns import Columns
+from surerec.recommenders._many import framed
+from surerec.recommenders._sets import result_columns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from surerec.calibration import UserCalibration
+    from surerec.measures import Queries
+    from surerec.recommenders._many import Answers
+    from surerec.recommenders._wanted import Wanted
+
+
+def budget_rows(
+    model: Answers,
+    calibration: UserCalibration,
+    asked: Queries,
+    people: pl.Series,
+    wanted: Wanted,
+) -> pl.DataFrame:
+    """Give the rows of some people, with the chances of each one's list."""
+    queries = [asked[place] for place in range(len(asked))]
+    parts, rankings, lengths, expected, covered = [], [], [], [], []
+    for query in queries:
+        assessment = model.assess(query, wanted=wanted)
+        order = wanted.chosen(assessment)[0][: wanted.limit]
+        assert assessment.ranking is not None  # noqa: S101  # calibrated over users
+        assert assessment.chances is not None  # noqa: S101
+        parts.append(result_columns(assessment, order))
+        rankings.append(assessment.ranking)
+        lengths.append(len(order))
+        expected.append(float(assessment.chances.probability[order].sum()))
+        covered.append(not assessment.gap)
+    chances = calibration.list_chances(queries, rankings, lengths).probability
+    chances[:, ~np.array(covered)] = np.nan  # nobody like them calibrated
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for n_hits, of_lists in enumerate(chances, start=1):
+        columns[f"{Columns.AtLeast}{n_hits}"] = np.repeat(of_lists, lengths)
+    columns[Columns.ExpectedHits] = np.repeat(expected, lengths)
+    return framed(model, columns, people.gather(np.repeat(np.arange(len(asked)), lengths)))

@@ -1,0 +1,455 @@
+"""The probability of every item, and lists of which most is wanted."""
+
+import dataclasses
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.calibration import ItemChances, cases_of
+from surerec.errors import InputError
+from surerec.futures import Ranking
+from surerec.measures import Query
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=600, n_items=80, n_rows=18_000, seed=2)
+
+
+@pytest.fixture(scope="module")
+def model(films):
+    return sr.PopulationConformal("CM12").fit(films)
+
+
+@pytest.fixture(scope="module")
+def precise(films):
+    return sr.PopulationConformal("CM12", promise="precision").fit(films)
+
+
+def slow_rows(model):
+    """Count one calibration user's candidates by bin, item by item."""
+    chances, users = model._calibrated.chances, model.calibration_
+    interactions = model.statistics_.interactions
+    for place in (0, 7, 31):
+        user, n_known = int(users.users[place]), int(users.n_known[place])
+        taken = interactions.taken(user).astype(np.int64)
+        scores = model.scorer_.score(taken[:n_known], without_user=user)
+        outside = model.statistics_.items_outside(taken[:n_known])
+        ranking = Ranking.of(outside, scores, scores, model.statistics_.popularity)
+        w, edges = chances.weights, chances.edges
+        counts, hits = np.zeros(len(edges) + 1, int), np.zeros(len(edges) + 1, int)
+        for rank, (item, share) in enumerate(zip(ranking.items, ranking.shares, strict=True), 1):
+            at = w[0] * np.log(share) - w[1] * np.log(rank) + w[2] * np.log(n_known)
+            counts[(edges <= at).sum()] += 1
+            hits[(edges <= at).sum()] += item in taken[n_known:]
+        yield place, counts, hits
+
+
+def test_candidates_are_counted_by_bin_with_the_user_left_out(model):
+    chances = model._calibrated.chances
+    for place, counts, hits in slow_rows(model):
+        assert counts.tolist() == chances.counts[place].tolist()
+        assert hits.tolist() == chances.hits[place].tolist()
+
+
+def test_a_persons_candidates_keep_their_order_and_lie_within_the_interval(model):
+    frame = model.recommend(user=7, confidence=0.99).to_frame()
+    assert (np.diff(frame["probability"]) <= 1e-12).all()
+    inside = (frame["probability_low"] <= frame["probability"]) & (
+        frame["probability"] <= frame["probability_high"]
+    )
+    assert inside.all()
+    assert frame.columns[-4:] == ["probability", "probability_low", "probability_high", "title"]
+
+
+def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
+    half = np.arange(0, films.n_users, 2)
+    model = sr.PopulationConformal("CM12").fit(films.without_users(half))
+    said, happened = [], []
+    for user in half[:150]:
+        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
+        n_known = round(0.6 * len(taken))
+        if n_known < 5:
+            continue
+        frame = model.recommend(history=taken[:n_known], confidence=0.999).to_frame()
+        said += frame["probability"].to_list()
+        happened += frame["item_id"].is_in(taken[n_known:]).to_list()
+    assert abs(np.mean(said) - np.mean(happened)) < 0.01
+    top = np.array(said) >= np.quantile(said, 0.95)
+    assert abs(np.mean(np.array(said)[top]) - np.mean(np.array(happened)[top])) < 0.05
+    assert np.mean(np.array(happened)[top]) > 1.5 * np.mean(happened)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
+    """Let one calibration user have taken everything; what they are told must not change."""
+    calibrated = model._calibrated
+    chances = calibrated.chances
+    place = int(np.flatnonzero(chances.chooses == bool(which))[3])
+    hits = chances.hits.copy()
+    hits[place] = chances.counts[place]
+    other = ItemChances(**{**chances.to_arrays(), "hits": hits})
+    for one, two in zip(chances.by_bin(place), other.by_bin(place), strict=True):
+        np.testing.assert_allclose(one, two)
+
+
+def test_who_tipped_the_choice_of_the_scale_is_told_nothing(model, monkeypatch):
+    chances = model._calibrated.chances
+    place = int(np.flatnonzero(chances.chooses)[0])
+    user = model.statistics_.interactions.users[int(model.calibration_.users[place])]
+    monkeypatch.setitem(chances.__dict__, "swayed", np.arange(len(chances.swayed)) == place)
+    picks = model.recommend(user, confidence=0.8)
+    assert picks.to_frame()["probability"].is_nan().all()
+    assert "tipped the choice" in picks.about_probability
+
+
+def test_a_cut_off_leaves_out_the_unlikely_and_voids_the_promise(model):
+    whole = model.recommend(user=7, confidence=0.95).to_frame()
+    border = float(whole["probability"].median())
+    picks = model.recommend(user=7, confidence=0.95, min_probability=border)
+    assert picks.items == whole.filter(pl.col("probability") >= border)["item_id"].to_list()
+    assert picks.guarantee.startswith("None for this list")
+    many = model.recommend_many([7, 9], confidence=0.95, min_probability=border)
+    assert len(many)
+    assert many.filter(user_id=7)["item_id"].to_list() == picks.items
+
+
+def test_probabilities_are_refused_where_there_are_none(films, model):
+    with pytest.raises(InputError, match="InductiveConformal has no probabilities of items"):
+        sr.InductiveConformal().fit(films).recommend(user=7, confidence=0.8, min_probability=0.1)
+    with pytest.raises(InputError, match=r"min_probability is 20; .* did you mean 0.2\?"):
+        model.recommend(user=7, confidence=0.8, min_probability=20)
+    few = model.recommend(history=[3, 5], confidence=0.8, min_probability=0.1)
+    assert few.items == []
+    assert "only 2 items are known of this person" in few.about_probability
+
+
+def test_equal_probabilities_choose_nothing(films):
+    class Blind:
+        leaves_users_out = True
+
+        def score(self, history, *, without_user=None):  # noqa: ARG002
+            return np.zeros(films.n_items)
+
+    model = sr.PopulationConformal(Blind()).fit(films)
+    chances = model._calibrated.chances
+    flat = np.full(chances.bins.n, 0.1)
+    chances.__dict__["_everybodys"] = chances.by_bin(None)._make((flat, flat, flat))
+    with pytest.raises(InputError, match="Every item has the same probability"):
+        model.recommend(history=[1, 2, 3, 4, 5, 6], confidence=0.8, min_probability=0.05)
+
+
+def test_a_folder_of_an_earlier_version_answers_as_before(model):
+    spec = model.to_spec()
+    old = {name: array for name, array in spec.arrays.items() if not name.startswith("chances_")}
+    earlier = sr.PopulationConformal("CM12").restore(model.statistics_, old, {})
+    one, two = (each.recommend(user=7, confidence=0.8) for each in (model, earlier))
+    assert one.items == two.items
+    assert one.guarantee == two.guarantee
+    assert two.to_frame()["probability"].is_nan().all()
+    assert "fit again for probabilities" in two.about_probability
+    with pytest.raises(InputError, match="fit again for probabilities"):
+        earlier.recommend(user=7, confidence=0.8, min_probability=0.1)
+    with pytest.raises(InputError, match="fit it again"):
+        earlier.allow("some", [1, 2])
+
+
+@pytest.mark.parametrize("spoilt", ["hits", "edges", "chooses", "hit_ranks"])
+def test_arrays_that_are_no_chances_are_refused(model, spoilt):
+    arrays = dict(model.to_spec().arrays)
+    arrays[f"chances_{spoilt}"] = arrays[f"chances_{spoilt}"][:-1]
+    with pytest.raises(ValueError, match="not those of probabilities"):
+        sr.PopulationConformal("CM12").restore(model.statistics_, arrays, {})
+
+
+# ---- precision
+
+
+def test_precision_is_kept_on_people_who_did_not_calibrate(films):
+    half = np.arange(0, films.n_users, 2)
+    model = sr.PopulationConformal("CM12", promise="precision").fit(films.without_users(half))
+    shares, n_asked = [], 0
+    for user in half:
+        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
+        n_known = len(taken) - max(1, int(0.4 * len(taken) + 0.5))
+        if n_known < 5:
+            continue
+        n_asked += 1
+        picks = model.recommend(history=taken[:n_known], precision=0.3)
+        if len(picks):
+            shares.append(np.mean([item in taken[n_known:] for item in picks.items]))
+    assert np.mean(shares) >= 0.3 - 0.03
+    said = float(picks.guarantee.split("singly. ")[1].split("%")[0]) / 100
+    assert abs(len(shares) / n_asked - said) < 0.12
+
+
+def test_the_sentence_says_independent_people_and_how_many_are_served(precise):
+    picks = precise.recommend(user=7, precision=0.2)
+    assert (picks.precision, picks.confidence) == (0.2, 0.9)
+    assert picks.to_frame()["entry_confidence"].is_nan().all()
+    for words in ("at least 0.2", "with confidence 0.9", "drawn independently", "singly", "% of"):
+        assert words in picks.guarantee
+    surer = precise.recommend(user=7, precision=0.2, confidence=0.99)
+    assert len(surer) <= len(picks)
+    assert "None for this list" in precise.recommend(user=7, precision=0.2, k=1).guarantee
+
+
+def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precise):
+    with pytest.raises(InputError, match=r"A precision of 0.99 .* the best that can is 0\.\d\d"):
+        precise.recommend(user=7, precision=0.99)
+    best = float(str(_refusal(precise, 0.99)).rsplit(" ", 1)[1].rstrip("."))
+    assert precise.recommend(user=7, precision=best).precision == best
+    with pytest.raises(InputError, match="cannot be promised"):
+        precise.recommend(user=7, precision=best + 0.005)
+
+
+def _refusal(model, precision):
+    with pytest.raises(InputError) as caught:
+        model.recommend(user=7, precision=precision)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"precision": 0.0}, "precision is 0.0; it must be a number between 0 and 1"),
+        ({"precision": 1}, "precision is 1; it must be a number between 0 and 1"),
+        ({"precision": 50}, "did you mean 0.5"),
+        ({"precision": "half"}, "precision is 'half'"),
+        ({"precision": 0.2, "confidence": 1.5}, "confidence is 1.5; it must be between 0 and 1"),
+        ({"precision": 0.2, "significance": 0.0}, "significance is 0; it must be between 0 and 1"),
+        ({"confidence": 0.9}, "This recommender promises precision: say which share"),
+        ({"precision": 0.2, "among": "stock"}, "There is no list 'stock'; there is none yet"),
+        ({"precision": 0.2, "items": []}, "The list of items is empty"),
+        ({"precision": 0.2, "items": "12"}, "a list of item ids, not the text"),
+        ({"precision": 0.2, "items": [12, 9999]}, "There is no item 9999"),
+    ],
+)
+def test_bad_questions_are_refused_in_a_sentence(precise, asked, sentence):
+    with pytest.raises(InputError, match=sentence):
+        precise.recommend(user=7, **asked)
+
+
+def test_a_recommender_of_another_promise_has_no_precision(model, films):
+    with pytest.raises(InputError, match="promises miss-rate, not precision"):
+        model.recommend(user=7, precision=0.3)
+    with pytest.raises(InputError, match="promises no precision"):
+        sr.InductiveConformal().fit(films).recommend(user=7, precision=0.3)
+
+
+def test_too_few_people_to_test_a_precision_are_told_how_many_it_takes(films):
+    few = sr.PopulationConformal("CM12", promise="precision", n_calibration=24).fit(films)
+    with pytest.raises(InputError, match="it takes 51 calibration users at the least to test it"):
+        few.recommend(user=7, precision=0.05 + 0.9)
+    none = sr.PopulationConformal("CM12", promise="precision", n_calibration=10).fit(films)
+    with pytest.raises(InputError, match=r"No precision can be promised: .* at least 20 users"):
+        none.recommend(user=7, precision=0.2)
+
+
+def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
+    lists, users = precise._calibrated._lists, precise.calibration_
+    user = int(users.users[11])
+    found = precise.assess(
+        Query.of_user(precise.statistics_.interactions, user), wanted=precise.wanted(precision=0.3)
+    )
+    own = found.own
+    assert lists._members[0][own] == 11
+    slow = lists._tests[0].passed(0.3, without=own)
+    assert (found.bins >= slow.threshold).tolist() == found.included(0.1).tolist()
+
+
+def test_precision_in_groups_and_by_calendar_and_from_a_folder(films, tmp_path):
+    model = sr.PopulationConformal("CM12", promise="precision", groups=2).fit(films)
+    picks = model.recommend(user=7, precision=0.2)
+    assert "known items who are shown anything" in picks.guarantee
+    model.save(tmp_path / "model")
+    same = sr.load(tmp_path / "model")
+    assert same.default_name() == "precision-cm12"
+    assert same.recommend(user=7, precision=0.2).to_frame().equals(picks.to_frame())
+    assert sr.recommenders.make_recommender("precision-cm12").promise == "precision"
+
+
+# ---- which items
+
+
+def test_only_given_items_are_recommended_and_nothing_is_promised(model):
+    whole = model.recommend(user=7, confidence=0.9)
+    wanted = whole.items[1::2]
+    picks = model.recommend(user=7, confidence=0.9, items=[*wanted, *wanted])
+    assert picks.items == wanted
+    assert picks.guarantee.startswith("None for this list")
+    many = model.recommend_many([7], confidence=0.9, items=wanted)
+    assert many["item_id"].to_list() == wanted
+    inductive = sr.InductiveConformal().fit(model.statistics_)
+    many = inductive.recommend_many([7], confidence=0.9, items=wanted, k=3)
+    assert set(many["item_id"]) <= set(wanted)
+
+
+@pytest.fixture(scope="module")
+def listed(films):
+    some = films.items.ids.to_list()[1::3]
+    return some, sr.PopulationConformal("CM12").fit(films, lists={"some": some})
+
+
+def test_a_list_keeps_the_promise_for_those_who_take_one_of_its_items(films):
+    half = np.arange(0, films.n_users, 2)
+    some = films.items.ids.to_list()[1::3]
+    model = sr.PopulationConformal("CM12").fit(films.without_users(half), lists={"some": some})
+    missed = []
+    for user in half:
+        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
+        n_known = len(taken) - max(1, int(0.4 * len(taken) + 0.5))
+        next_ = [item for item in taken[n_known:] if item in some]
+        if n_known >= 5 and next_:
+            shown = model.recommend(history=taken[:n_known], confidence=0.8, among="some").items
+            assert set(shown) <= set(some)
+            missed.append(1 - np.mean([item in shown for item in next_]))
+    assert abs(np.mean(missed) - 0.2) < 0.05
+
+
+def test_the_sentence_of_a_list_says_whom_it_is_about(listed):
+    some, model = listed
+    picks = model.recommend(user=7, confidence=0.8, among="some")
+    assert f"at least one of the {len(some)} items of the list" in picks.guarantee
+    assert "the list 'some'" in picks.about_probability
+    assert model.lists_ == {"some": sorted(some)} or set(model.lists_["some"]) == set(some)
+
+
+def test_a_list_of_everything_is_no_list(films):
+    every = sr.PopulationConformal("CM12").fit(films).allow("all", films.items.ids.to_list())
+    one, two = (
+        every.recommend(user=7, confidence=0.8, **more).to_frame()
+        for more in ({}, {"among": "all"})
+    )
+    assert one.equals(two)
+
+
+@pytest.mark.parametrize("window", [None, 200])
+def test_a_list_added_later_is_the_list_given_at_fit(films, window, monkeypatch):
+    monkeypatch.setattr(sr.PopulationConformal, "_warn_if_stale", lambda _: None)
+    some = films.items.ids.to_list()[::2]
+    one = sr.PopulationConformal("CM12", window=window).fit(films)
+    cases = cases_of(one._calibrated, films)
+    np.testing.assert_array_equal(cases.n_known, one.calibration_.n_known)
+    newer = one.allow("half", some)
+    assert newer.recommend(user=7, confidence=0.8, among="half").items
+
+
+def test_lists_are_saved_and_renewed(listed, tmp_path):
+    some, model = listed
+    model.save(tmp_path / "model")
+    same = sr.load(tmp_path / "model")
+    one, two = (each.recommend(user=7, confidence=0.8, among="some") for each in (model, same))
+    assert one.to_frame().equals(two.to_frame())
+    same.allow("some", some[:9])
+    assert set(same.recommend(user=7, confidence=0.8, among="some").items) <= set(some[:9])
+
+
+def test_lists_live_through_recalibration(films):
+    then = films.until(int(np.quantile(films.times, 0.7)))
+    some = then.items.ids.to_list()[::2]
+    model = sr.PopulationConformal("CM12").fit(then, lists={"half": some}).recalibrate(films)
+    assert set(model.recommend(user=7, confidence=0.8, among="half").items) <= set(some)
+    fresh = sr.PopulationConformal("CM12").fit(then).recalibrate(films).allow("half", some)
+    one, two = (
+        each.recommend(user=7, confidence=0.8, among="half").items for each in (model, fresh)
+    )
+    assert one == two
+    kept = sr.PopulationConformal("CM12").fit(then).recalibrate(films, refit=False)
+    with pytest.raises(InputError, match="recalibrated without recounting"):
+        kept.allow("half", some)
+
+
+@pytest.mark.parametrize(
+    ("name", "items", "sentence"),
+    [
+        ("some", [], "The list of items is empty"),
+        ("some", [1, 777], "There is no item 777"),
+        ("in stock", [1, 2], "'in stock' cannot name a list"),
+    ],
+)
+def test_impossible_lists_are_refused(model, name, items, sentence):
+    with pytest.raises(InputError, match=sentence):
+        model.allow(name, items)
+
+
+def test_precision_among_a_list(precise, films):
+    some = films.items.ids.to_list()[::2]
+    precise.allow("half", some)
+    history = films.items.ids.to_list()[:12]
+    picks = precise.recommend(history=history, precision=0.15, among="half")
+    assert set(picks.items) <= set(some)
+    assert "items of the list" in picks.guarantee
+    assert json.dumps(picks.items)
+
+
+# ---- budgeted lists
+
+
+def test_a_short_list_says_its_chances(model):
+    slate = model.hit_probability(7, k=6)
+    frame = model.recommend(7, confidence=0.999).to_frame().head(6)
+    assert slate.items == frame["item_id"].to_list()
+    assert slate.probabilities == frame["probability"].to_list()
+    assert slate.expected_hits == pytest.approx(sum(slate.probabilities))
+    one, two, three = slate.at_least
+    assert slate.probability == one >= two >= three > 0
+    assert slate.worth_serving(one)
+    assert not slate.worth_serving(one + 0.01)
+    assert not slate.worth_serving(0.01, expected_hits=6)
+    with pytest.raises(InputError, match="give at_least or expected_hits"):
+        slate.worth_serving()
+
+
+def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films):
+    half = np.arange(0, films.n_users, 2)
+    model = sr.PopulationConformal("CM12", horizon=5).fit(films.without_users(half))
+    said, happened, expected, hits = [], [], [], []
+    for user in half:
+        taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
+        if len(taken) < 10:
+            continue
+        slate = model.hit_probability(history=taken[:-5], k=10)
+        n_hits = len(set(slate.items) & set(taken[-5:]))
+        said.append(slate.at_least)
+        happened.append([n_hits >= n for n in (1, 2, 3)])
+        expected.append(slate.expected_hits)
+        hits.append(n_hits)
+    np.testing.assert_allclose(np.mean(said, axis=0), np.mean(happened, axis=0), atol=0.07)
+    assert np.mean(expected) == pytest.approx(np.mean(hits), abs=0.15)
+
+
+def test_many_lists_have_the_chances_of_each(model):
+    frame = model.recommend_many([7, 9, 11], confidence=0.999, k=5, chances=True)
+    assert frame.filter(user_id=9)["at_least_1"].is_nan().all()  # too little is known of them
+    for user in (7, 11):
+        slate, rows = model.hit_probability(user, k=5), frame.filter(user_id=user)
+        assert rows["item_id"].to_list() == slate.items
+        assert rows.row(0)[-4:] == pytest.approx((*slate.at_least, slate.expected_hits))
+    assert frame.columns[-4:] == ["at_least_1", "at_least_2", "at_least_3", "expected_hits"]
+    few = model.recommend_many([11], confidence=0.999, k=5, chances=True, min_probability=0.9)
+    assert len(few) < 5
+    with pytest.raises(InputError, match="lists of up to 100 items"):
+        model.recommend_many([7], confidence=0.9, chances=True)
+    with pytest.raises(InputError, match="leave items out"):
+        model.recommend_many([7], confidence=0.9, k=3, items=[1], chances=True)
+    with pytest.raises(InputError, match="has no chances of lists"):
+        sr.InductiveConformal().fit(model.statistics_).recommend_many(
+            [7], confidence=0.9, k=3, chances=True
+        )
+
+
+def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
+    """Let one calibration user have taken nothing that is ranked high."""
+    calibrated, user = model._calibrated, int(model.calibration_.users[23])
+    query = Query.of_user(model.statistics_.interactions, user)
+    ranking = calibrated.rank(model.scorer_, model.statistics_, query)[2]
+    before = calibrated.list_chances([query], [ranking], [5])
+    ranks = calibrated.chances.hit_ranks.copy()
+    ranks[23] = np.inf
+    changed = ItemChances(**{**calibrated.chances.to_arrays(), "hit_ranks": ranks})
+    after = dataclasses.replace(calibrated, chances=changed).list_chances([query], [ranking], [5])
+    np.testing.assert_allclose(before.probability, after.probability)
