@@ -16,7 +16,7 @@ def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
     pairs = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(pairs) == 3
+    assert len(pairs) == 4
     for code, output in pairs:
         printed = StringIO()
         with redirect_stdout(printed), warnings.catch_warnings():
