@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
     from surerec.adapters._adapter import Adapter
 
-_LIBRARIES: Final = {"implicit": "surerec.adapters._implicit"}
+_LIBRARIES: Final = {
+    "implicit": "surerec.adapters._implicit",
+    "lenskit": "surerec.adapters._lenskit",
+    "rectools": "surerec.adapters._rectools",
+}
 """The module of each library's adapter, with an `adapter(model, items, users)` of its own."""
 
 
@@ -52,6 +56,7 @@ def adapt(
             return OwnAdapter(model, items, users)
     what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     raise InputError(
-        f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item), something "
-        "with score(history), or a function from histories to scores."
+        f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item) or RecTools, a "
+        "pipeline of LensKit, something with score(history), or a function from histories to "
+        "scores."
     )
