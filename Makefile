@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test check format spark fuzz bench bench-full bench-spark clean
+.PHONY: help demo serve test test-adapters check format spark fuzz bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
 	@echo "make serve   the same data as a page in your browser, with an HTTP API"
 	@echo "make test    set everything up and run the tests"
+	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
 	@echo "make check   lint, format, types, and the borders between rooms"
 	@echo "make format  let ruff mend what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
@@ -25,6 +26,11 @@ serve: $(VENV)/.serve
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+# The libraries want different versions of numpy and implicit, so each has an environment.
+test-adapters: .venv-rectools/.tests .venv-lenskit/.tests
+	.venv-rectools/bin/python -m pytest tests/adapters/test_rectools.py
+	.venv-lenskit/bin/python -m pytest tests/adapters/test_lenskit.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -51,7 +57,7 @@ bench-full: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run --full --time-limit 1200
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-rectools .venv-lenskit .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src -name '*.nb[ic]' -delete  # compiled kernels: numba looks only at the called one's file
 
 # A stamp stands for an environment that was completed; it is stale when pyproject.toml changed.
@@ -79,3 +85,15 @@ $(VENV)/.spark: pyproject.toml | $(BIN)/python
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,baselines]'
 	@touch $@ $(VENV)/.dev $(VENV)/.core
+
+.venv-rectools/.tests: pyproject.toml
+	$(PYTHON) -m venv .venv-rectools
+	.venv-rectools/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
+		--editable '.[rectools]' 'rectools[lightfm]'
+	@touch $@
+
+.venv-lenskit/.tests: pyproject.toml
+	$(PYTHON) -m venv .venv-lenskit
+	.venv-lenskit/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
+		--editable '.[lenskit]'
+	@touch $@

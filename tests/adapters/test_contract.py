@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
+from surerec.audit import audit
 from surerec.testing import CHECKS, Subject
 
 pytest.importorskip("implicit", reason="wrapping implicit needs it: pip install implicit")
@@ -111,3 +112,15 @@ def test_large_catalogues_are_scored_in_small_blocks(monkeypatch):
     assert max(asked) == 3
     assert len(batches) == 30
     assert pl.concat(batches).equals(whole)
+
+
+@pytest.mark.parametrize("name", ["als", "bpr", "cosine", "own", "own, people of the fit"])
+def test_it_is_audited(name, tmp_path):
+    CHECKS["audited"](subject_of(name), tmp_path)
+
+
+def test_an_audit_says_whom_it_is_about():
+    found = audit(SUBJECTS["bpr"].fitted, n_users=60)
+    assert any("not fitted on: for each promise a copy" in each for each in found.skipped)
+    kept = {verdict.kind: verdict.kept for verdict in found.verdicts}
+    assert kept["miss-rank"] is not False

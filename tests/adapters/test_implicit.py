@@ -167,6 +167,31 @@ def test_a_saved_calibration_wants_its_model_back(name, fitted, halves, matrix, 
         sr.load(tmp_path / "model", scorer=other)
 
 
+@pytest.mark.parametrize("name", ["als", "cosine", "bpr"])
+def test_parts_of_a_score_add_up_to_it(name, fitted, halves, matrix):
+    sure = sr.wrap(fitted[name], items=matrix[1], users=matrix[2]).calibrate(*halves)
+    lengths = np.diff(matrix[0].indptr)
+    user = int(np.flatnonzero((lengths >= 5) & (lengths <= 10))[0])
+    item = sure.recommend(matrix[2][user], confidence=0.8).items[0]
+    why = sure.explain(matrix[2][user], item=item)
+    if name == "bpr":
+        assert why.contributions == ()
+        return
+    taken = matrix[0][user].indices.astype(np.int64)
+    score = adapt(fitted[name]).score_histories([taken])[0][matrix[1].index(item)]
+    assert sum(each.by for each in why.contributions) == pytest.approx(score, rel=1e-3)
+    assert {each.feature for each in why.contributions} <= {f"took {matrix[1][i]}" for i in taken}
+    assert "What moved its score most: took" in str(why)
+
+
+def test_another_catalogue_is_told_when_a_folder_is_opened(fitted, halves, matrix, tmp_path):
+    sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(*halves).save(tmp_path / "m")
+    small = make("als")
+    small.fit(matrix[0][:, :50], show_progress=False)
+    with pytest.raises(sr.InputError, match=r"that was calibrated: Alt.* on 50 items"):
+        sr.load(tmp_path / "m", scorer=small)
+
+
 def test_bpr_says_that_it_scores_no_histories(fitted, halves, matrix):
     sure = sr.wrap(fitted["bpr"], items=matrix[1], users=matrix[2]).calibrate(*halves)
     with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):

@@ -1,12 +1,12 @@
 """Anything that scores, wrapped: functions, objects with score(history)."""
 
-import subprocess
-import sys
+import copy
 
 import numpy as np
 import pytest
 
 import surerec as sr
+from tests.adapters.asking import imported_with_surerec
 
 
 class Popular:
@@ -104,15 +104,16 @@ def test_the_calendar_says_of_which_days_it_speaks(films):
 
 
 def test_other_libraries_are_not_imported():
-    code = (
-        "import sys, surerec as sr; sr.wrap(lambda h: [[0.0, 1.0]] * len(h), items=[1, 2])\n"
-        "print([m for m in ('implicit', 'rectools', 'lenskit', 'torch') if m in sys.modules])"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
+    assert imported_with_surerec("implicit", "rectools", "lenskit", "torch") == "[]"
+
+
+def test_a_fitted_one_can_be_copied(films):
+    sure = sr.wrap(Popular()).fit(films)
+    twin = copy.deepcopy(sure)
+    assert twin.model_ is not sure.model_
+    history = films.profile(1)["item_id"].to_list()
+    picks = [each.recommend(history=history, confidence=0.8).to_frame() for each in (sure, twin)]
+    assert picks[0].equals(picks[1])
 
 
 def test_a_wrapped_model_is_explained_as_far_as_it_goes(films):

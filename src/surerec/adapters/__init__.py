@@ -1,6 +1,6 @@
 """Other people's models as scorers: one thin adapter each, imported only when asked for."""
 
-from surerec.adapters._adapter import Adapter
+from surerec.adapters._adapter import Adapter, ids_of
 from surerec.adapters._catalogue import on_catalogue
 from surerec.adapters._find import adapt
 from surerec.adapters._recipe import WrappedRecipe, of_fitted
@@ -11,6 +11,7 @@ __all__ = [
     "WrappedRecipe",
     "WrappedScorer",
     "adapt",
+    "ids_of",
     "of_fitted",
     "on_catalogue",
 ]

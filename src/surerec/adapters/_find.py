@@ -5,13 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from surerec.adapters._adapter import Adapter
 from surerec.adapters._own import OwnAdapter
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from surerec.adapters._adapter import Adapter
 
 _LIBRARIES: Final = {
     "implicit": "surerec.adapters._implicit",
@@ -29,8 +28,8 @@ def adapt(
     Parameters
     ----------
     model : object
-        A model of implicit, something with ``score(history)``, or a function from histories to
-        scores.
+        A model of implicit or RecTools, a pipeline of LensKit, something with ``score(history)``,
+        or a function from histories to scores. An adapter is given back as it is.
     items, users : iterable of ids, optional
         Which ids its columns and rows are.
 
@@ -44,6 +43,8 @@ def adapt(
     >>> adapt(lambda histories: [[0.0, 1.0] for _ in histories], items=["a", "b"]).folds_in
     True
     """
+    if isinstance(model, Adapter):
+        return model
     if not isinstance(model, type):
         for each in type(model).__mro__:
             library = each.__module__.partition(".")[0]
@@ -56,7 +57,7 @@ def adapt(
             return OwnAdapter(model, items, users)
     what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     raise InputError(
-        f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item) or RecTools, a "
-        "pipeline of LensKit, something with score(history), or a function from histories to "
-        "scores."
+        f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item) or of "
+        "RecTools, a pipeline of LensKit, something with score(history), or a function from "
+        "histories to scores."
     )

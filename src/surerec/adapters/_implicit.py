@@ -120,16 +120,21 @@ class ImplicitAdapter(Adapter):
     def contributions(
         self, row: int | None, history: NDArray[np.int64], column: int
     ) -> tuple[Contribution, ...]:
-        """Give the similarities that an item-item score is the sum of."""
+        """Give the parts of a score: similarities, or what ALS says of somebody folded in."""
         del row
-        if self.knows_users:
+        if not self.folds_in:
             return ()
-        near = np.asarray(self.model.similarity[history][:, [column]].toarray()).ravel()
-        best = np.argsort(-near, kind="stable")[:_STRONGEST]
+        if self.knows_users:
+            taken = _matrix([history], len(self.catalogue))
+            found = dict(self.model.explain(0, taken, column, N=len(history))[1])
+        else:
+            near = self.model.similarity[history][:, [column]].toarray().ravel()
+            found = dict(zip(history.tolist(), near, strict=True))
+        best = sorted(found, key=lambda each: -abs(found[each]))[:_STRONGEST]
         return tuple(
-            Contribution(f"like {self.catalogue[history[i]]}", float(near[i]), float(near[i]))
-            for i in best
-            if near[i]
+            Contribution(f"took {self.catalogue[each]}", float(found[each]), float(found[each]))
+            for each in best
+            if found[each]
         )
 
 

@@ -23,11 +23,21 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
-_BY_HISTORY: Final = frozenset({
-    *("EASEScorer", "ItemKNNScorer", "UserKNNScorer", "SLIMScorer"),
-    *("ImplicitMFScorer", "PopScorer"),
-})
-"""Scorers that look at a query's history alone, as their sources say and the tests show."""
+_BY_HISTORY: Final = frozenset(
+    {"EASEScorer", "ImplicitMFScorer", "ItemKNNScorer", "PopScorer", "SLIMScorer"}
+)
+"""Scorers that look at a query's history alone, as their sources say and the tests show.
+
+Not neighbours of users: they leave a user's own row of the training data out if asked by id.
+"""
+_BY_USER: Final = frozenset(
+    {
+        *("BaseRec", "BiasedSVDScorer", "FlexMFScorerBase", "FunkSVDScorer", "HPFScorer"),
+        *("LightGCNScorer", "NMFScorer"),
+        "BiasedMFScorer",  # it folds in ratings only, and a history has none
+    }
+)
+"""Scorers that have nothing to say of a history; of others a trained pipeline is asked."""
 _SEED: Final = 0  # of a copy's training: LensKit's own default differs from run to run
 _FEW: Final = 5
 
@@ -53,11 +63,12 @@ class LensKitAdapter(Adapter):
             )
         self.model = model
         self._scorer: Any = model.component("scorer")
-        self.knows_users = not _looks_at_history_alone(self._scorer)
+        self.knows_users = not _scores_by(self._scorer, _BY_HISTORY) or _wants_user(self._scorer)
+        self.folds_in = not _scores_by(self._scorer, _BY_USER) and not _wants_user(self._scorer)
         own, own_users = _vocabularies(model)
         if own is not None:
             self.items, self.users = _ids(own, "item"), own_users and _ids(own_users, "user")
-            self.folds_in = self._scores_a_history()
+            self.folds_in = self.folds_in and self._scores_a_history()
             self._check_given(items, users)
         elif items is not None:  # the catalogue of a copy that is to be trained
             self.items = ids_of(items, None, "item", self.name)
@@ -115,26 +126,28 @@ class LensKitAdapter(Adapter):
         return found
 
     def _scores_a_history(self) -> bool:
-        """Find out by asking, for the items that it knows best or not: any will do."""
+        """Find out by asking."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 scores = self.score_histories([np.arange(min(_FEW, len(self.catalogue)))])
-        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
-            return False  # it wants ratings, or a user
+        except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            return False  # somebody's own scorer, which wants more than items
         return bool(np.isfinite(scores).any())
 
     def fitted_on(self, known: Interactions) -> Self:
         """Train a clone, which has nothing of what the pipeline learned."""
         fresh = copy(self)
         fresh.model = self.model.clone()
-        fresh._scorer = fresh.model.component("scorer")
+        fresh._scorer = fresh.model.component("scorer")  # noqa: SLF001  # of its own class
         owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
-        rows = pl.DataFrame({
-            "user_id": known.users.ids.gather(owners),
-            "item_id": known.items.ids.gather(known.items_taken),
-            "timestamp": pl.Series(known.times).cast(pl.Datetime("us")),
-        })
+        rows = pl.DataFrame(
+            {
+                "user_id": known.users.ids.gather(owners),
+                "item_id": known.items.ids.gather(known.items_taken),
+                "timestamp": pl.Series(known.times).cast(pl.Datetime("us")),
+            }
+        )
         data = from_interactions_df(rows.to_pandas(), items=known.items.ids.to_list())
         try:
             fresh.model.train(data, TrainingOptions(rng=_SEED))
@@ -144,19 +157,21 @@ class LensKitAdapter(Adapter):
             ) from error
         fresh.items = known.items
         fresh.users = IdMap(known.users.ids.gather(np.unique(owners)), noun="user")
-        fresh.folds_in = fresh._scores_a_history()
+        fresh.folds_in = self.folds_in and fresh._scores_a_history()  # noqa: SLF001
         return fresh
 
 
-def _looks_at_history_alone(scorer: Any) -> bool:
+def _scores_by(scorer: Any, names: frozenset[str]) -> bool:
+    return any(each.__name__ in names for each in type(scorer).__mro__)
+
+
+def _wants_user(scorer: Any) -> bool:
+    """Tell whether it is set to use ratings, or what it keeps of users of the training data."""
     config = getattr(scorer, "config", None)
-    wants_ratings = getattr(config, "feedback", "") == "explicit" or getattr(
-        config, "use_ratings", False
-    )
-    return (
-        any(each.__name__ in _BY_HISTORY for each in type(scorer).__mro__)
-        and not wants_ratings
-        and getattr(config, "user_embeddings", None) != "prefer"
+    return bool(
+        getattr(config, "feedback", "") == "explicit"
+        or getattr(config, "use_ratings", False)
+        or getattr(config, "user_embeddings", None) == "prefer"
     )
 
 

@@ -41,6 +41,12 @@ class OwnAdapter(Adapter):
         self.users = None if users is None else ids_of(users, None, "user", self.name)
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
     @property
     def name(self) -> str:
         """What it calls itself, or the name of its class or function."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from surerec.adapters._scorer import WrappedScorer
 from surerec.errors import InputError
 from surerec.measures import Recipe
+from surerec.precedence import without_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from surerec.adapters._adapter import Adapter
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
-    from surerec.precedence import PrecedenceStatistics
+    from surerec.precedence import PrecedenceStatistics, Ties
 
 
 class WrappedRecipe(Recipe):
@@ -42,6 +44,14 @@ class WrappedRecipe(Recipe):
     def name(self) -> str:
         """The name of the model, of letters that a folder can hold."""
         return re.sub(r"[^A-Za-z0-9._-]", "", self.adapter.name) or "model"
+
+    def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
+        """Count no precedence, and order items by their popularity in these profiles alone."""
+        del ties
+        support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+        known = copy(interactions)
+        known.popularity = np.argsort(np.argsort(-support, kind="stable"))
+        return without_counts(known, support)
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
         """Fit a copy on these profiles; what cannot be fitted is taken as it comes."""

@@ -17,7 +17,7 @@ from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,10 +41,13 @@ class RecToolsAdapter(Adapter):
         self.model = model
         if model.is_fitted:
             self._learn_kind()
-            self.items = ids_of(_of_map(items, self.n_items), self.n_items, "item", self.name)
+            self.items = self._item_ids(items)
             self.users = self._user_ids(users)
         elif items is not None:  # the catalogue of a copy that is to be fitted
             self.items = ids_of(_of_map(items, None), None, "item", self.name)
+
+    def _item_ids(self, items: Iterable[Any] | None) -> IdMap:
+        return ids_of(_of_map(items, self.n_items), self.n_items, "item", self.name)
 
     def _user_ids(self, users: Iterable[Any] | None) -> IdMap | None:
         if not self.knows_users and users is None:
@@ -93,7 +96,7 @@ class RecToolsAdapter(Adapter):
         }
         dataset = Dataset.construct(pd.DataFrame(rows))
         fresh.model.fit(dataset)
-        fresh._learn_kind()
+        fresh._learn_kind()  # noqa: SLF001  # of its own class
         columns = dataset.item_id_map.external_ids
         # What nobody took has no column in the model: it comes last, without a score.
         never = np.setdiff1d(np.arange(known.n_items), columns)
@@ -137,31 +140,16 @@ class _Ease(RecToolsAdapter):
 class _Popular(RecToolsAdapter):
     """Popularity: the same for everybody; without `add_cold` only of items of its period."""
 
-    _n_items: int | None = None  # the model does not say: who fits or wraps it does
-
-    def __init__(
-        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
-    ) -> None:
-        if model.is_fitted:
-            listed = int(model.popularity_list[0].max()) + 1
-            given = listed if items is None else len(ids_of(_of_map(items, None), None, "item", ""))
-            self._n_items = max(listed, given)
-        super().__init__(model, items, users)
-
-    def _learn_kind(self) -> None:
-        if self._n_items is None:
-            self._n_items = int(self.model.popularity_list[0].max()) + 1
-
-    def fitted_on(self, known: Interactions) -> Self:
-        """Fit a copy; its catalogue is what was taken, in its period or not."""
-        forgetful = copy(self)
-        forgetful._n_items = int(np.count_nonzero(np.bincount(known.items_taken)))
-        return super(_Popular, forgetful).fitted_on(known)
+    def _item_ids(self, items: Iterable[Any] | None) -> IdMap:
+        if items is not None:
+            named = ids_of(_of_map(items, None), None, "item", self.name)
+            if len(named) > self.n_items:
+                return named  # the last of them are not in its list
+        return super()._item_ids(items)
 
     @property
     def n_items(self) -> int:
-        assert self._n_items is not None  # noqa: S101  # of a fitted model
-        return self._n_items
+        return int(self.model.popularity_list[0].max(initial=-1)) + 1
 
     def _of_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
         columns, counts = self.model.popularity_list
@@ -262,10 +250,11 @@ def adapter(
     """
     for each in type(model).__mro__:
         if each.__name__ in _KINDS and each.__module__.startswith("rectools."):
-            return _KINDS[each.__name__](model, items, users)
+            kind: Callable[..., RecToolsAdapter] = _KINDS[each.__name__]
+            return kind(model, items, users)
     raise InputError(
         f"{type(model).__name__} of RecTools cannot be asked for the scores of all items: wrap "
-        f"{', '.join(_KINDS)}, or what model.recommend(users, dataset, k, filter_viewed=True) gives."
+        f"{', '.join(_KINDS)}, or the frame that model.recommend gives."
     )
 
 

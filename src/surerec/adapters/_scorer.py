@@ -116,6 +116,12 @@ class WrappedScorer(Scorer):
             scores = np.where(missing, -np.inf, scores)
         return scores
 
+    def reaches(self, users: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell who was in the fit of a model that scores nobody else."""
+        if self.takes_histories:
+            return super().reaches(users)
+        return (users >= 0) & (self.rows[users] >= 0)
+
     def known_items(self, statistics: PrecedenceStatistics) -> NDArray[np.bool_]:
         """Tell which items the model knows anything of."""
         if self._knows_all:

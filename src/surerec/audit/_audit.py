@@ -192,6 +192,12 @@ class _Work:
             self.unsure = f"the scorer comes fitted and {says}, so it may know these futures"
             self.skipped.append(f"Nothing can be told here: {self.unsure}.")
             return
+        if self.subject.of_the_fit:
+            self.skipped.append(
+                f"People whom {self.subject.name} was not fitted on: for each promise a copy of it "
+                "was fitted on what was known of everybody, and audited on what followed."
+            )
+            return
         fitted = np.random.default_rng((self.seed, 2)).random(self.interactions.n_users) < 0.5  # noqa: PLR2004
         self.learned_from, self.users = (
             self.users[fitted[self.users]],
@@ -203,7 +209,7 @@ class _Work:
                 f"audited on half of the users, and these are fewer than {FEWEST_USERS}."
             )
         others = self.interactions.without_users(np.flatnonzero(~fitted))
-        self.fitted_on = count_precedence(others, ties=self.statistics.ties)
+        self.fitted_on = recipe.count(others, self.statistics.ties)
         self.scorer = recipe.fit(self.fitted_on)
         self.skipped.append(
             f"People whom {self.subject.name} learned from, as it {says}: it was fitted on half of "
@@ -273,9 +279,14 @@ class _Work:
                 f"users have {self.subject.min_known} known items and such a future."
             )
             return None
+        scorer, fitted_on = self.scorer, self.fitted_on
+        if self.subject.of_the_fit and self.subject.recipe.refits:
+            known = self.interactions.keeping(~cases.future_rows())
+            fitted_on = self.subject.recipe.count(known)
+            scorer = self.subject.recipe.fit(fitted_on)
         return observe(
-            self.scorer,
-            self.fitted_on,
+            scorer,
+            fitted_on,
             cases,
             keep_candidates=keep_candidates,
             doing=f"Futures, horizon {horizon}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,12 @@ import numpy as np
 from surerec.calibration import find_promise
 from surerec.evaluation import Shares
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
-from surerec.recommenders import InductiveConformal, PopulationConformal, Recommender
+from surerec.recommenders import (
+    InductiveConformal,
+    PopulationConformal,
+    Recommender,
+    WrappedRecommender,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +62,9 @@ class Subject:
         How many groups by profile length.
     min_known : int
         People of whom less is known are promised nothing.
+    of_the_fit : bool
+        Whether people are promised something whom it was fitted on: then it is audited on them,
+        fitted on what was known of them.
     """
 
     name: str
@@ -71,6 +79,7 @@ class Subject:
     window: float | None = None
     groups: int = 3
     min_known: int = 5
+    of_the_fit: bool = False
 
     def horizon(self, promise: Promise) -> Horizon:
         """Give the future that a promise is about."""
@@ -124,7 +133,7 @@ def of_recommender(name: str, model: Recommender) -> Subject:
             smoothed=model.smoothed,
         )
     if isinstance(model, PopulationConformal):
-        return Subject(
+        subject = Subject(
             name,
             model.recipe(),
             model.scorer_,
@@ -133,6 +142,7 @@ def of_recommender(name: str, model: Recommender) -> Subject:
             groups=max(model.groups, Subject.groups),
             min_known=model.min_known,
         )
+        return _of_wrapped(subject, model) if isinstance(model, WrappedRecommender) else subject
     return Subject(
         name,
         OwnRecipe(lambda statistics: _RanksOf(model, statistics)),
@@ -140,6 +150,16 @@ def of_recommender(name: str, model: Recommender) -> Subject:
         judge=model if model.gives_confidence else None,
         train_share=getattr(model, "train_share", Subject.train_share),
         comparable=False,
+    )
+
+
+def _of_wrapped(subject: Subject, model: WrappedRecommender) -> Subject:
+    """Audit somebody's own model, which may promise something to people of its fit."""
+    return replace(
+        subject,
+        item_level=False,
+        comparable=model.cut_ == "score",
+        of_the_fit=model.covers_ == "fit",
     )
 
 

@@ -14,7 +14,6 @@ from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, losses_at, 
 from surerec.evaluation._metrics import mean_and_error
 from surerec.futures import observe, window_cases
 from surerec.measures import as_recipe
-from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -266,7 +265,7 @@ class _Observer:
         if key not in self._outcomes:
             if counted not in self._scorers:
                 past = self._interactions.until(counted)
-                statistics = count_precedence(past, ties=self._calendar.ties)
+                statistics = self._recipe.count(past, self._calendar.ties)
                 self._scorers[counted] = statistics, self._recipe.fit(statistics)
             statistics, scorer = self._scorers[counted]
             cases = self._cases[window]

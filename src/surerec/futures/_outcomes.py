@@ -33,7 +33,8 @@ class Outcomes:
     Attributes
     ----------
     cases : Cases
-        Those that could be judged: something known of the user is known to the statistics.
+        Those that could be judged: something known of the user is known to the statistics, and
+        the scorer scores them.
     owners : array of int
         The case that each future item belongs to.
     items : array of int
@@ -99,7 +100,8 @@ def observe(
         What the progress bar says.
     """
     users, items = codes_in(statistics, cases.interactions)
-    cases = cases[_any_known(cases, items)]
+    asked = as_scorer(scorer, statistics.n_items)
+    cases = cases[_any_known(cases, items) & asked.reaches(users[cases.users])]
     n_cases = len(cases)
     ends = np.concatenate(([0], np.cumsum(cases.n_future)))
     found = Outcomes(
@@ -113,7 +115,6 @@ def observe(
         masses=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
         candidate_shares=_room(n_cases, statistics.n_items) if keep_candidates else None,
     )
-    asked = as_scorer(scorer, statistics.n_items)
     known_to_model = asked.known_items(statistics)
     at_once = max(_CASES_AT_ONCE, asked.at_once)
 

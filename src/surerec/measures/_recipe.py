@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from surerec.measures._scorer import Parts, Scorer, as_scorer
+from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.precedence import PrecedenceStatistics
+    from surerec.interactions import Interactions
+    from surerec.precedence import PrecedenceStatistics, Ties
 
 
 class Recipe(ABC):
@@ -47,6 +49,10 @@ class Recipe(ABC):
     def short_name(self) -> str:
         """What follows "icrs" in a recommender's name."""
         return f"-{self.name}"
+
+    def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
+        """Give the statistics that it is fitted on: by default all precedence is counted."""
+        return count_precedence(interactions, ties=ties)
 
     @abstractmethod
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:

@@ -118,6 +118,10 @@ class Scorer:
         """Score every item for several queries: a row for each; by default one by one."""
         return np.stack([self.score_query(query) for query in queries])
 
+    def reaches(self, users: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which users, by code and −1 for strangers, it can score; by default all."""
+        return np.ones(len(users), dtype=bool)
+
     def known_items(self, statistics: PrecedenceStatistics) -> NDArray[np.bool_]:
         """Tell which items it knows anything of, by code: by default those that somebody took."""
         return statistics.support > 0

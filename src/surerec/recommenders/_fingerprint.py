@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from surerec.adapters import adapt
 from surerec.errors import InputError
 from surerec.measures import Query
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
+    from surerec.adapters import Adapter
     from surerec.calibration import CalibrationUsers
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
@@ -46,6 +50,16 @@ def refuse_constant(
             f"{scorer.name} gives all items the same score for everybody who was asked about, so "
             "there is nothing to rank by."
         )
+
+
+def same_kind(model: Any, items: Iterable[Any]) -> Adapter:
+    """Give the adapter of a model that is to take the place of the one that was calibrated."""
+    try:
+        adapter = adapt(model, items)
+    except InputError as error:
+        raise InputError(f"This is not the model that was calibrated: {error}") from None
+    adapter.check_fitted()
+    return adapter
 
 
 def check_same(

@@ -76,6 +76,11 @@ def wrap(
     -------
     WrappedRecommender
 
+    Raises
+    ------
+    InputError
+        If the model is of an unknown kind, or a setting is impossible.
+
     Examples
     --------
     >>> import numpy as np
@@ -94,7 +99,7 @@ def wrap(
     whom the model was not fitted on, if they are exchangeable with the ... calibration users, whose
     futures lie between ... and ...: as the calendar moves on it holds less well.
     """
-    return WrappedRecommender(
+    made = WrappedRecommender(
         model,
         items=items,
         users=users,
@@ -109,3 +114,5 @@ def wrap(
         seed=seed,
         refit=refit,
     )
+    made.check()
+    return made

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args
 import numpy as np
 
 from surerec._calendar import DAY
-from surerec.adapters import WrappedRecipe, WrappedScorer, adapt, of_fitted, on_catalogue
+from surerec.adapters import (
+    WrappedRecipe,
+    WrappedScorer,
+    adapt,
+    ids_of,
+    of_fitted,
+    on_catalogue,
+)
 from surerec.calibration import CalibrationUsers, find_promise
 from surerec.errors import InputError, NotFittedError
 from surerec.futures import following_cases, observe, profile_cases, window_cases
 from surerec.interactions import Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
-from surerec.recommenders._fingerprint import check_same, probe, refuse_constant
+from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
 from surerec.recommenders._measured import stored_measure
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
@@ -44,6 +51,8 @@ class WrappedRecommender(PopulationConformal):
         The model that serves: the given one after `calibrate`, a copy after `fit`.
     covers_ : {"fit", "newcomers"}
         Whom the promise is about.
+    cut_ : {"rank", "score"}
+        Where sets are cut.
     calibration_ : CalibrationUsers
         What is kept of the calibration users.
     """
@@ -84,7 +93,8 @@ class WrappedRecommender(PopulationConformal):
     def recipe(self) -> WrappedRecipe:
         """Give what fits a copy of the model."""
         adapter = self._adapter()
-        return WrappedRecipe(adapter, by_user=self._covers(adapter) == "fit")
+        covers = self.covers_ if hasattr(self, "_about") else self._covers(adapter)
+        return WrappedRecipe(adapter, by_user=covers == "fit")
 
     def _adapter(self) -> Adapter:
         return adapt(self.model, self.items, self.users)
@@ -106,6 +116,10 @@ class WrappedRecommender(PopulationConformal):
                 f"covers is {self.covers!r}; choose one of {', '.join(get_args(Covers))}."
             )
 
+    def check(self) -> None:
+        """Refuse an unknown kind of model, ids that are not its own, and impossible settings."""
+        self._validate()
+
     @property
     def model_(self) -> Any:
         """The model that serves."""
@@ -116,6 +130,12 @@ class WrappedRecommender(PopulationConformal):
         """Whom the promise is about."""
         self.require_fit()
         return self._about.covers
+
+    @property
+    def cut_(self) -> Cut:
+        """Where sets are cut."""
+        self.require_fit()
+        return self._about.cut
 
     def _wrapped_scorer(self) -> WrappedScorer:
         scorer = self.scorer_
@@ -138,7 +158,8 @@ class WrappedRecommender(PopulationConformal):
         self
         """
         self._validate()
-        recipe, whole = self.recipe(), _interactions(data)
+        adapter, whole = self._adapter(), _interactions(data)
+        recipe = WrappedRecipe(adapter, by_user=self._covers(adapter) == "fit")
         if not recipe.refits:
             raise InputError(
                 f"{recipe.name} comes fitted, and no copy of it can be fitted: call "
@@ -163,7 +184,9 @@ class WrappedRecommender(PopulationConformal):
     def _fit_copy(
         self, recipe: WrappedRecipe, served: Interactions, fitted: Interactions
     ) -> tuple[PrecedenceStatistics, WrappedScorer]:
-        items = None if self.items is None else recipe.adapter.catalogue
+        items = None
+        if self.items is not None:
+            items = ids_of(self.items, None, "item", recipe.name)
         known = on_catalogue(served, fitted, items)
         profiles = on_catalogue(fitted, fitted, items).interactions
         assert profiles is not None  # noqa: S101  # made of profiles
@@ -330,8 +353,7 @@ class WrappedRecommender(PopulationConformal):
         ):
             raise ValueError("they are not those of a wrapped model")
         by_column = profiles.items.ids.gather(np.argsort(columns))
-        adapter = adapt(self.model, by_column)
-        adapter.check_fitted()
+        adapter = same_kind(self.model, by_column)
         by_user = adapter.knows_users and about.covers == "fit"
         scorer = WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=False)
         self.statistics_, self.items_ = statistics, profiles.items

@@ -1,0 +1,176 @@
+"""Whether promises hold around other people's models: miss rates, set sizes, precision.
+
+``python -m benchmarks.wrapped [ml-100k ml-1m …] [--splits 20]`` prints, for each data set,
+
+- people of the fit: fitted on the first 60 % of everybody's profile, calibrated on a random half of
+  the users' futures and tested on the other half's, many times;
+- newcomers, for models that fold in: users in thirds at random, fitted on the whole profiles of A,
+  calibrated on B, tested on C, many times;
+- ``--next``: the next single item at confidence 0.9, people of the fit, beside our own measures;
+- ``--calendar 30``: fitted before D, calibrated on the 30 days from D, refitted, tested on the next.
+
+Cuts are by rank; else the future is the last 40 % of a profile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from implicit.als import AlternatingLeastSquares
+from implicit.bpr import BayesianPersonalizedRanking
+from implicit.nearest_neighbours import CosineRecommender
+from threadpoolctl import threadpool_limits
+
+import surerec as sr
+from surerec.adapters import WrappedRecipe, adapt
+from surerec.evaluation import (
+    AGES,
+    CHECKED_EPSILONS,
+    Calendar,
+    backtest,
+    coverage,
+    coverage_over_splits,
+    risk_curve,
+)
+from surerec.futures import observe, profile_cases
+from surerec.measures import as_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from surerec.futures import Outcomes
+
+_SHORT = 10
+_EPSILON = 0.1
+_BAR = 0.01
+
+
+class Popular:
+    """How many people of the fit took an item."""
+
+    def fit(self, interactions: sr.Interactions) -> None:
+        """Count them."""
+        self.counts = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+
+    def score(self, history: list[Any]) -> NDArray[np.int64]:  # noqa: ARG002
+        """Give the counts, whoever asks."""
+        return self.counts
+
+
+def models() -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            "ALS, 64 factors": AlternatingLeastSquares(64, random_state=0),
+            "ALS, 16 factors": AlternatingLeastSquares(16, regularization=1.0, random_state=0),
+            "item-item, cosine": CosineRecommender(K=200),
+            "BPR, 64 factors": BayesianPersonalizedRanking(64, random_state=0),
+            "popularity": Popular(),
+        }
+
+
+def of_the_fit(
+    model: Any, films: sr.Interactions, n_splits: int, horizon: float = 0.4
+) -> tuple[pl.DataFrame, float]:
+    """Give miss rates and sizes by ε, and precision@10, of people whom it was fitted on."""
+    cases = profile_cases(films, horizon)
+    recipe = WrappedRecipe(adapt(model), by_user=True)
+    known = recipe.count(films.keeping(~cases.future_rows()))
+    outcomes = observe(recipe.fit(known), known, cases)
+    return coverage_over_splits(outcomes, "rank", n_splits=n_splits), _precision(outcomes)
+
+
+def newcomers(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.DataFrame, float]:
+    """Give the same of people whom it was not fitted on."""
+    cases, recipe = profile_cases(films, 0.4), WrappedRecipe(adapt(model))
+    rows, precision = [], []
+    for split in range(n_splits):
+        third = np.random.default_rng(split).permutation(films.n_users) % 3
+        known = recipe.count(films.without_users(np.flatnonzero(third > 0)))
+        outcomes = observe(recipe.fit(known), known, cases[third[cases.users] > 0])
+        calibrates = third[outcomes.cases.users] == 1
+        whole = risk_curve(outcomes, "rank")
+        curves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
+        tested = np.flatnonzero(~calibrates)
+        for epsilon in CHECKED_EPSILONS:
+            found = coverage(*curves, outcomes, tested, "rank", epsilon)
+            row = {"epsilon": epsilon, "loss": found.losses.mean(), "size": found.sizes.mean()}
+            rows.append(row)
+        precision.append(_precision(outcomes))
+    means = pl.DataFrame(rows).group_by("epsilon", maintain_order=True).mean()
+    return means, float(np.mean(precision))
+
+
+def next_item(films: sr.Interactions, n_splits: int) -> None:
+    """Print coverage and size of sets for the next single item at confidence 0.9."""
+    print(f"\n{films!r}: the next item, confidence {1 - _EPSILON:g}, {n_splits} splits\n")
+    print("| model | covered | items |\n|---|---|---|")
+    found = {name: of_the_fit(model, films, n_splits, 1)[0] for name, model in models().items()}
+    counts, cases = sr.count_precedence(films), profile_cases(films, 1)
+    for name in ("CM12", "learned"):
+        outcomes = observe(as_recipe(name).fit(counts), counts, cases)
+        found[name] = coverage_over_splits(outcomes, "rank", n_splits=n_splits)
+    for name, rows in found.items():
+        row = rows.filter(pl.col("epsilon") == _EPSILON).to_dicts()[0]
+        print(f"| {name} | {1 - row['loss']:.3f} | {row['size']:,.0f} |")
+
+
+def over_the_calendar(films: sr.Interactions, days: float) -> None:
+    """Print what models of two ages miss on average over windows."""
+    print(f"\n{films!r}: share missed over windows of {days:g} days, people of the fit\n")
+    heads = " | ".join(f"ε = {epsilon:g}" for epsilon in CHECKED_EPSILONS)
+    print(f"| model | age | {heads} | unknown |\n" + "|" + "---|" * (len(CHECKED_EPSILONS) + 3))
+    for name, model in models().items():
+        recipe = WrappedRecipe(adapt(model), by_user=True)
+        found = backtest(films, recipe, Calendar(days), n_windows=12)
+        for age in AGES[1:4]:
+            part = found.filter(pl.col("model") == age)
+            by_level = part.group_by("epsilon", maintain_order=True).mean().sort("epsilon")
+            cells = " | ".join(f"{loss:.3f}" for loss in by_level["loss"])
+            print(f"| {name} | {age} | {cells} | {part['unknown'].to_numpy().mean():.3f} |")
+
+
+def _precision(outcomes: Outcomes) -> float:
+    return float((outcomes.ranks <= _SHORT).sum() / (_SHORT * len(outcomes)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="*", default=["ml-100k"])
+    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--next", action="store_true")
+    parser.add_argument("--calendar", type=float)
+    given = parser.parse_args()
+    heads = " | ".join(f"ε = {epsilon:g}" for epsilon in CHECKED_EPSILONS)
+    for data in given.data:
+        films = sr.load_dataset(data)
+        if given.next or given.calendar:
+            if given.next:
+                next_item(films, given.splits)
+            if given.calendar:
+                over_the_calendar(films, given.calendar)
+            continue
+        print(f"\n{films!r}: share missed / items in a set, by rank, {given.splits} splits\n")
+        print(f"| model | whom | {heads} | precision@{_SHORT} | within {_BAR} |")
+        print("|" + "---|" * (len(CHECKED_EPSILONS) + 4))
+        for name, model in models().items():
+            ways: dict[str, Callable[..., tuple[pl.DataFrame, float]]] = {"of the fit": of_the_fit}
+            if adapt(model).folds_in:
+                ways["newcomers"] = newcomers
+            for whom, measure in ways.items():
+                found, precision = measure(model, films, given.splits)
+                cells = [f"{row['loss']:.3f} / {row['size']:,.0f}" for row in found.to_dicts()]
+                off = float(np.abs(found["loss"] - found["epsilon"]).max())
+                kept = "yes" if off <= _BAR else f"NO: {off:.3f}"
+                print(f"| {name} | {whom} | {' | '.join(cells)} | {precision:.3f} | {kept} |")
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1, "blas"):
+        main()
