@@ -76,9 +76,10 @@ def check_same(
     if now.shape == before.shape:
         finite = np.where(np.isfinite(before), before, 0.0)
         spread = np.ptp(finite, axis=1, keepdims=True) if before.size else finite
-        near = np.isclose(now, before, rtol=_TOLERANCE, atol=0) | (
-            np.abs(now - before) <= _TOLERANCE * spread
-        )
+        with np.errstate(invalid="ignore"):  # −∞ of what has no score: equal, or not near
+            near = np.isclose(now, before, rtol=_TOLERANCE, atol=0) | (
+                np.abs(now - before) <= _TOLERANCE * spread
+            )
         if near.all():
             return
     raise InputError(
