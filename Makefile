@@ -1,5 +1,6 @@
 # Two commands for a newcomer: `make demo` and `make test`. Each sets up .venv when it has to.
 PYTHON ?= python3
+TORCH ?= torch
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -28,6 +29,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest
 
 # The libraries want different versions of numpy and implicit, so each has an environment.
+# LensKit brings torch: TORCH=torch==2.13.0 takes that one, for instance because it is at hand.
 test-adapters: .venv-rectools/.tests .venv-lenskit/.tests
 	.venv-rectools/bin/python -m pytest tests/adapters/test_rectools.py
 	.venv-lenskit/bin/python -m pytest tests/adapters/test_lenskit.py
@@ -95,5 +97,5 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 .venv-lenskit/.tests: pyproject.toml
 	$(PYTHON) -m venv .venv-lenskit
 	.venv-lenskit/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
-		--editable '.[lenskit]'
+		--editable '.[lenskit]' '$(TORCH)'
 	@touch $@

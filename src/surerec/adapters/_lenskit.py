@@ -62,13 +62,13 @@ class LensKitAdapter(Adapter):
                 "with a component 'scorer', such as lenskit.topn_pipeline(scorer)."
             )
         self.model = model
-        self._scorer: Any = model.component("scorer")
-        self.knows_users = not _scores_by(self._scorer, _BY_HISTORY) or _wants_user(self._scorer)
-        self.folds_in = not _scores_by(self._scorer, _BY_USER) and not _wants_user(self._scorer)
+        scorer = model.component("scorer")
+        self.knows_users = not _scores_by(scorer, _BY_HISTORY) or _wants_user(scorer)
+        self.folds_in = not _scores_by(scorer, _BY_USER) and not _wants_user(scorer)
         own, own_users = _vocabularies(model)
         if own is not None:
             self.items, self.users = _ids(own, "item"), own_users and _ids(own_users, "user")
-            self.folds_in = self.folds_in and self._scores_a_history()
+            self.folds_in = self.folds_in and self.scores_a_history()
             self._check_given(items, users)
         elif items is not None:  # the catalogue of a copy that is to be trained
             self.items = ids_of(items, None, "item", self.name)
@@ -90,7 +90,7 @@ class LensKitAdapter(Adapter):
     @property
     def name(self) -> str:
         """The name of the pipeline, or of the class of its scorer."""
-        return self.model.name or type(self._scorer).__name__
+        return self.model.name or type(self.model.component("scorer")).__name__
 
     def check_fitted(self) -> None:
         """Refuse a pipeline without a vocabulary."""
@@ -125,7 +125,7 @@ class LensKitAdapter(Adapter):
                 found[row] = scores
         return found
 
-    def _scores_a_history(self) -> bool:
+    def scores_a_history(self) -> bool:
         """Find out by asking."""
         try:
             with warnings.catch_warnings():
@@ -139,7 +139,6 @@ class LensKitAdapter(Adapter):
         """Train a clone, which has nothing of what the pipeline learned."""
         fresh = copy(self)
         fresh.model = self.model.clone()
-        fresh._scorer = fresh.model.component("scorer")  # noqa: SLF001  # of its own class
         owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
         rows = pl.DataFrame(
             {
@@ -157,7 +156,7 @@ class LensKitAdapter(Adapter):
             ) from error
         fresh.items = known.items
         fresh.users = IdMap(known.users.ids.gather(np.unique(owners)), noun="user")
-        fresh.folds_in = self.folds_in and fresh._scores_a_history()  # noqa: SLF001
+        fresh.folds_in = self.folds_in and fresh.scores_a_history()
         return fresh
 
 

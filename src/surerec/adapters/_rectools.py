@@ -40,7 +40,7 @@ class RecToolsAdapter(Adapter):
     ) -> None:
         self.model = model
         if model.is_fitted:
-            self._learn_kind()
+            self.look_again()
             self.items = self._item_ids(items)
             self.users = self._user_ids(users)
         elif items is not None:  # the catalogue of a copy that is to be fitted
@@ -55,7 +55,7 @@ class RecToolsAdapter(Adapter):
         n_users = self.n_users if self.knows_users else None
         return ids_of(_of_map(users, n_users), n_users, "user", self.name)
 
-    def _learn_kind(self) -> None:
+    def look_again(self) -> None:
         """See what can only be seen of a fitted model."""
 
     @property
@@ -85,8 +85,9 @@ class RecToolsAdapter(Adapter):
         """Fit a copy on a Dataset with these rows, each of weight one and without features."""
         fresh = copy(self)
         fresh.model = deepcopy(self.model)
-        if hasattr(fresh.model, "_model"):  # implicit's factorisation goes on from what it finds
-            fresh.model._model = _cleared(fresh.model._model)  # noqa: SLF001
+        inner = vars(fresh.model)
+        if "_model" in inner:  # what is fitted: implicit's factorisation goes on from what it finds
+            inner["_model"] = _cleared(inner["_model"])
         owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
         rows = {
             Columns.User: owners,
@@ -96,7 +97,7 @@ class RecToolsAdapter(Adapter):
         }
         dataset = Dataset.construct(pd.DataFrame(rows))
         fresh.model.fit(dataset)
-        fresh._learn_kind()  # noqa: SLF001  # of its own class
+        fresh.look_again()
         columns = dataset.item_id_map.external_ids
         # What nobody took has no column in the model: it comes last, without a score.
         never = np.setdiff1d(np.arange(known.n_items), columns)
@@ -200,11 +201,11 @@ class _OfImplicit(RecToolsAdapter):
     def __init__(
         self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
     ) -> None:
-        unfitted = ImplicitAdapter(_cleared(model._model))  # noqa: SLF001
+        unfitted = ImplicitAdapter(_cleared(vars(model)["_model"]))
         self.knows_users, self.folds_in = unfitted.knows_users, unfitted.folds_in
         super().__init__(model, items, users)
 
-    def _learn_kind(self) -> None:
+    def look_again(self) -> None:
         inner = self.model.model
         self._inner = ImplicitAdapter(inner)
         if self.knows_users and self.folds_in:
