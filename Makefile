@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 FLOORS ?= .venv-floors
+TORCH ?= torch
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test test-floors check format spark fuzz bench bench-full bench-spark clean
+.PHONY: help demo serve test test-floors test-adapters check format spark fuzz bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
@@ -12,6 +13,7 @@ help:
 	@echo "make test    set everything up and run the tests"
 	@echo "             side by side: make test PYTHON=python3.13 VENV=.venv313"
 	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
+	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
 	@echo "make check   lint, format, types, and the borders between rooms"
 	@echo "make format  let ruff mend what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
@@ -33,6 +35,12 @@ test: $(VENV)/.dev
 # Old packages on newer ones below them are warned of deprecations that are not ours.
 test-floors: $(FLOORS)/.dev
 	$(FLOORS)/bin/python -m pytest -m 'not spark' -W ignore::DeprecationWarning
+
+# The libraries want different versions of numpy and implicit, so each has an environment.
+# LensKit brings torch: TORCH=torch==2.13.0 takes that one, for instance because it is at hand.
+test-adapters: .venv-rectools/.tests .venv-lenskit/.tests
+	.venv-rectools/bin/python -m pytest tests/adapters/test_rectools.py
+	.venv-lenskit/bin/python -m pytest tests/adapters/test_lenskit.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -59,7 +67,7 @@ bench-full: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run --full --time-limit 1200
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-rectools .venv-lenskit .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src -name '*.nb[ic]' -delete  # compiled kernels: numba looks only at the called one's file
 
 # A stamp stands for an environment that was completed; it is stale when pyproject.toml changed.
@@ -94,4 +102,16 @@ $(FLOORS)/.dev: pyproject.toml
 	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(FLOORS)/bin/uv pip install --quiet --python $(FLOORS)/bin/python --resolution lowest-direct \
 		--only-binary pytrec-eval-terrier --editable '.[dev]'  # its source fetches another from the net
+	@touch $@
+
+.venv-rectools/.tests: pyproject.toml
+	$(PYTHON) -m venv .venv-rectools
+	.venv-rectools/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
+		--editable '.[rectools]' 'rectools[lightfm]'
+	@touch $@
+
+.venv-lenskit/.tests: pyproject.toml
+	$(PYTHON) -m venv .venv-lenskit
+	.venv-lenskit/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis \
+		--editable '.[lenskit]' '$(TORCH)'
 	@touch $@

@@ -17,10 +17,12 @@ Draw: TypeAlias = Callable[[Random], str]
 
 _WRONG = (0.0, 0.1, 0.3)  # of the values; lines that are all right are typed, too
 _GIVEN = 0.35
+# No path leads out of the scratch folder, whose working directory is two folders down: a value may
+# be drawn for an output. Nor is one a file that a right line could be told to replace.
 _WILD = (
     "", " ", "x", "-1", "0", "1", "5", "0.5", "1e300", "inf", "-inf", "nan", "99999999999999999999",
-    "None", "true", "🎬", "a\nb", "é" * 300, "../..", ".", "/", "/dev/null", "/proc/self/mem",
-    "log.csv", "model", "nowhere", "[bold]x[/bold]", "--help", "--", "-", "%s{}", "\udcff", ",",
+    "None", "true", "🎬", "a\nb", "é" * 300, "../..", ".", "made/../other", "log.csv/x",
+    "nowhere", "[bold]x[/bold]", "--help", "--", "-", "%s{}", "\udcff", ",",
 )  # fmt: skip
 
 

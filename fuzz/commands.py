@@ -34,6 +34,7 @@ AS_PROCESSES: Final = 200
 _OF: Final = 5000
 _SECONDS: Final = 60
 _EXIT_CODES: Final = {0, 2}
+_DEPTH: Final = ("in", "side")  # so that "../.." stays in the scratch folder
 _MADE: Final = "made"  # what commands write goes here, and is cleared now and then
 _CLEARED_EVERY: Final = 50
 
@@ -53,7 +54,7 @@ class _Done:
 def run(n: int, seed: int) -> Tally:
     """Run random command lines, and count what came of them."""
     tally = Tally("commands")
-    with TemporaryDirectory(prefix="surerec-fuzz-") as scratch, _inside(Path(scratch)):
+    with TemporaryDirectory(prefix="surerec-fuzz-") as scratch, _inside(Path(scratch, *_DEPTH)):
         make_files()
         before = _files()
         for number in range(n):
@@ -68,7 +69,8 @@ def run(n: int, seed: int) -> Tally:
             line = f"line {number} of seed {seed}: surerec {' '.join(map(repr, words))}"
             _judge(tally, done, line[:1000])
         if changed := sorted(before ^ (_files() & before)):
-            tally.fail("files of others that changed", str(changed))
+            names = [name for name, _ in changed]
+            tally.fail("files of others that changed", str(names))
     return tally
 
 
@@ -175,6 +177,7 @@ def _inside(folder: Path) -> Iterator[None]:
                "PIP_FIND_LINKS": str(folder), "https_proxy": "http://127.0.0.1:9",
                "http_proxy": "http://127.0.0.1:9", "PIP_CONFIG_FILE": os.devnull}  # fmt: skip
     before, old = Path.cwd(), {name: os.environ.get(name) for name in nowhere}
+    folder.mkdir(parents=True)
     os.environ.update(nowhere)
     os.chdir(folder)
     try:

@@ -167,7 +167,7 @@ def test_a_median_of_two_lies_between_them_and_ties_exactly():
     profiles = ["ax", "ax", "ax", "ay", "ay", "by"]
     rows = [(user, item, t) for user, items in enumerate(profiles) for t, item in enumerate(items)]
     interactions = read(rows)
-    a, b, x, y = interactions.items.codes("abxy")
+    a, b, x, y = interactions.items.codes(list("abxy"))
     scorer = MeasureScorer(sr.count_precedence(interactions), "CM3")
     scores = scorer.score(np.array([a, b]))
     assert scores[x] == scores[y]
@@ -219,7 +219,7 @@ def test_many_items_and_a_long_profile_to_leave_out(many_items, name):
 def test_nobody_was_free_to_take_it_later():
     # Everyone who took i had taken h before: Sup(i) − PC(h, i) = 2 − 2 = 0 (paper.md 11).
     interactions = read([(u, item, t) for u in (1, 2) for t, item in enumerate("hi")])
-    h, i = interactions.items.codes("hi")
+    h, i = interactions.items.codes(list("hi"))
     for name in ("CM10", "CM11", "CM12", "CM13"):
         scores = MeasureScorer(sr.count_precedence(interactions), name).score(np.array([i]))
         assert scores[h] == 0

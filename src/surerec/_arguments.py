@@ -22,6 +22,7 @@ _Kind = TypeVar("_Kind")
 _LONGEST_NAME: Final = 255  # bytes of a file's name
 # What NumPy says of what it cannot turn into numbers.
 _NO_NUMBERS = (TypeError, ValueError, OverflowError, AttributeError, RuntimeError)
+_INT64: Final = (-(2**63), 2**63 - 1)
 
 
 def is_number(value: object) -> bool:
@@ -163,7 +164,11 @@ def check_numbers(name: str, values: object, n_dimensions: int = 1) -> NDArray[n
 
 
 def check_wholes(
-    name: str, values: object, low: int = -(2**63), high: int = 2**63 - 1, n_dimensions: int = 1
+    name: str,
+    values: object,
+    low: int = _INT64[0],
+    high: int = _INT64[1],
+    n_dimensions: int = 1,
 ) -> NDArray[np.int64]:
     """Give whole numbers from `low` to `high` as an array, or refuse them.
 
@@ -172,6 +177,13 @@ def check_wholes(
     >>> check_wholes("offsets", [0, 2, 3])
     array([0, 2, 3])
     """
+    if (
+        isinstance(values, np.ndarray)
+        and values.dtype == np.int64
+        and values.ndim == n_dimensions
+        and (low, high) == _INT64
+    ):
+        return values  # as all that surerec makes itself, thousands of times
     array = _as_array(values)
     if array is None or array.ndim != n_dimensions or (array.size and array.dtype.kind not in "iu"):
         what = "a list of whole numbers" if n_dimensions == 1 else "a table of whole numbers"

@@ -12,7 +12,7 @@ pytest.importorskip("implicit", reason="wrapping implicit needs it: pip install 
 
 from implicit.als import AlternatingLeastSquares
 
-EPSILON = 0.2
+from tests.adapters.asking import EPSILON, missed
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +31,6 @@ def als():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return AlternatingLeastSquares(40, random_state=1)  # enough to learn people by heart
-
-
-def missed(model, films, tested, *, by_history):
-    losses, promised = [], []
-    for case, user in enumerate(tested.users):
-        known = films.items.ids.gather(tested.known(case)).to_list()
-        asked = {"history": known} if by_history else {"user": films.users[int(user)]}
-        picks = model.recommend(**asked, confidence=1 - EPSILON)
-        future = films.items.ids.gather(tested.future(case)).to_list()
-        losses.append(np.mean([item not in picks.items for item in future]))
-        promised.append(not picks.guarantee.startswith("None"))
-    return float(np.mean(losses)), promised
 
 
 def test_people_of_the_fit(films, tested):

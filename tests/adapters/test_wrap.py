@@ -1,14 +1,13 @@
 """Anything that scores, wrapped: functions, objects with score(history)."""
 
 import copy
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import surerec as sr
 from surerec._calendar import DAY
+from tests.adapters.asking import imported_with_surerec
 
 
 class Popular:
@@ -120,15 +119,7 @@ def test_the_calendar_says_of_which_days_it_speaks(films):
 
 
 def test_other_libraries_are_not_imported():
-    code = (
-        "import sys, surerec as sr; sr.wrap(lambda h: [[0.0, 1.0]] * len(h), items=[1, 2])\n"
-        "print([m for m in ('implicit', 'rectools', 'lenskit', 'torch') if m in sys.modules])"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
+    assert imported_with_surerec("implicit", "rectools", "lenskit", "torch") == "[]"
 
 
 def test_it_says_what_it_is():

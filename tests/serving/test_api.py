@@ -241,6 +241,7 @@ def test_a_person_says_their_group(start, tmp_path):
     with start(tmp_path / "apart").client() as client:
         for group in ("DE", "AT", "FR", None):
             body = {"history": history, "group": group, "confidence": 0.8}
+            body["recommender"] = "population-cm12"
             told = client.post("v1/recommendations", json=body).json()
             picks = model.recommend(history=history, group=group, confidence=0.8)
             assert told["guarantee"] == picks.guarantee

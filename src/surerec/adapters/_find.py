@@ -17,8 +17,11 @@ from surerec.interactions import ScoredLists
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
-_LIBRARIES: Final = {"implicit": "surerec.adapters._implicit"}
+_LIBRARIES: Final = {
+    "implicit": "surerec.adapters._implicit",
+    "lenskit": "surerec.adapters._lenskit",
+    "rectools": "surerec.adapters._rectools",
+}
 """The module of each library's adapter, with an `adapter(model, items, users)` of its own."""
 
 
@@ -30,9 +33,9 @@ def adapt(
     Parameters
     ----------
     model : object
-        A model of implicit, something with ``score(history)``, a function from histories to
-        scores, or a frame or file of ``user_id``, ``item_id`` and ``score``. An adapter is given
-        back as it is.
+        A model of implicit or RecTools, a pipeline of LensKit, something with ``score(history)``,
+        a function from histories to scores, or a frame or file of ``user_id``, ``item_id`` and
+        ``score``. An adapter is given back as it is.
     items, users : iterable of ids, optional
         Which ids its columns and rows are.
 
@@ -64,9 +67,9 @@ def adapt(
             return OwnAdapter(model, items, users)
     what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     raise InputError(
-        f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item), something "
-        "with score(history), a function from histories to scores, or a frame or file of user_id, "
-        "item_id and score."
+        f"{what} cannot be wrapped: give a model of implicit (ALS, BPR, LMF, item-item) or of "
+        "RecTools, a pipeline of LensKit, something with score(history), a function from histories "
+        "to scores, or a frame or file of user_id, item_id and score."
     )
 
 

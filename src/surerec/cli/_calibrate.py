@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path  # noqa: TC003  # typer reads it at run time
 from typing import Annotated, Literal
 
@@ -91,14 +92,18 @@ def calibrate(
         )
         for path in (past, futures)
     )
-    sure = wrap(
+    wrapped = wrap(
         lists,
         promise=promise,
         horizon=0.4 if asked is None else asked,
         groups=groups,
         min_known=min_known,
         fallback=fallback,
-    ).calibrate(known, later)
+    )
+    with warnings.catch_warnings(record=True, action="always") as said:
+        sure = wrapped.calibrate(known, later)
+    for each in said:
+        messages().print(_show.plain(str(each.message)))
     sure.save(model, name or "lists", overwrite=overwrite)
     missing = sure.calibration_.unknown_share
     messages().print(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,11 +41,14 @@ class Query:
     """Ids of the history that nobody in the data has taken."""
     group: str | None = None
     """The group that the person says to be in, where people are calibrated in groups."""
+    _checked: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
+    """Among how many items and users its codes were looked for, as one question asks often."""
 
     def __post_init__(self) -> None:
         made = object.__setattr__
         made(self, "history", check_wholes("The history of a query", self.history))
-        made(self, "users", tuple(check_wholes("The users of a query", self.users).tolist()))
+        if not isinstance(self.users, tuple) or not all(type(user) is int for user in self.users):
+            made(self, "users", tuple(check_wholes("The users of a query", self.users).tolist()))
         for name in ("times", "allowed"):
             if getattr(self, name) is not None:
                 made(self, name, check_wholes(f"{name} of a query", getattr(self, name)))
@@ -58,11 +61,14 @@ class Query:
 
     def within(self, n_items: int, n_users: int) -> Query:
         """Give itself, or refuse codes that are not there: kernels do not look where they read."""
+        if self._checked == (n_items, n_users):
+            return self
         check_codes("The history of a query", self.history, n_items)
         for user in self.users:
             check_code("A user of a query", user, n_users)
         if self.allowed is not None:
             check_codes("What a query allows", self.allowed, n_items)
+        object.__setattr__(self, "_checked", (n_items, n_users))
         return self
 
     @classmethod
@@ -70,7 +76,9 @@ class Query:
         """Ask for a user of the data, by code, known by the whole profile."""
         check_kind("interactions", interactions, Interactions, "Interactions")
         history = interactions.taken(user).astype(np.int64)
-        return cls(history, (user,), interactions.times_of(user))
+        made = cls(history, (user,), interactions.times_of(user))
+        object.__setattr__(made, "_checked", (interactions.n_items, interactions.n_users))
+        return made
 
     @property
     def user(self) -> int | None:

@@ -65,6 +65,7 @@ class Recommender(Parameters, ABC):
     _scorer: Scorer
     _scorer_key: tuple[object, ...]
     _name: str | None = None
+    _own_name: str | None = None
 
     @abstractmethod
     def recipe(self) -> Recipe:
@@ -121,6 +122,7 @@ class Recommender(Parameters, ABC):
     def _keep_scorer(self, scorer: Scorer) -> None:
         self._scorer = as_scorer(scorer, self.statistics_.n_items)
         self._scorer_key = self._recipe_key()
+        self._own_name = None
 
     @property
     def scorer_(self) -> Scorer:
@@ -149,6 +151,7 @@ class Recommender(Parameters, ABC):
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters; what was learned stays, and impossible values are refused."""
         before = self.get_params()
+        self._own_name = None
         super().set_params(**params)
         self._name = None  # of other settings
         try:
@@ -161,7 +164,11 @@ class Recommender(Parameters, ABC):
     @property
     def name_(self) -> str:
         """What its answers call it: the name it was loaded by, else :meth:`default_name`."""
-        return self._name or self.default_name()
+        if self._name is not None:
+            return self._name
+        if self._own_name is None:
+            self._own_name = self.default_name()  # once: it looks measures up, and answers are many
+        return self._own_name
 
     def named(self, name: str) -> Self:
         """Take the name that a model folder knows it by."""
@@ -405,6 +412,7 @@ class Recommender(Parameters, ABC):
         group: Any = None,
         query: Query | None = None,
         items: Iterable[Any] | None = None,
+        codes: NDArray[np.int64] | None = None,
     ) -> pl.DataFrame:
         """Give the p-value of each candidate, or of the given items.
 
@@ -414,6 +422,8 @@ class Recommender(Parameters, ABC):
             As in :meth:`recommend`.
         items : iterable of ids, optional
             By default all items outside the known profile, the most popular first.
+        codes : array of int, optional
+            Instead of `items`, their codes, if they were looked up before.
 
         Returns
         -------
@@ -422,11 +432,13 @@ class Recommender(Parameters, ABC):
         """
         self.require_confidence()
         asked = self._asked(user, history, group, query)
-        if items is None:
+        if codes is None and items is not None:
+            codes = self.items_.require(items)
+        if codes is None:
             candidates = self.candidates(asked)
             candidates = candidates[np.argsort(self.statistics_.popularity[candidates])]
         else:
-            candidates = self.items_.require(items)
+            candidates = check_codes("codes", codes, self.statistics_.n_items)
             self._refuse_known(asked, candidates, "it has no p-value")
         assessment = self.assess(asked, candidates)
         return pl.DataFrame(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from surerec.errors import InputError
+from surerec.errors import InputError, LeftOutWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,10 +32,17 @@ def who(
     n_in, n_users = int((in_fit & there).sum()), int(there.sum())
     if covers is None and 0 < n_in < n_users:
         outside = past.users.ids.gather(np.flatnonzero(there & ~in_fit)[:3]).to_list()
-        raise InputError(
-            f"{n_users - n_in:,} of the {n_users:,} users of the past were not in the "
-            f"fit of {adapter.name} by users=, such as {', '.join(map(repr, outside))}: say "
-            "covers='fit' or covers='newcomers', and the others do not calibrate."
+        such = f"such as {', '.join(map(repr, outside))}"
+        counted = f"{n_users - n_in:,} of the {n_users:,} users of the past"
+        if adapter.folds_in:
+            raise InputError(
+                f"{counted} were not in the fit of {adapter.name} by users=, {such}: say "
+                "covers='fit' or covers='newcomers', and the others do not calibrate."
+            )
+        warnings.warn(
+            f"{counted} have no scores, {such}: they do not calibrate, and cannot be served.",
+            LeftOutWarning,
+            stacklevel=3,
         )
     found: Covers = covers or ("fit" if n_in else "newcomers")
     if found == "newcomers" and not adapter.folds_in:

@@ -106,8 +106,8 @@ def p_values(model: ServedModel, asked: ask.AskPValues) -> bytes:
     if not recommender.gives_confidence:
         raise Problem(409, f"The recommender {name} ranks items and has no p-values.")
     query = _query(recommender, asked)
-    frame = recommender.p_values(query=query, items=asked.items)
-    codes = recommender.items_.codes(asked.items)  # for the titles, which the frame has not
+    codes = recommender.items_.require(asked.items)
+    frame = recommender.p_values(query=query, codes=codes)
     titles = pl.Series(Columns.Title, _titles(model, codes), dtype=pl.String)
     answer = {"recommender": name, "ignored": list(query.ignored)}
     return _json(answer, items=frame.with_columns(titles))
@@ -140,11 +140,12 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
         raise NoUsers("This model holds no users.")
     users = list(dict.fromkeys(asked.users))
     codes = interactions.users.codes(users)
-    known = [user for user, code in zip(users, codes, strict=True) if code >= 0]
-    if not known:
+    known = codes[codes >= 0]
+    if not len(known):
         raise Problem(404, "None of these users is known.")
     level = _level(recommender, asked)
-    frame = recommender.recommend_many(known, **level, **_choosing(asked), k=asked.k)
+    wanted = recommender.wanted(**level, **_choosing(asked), k=asked.k)
+    frame = recommender.rows_of(known, wanted)
     confidence = level.get("confidence")
     significance = level.get("significance")
     answer = {

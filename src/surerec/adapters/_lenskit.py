@@ -1,0 +1,201 @@
+"""Pipelines of LensKit: asked by a history, or by a user of the training data."""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import lenskit
+import numpy as np
+import polars as pl
+from lenskit.data import ItemList, Vocabulary, from_interactions_df
+from lenskit.training import TrainingOptions
+
+from surerec.adapters._adapter import Adapter, ids_of
+from surerec.errors import InputError, NotFittedError
+from surerec.interactions import IdMap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.interactions import Interactions
+
+_BY_HISTORY: Final = frozenset(
+    {"EASEScorer", "ImplicitMFScorer", "ItemKNNScorer", "PopScorer", "SLIMScorer"}
+)
+"""Scorers that look at a query's history alone, as their sources say and the tests show.
+
+Not neighbours of users: they leave a user's own row of the training data out if asked by id.
+"""
+_BY_USER: Final = frozenset(
+    {
+        *("BaseRec", "BiasedSVDScorer", "FlexMFScorerBase", "FunkSVDScorer", "HPFScorer"),
+        *("LightGCNScorer", "NMFScorer"),
+        "BiasedMFScorer",  # it folds in ratings only, and a history has none
+    }
+)
+"""Scorers that have nothing to say of a history; of others a trained pipeline is asked."""
+_SEED: Final = 0  # of a copy's training: LensKit's own default differs from run to run
+_FEW: Final = 5
+
+
+class LensKitAdapter(Adapter):
+    """A pipeline of LensKit, asked for the scores of its component ``scorer``.
+
+    People of the fit are asked for by id if the scorer keeps something of each, or wants the
+    ratings of the training data. A history is asked for without an id, so that nothing but the
+    history can score it.
+    """
+
+    can_fit = True
+    is_partial = True
+
+    def __init__(
+        self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
+    ) -> None:
+        if not isinstance(model, lenskit.Pipeline) or model.node("scorer", missing=None) is None:
+            raise InputError(
+                f"{type(model).__name__} of LensKit cannot be asked for scores: wrap a pipeline "
+                "with a component 'scorer', such as lenskit.topn_pipeline(scorer)."
+            )
+        self.model = model
+        scorer = model.component("scorer")
+        self.knows_users = not _scores_by(scorer, _BY_HISTORY) or _wants_user(scorer)
+        self.folds_in = not _scores_by(scorer, _BY_USER) and not _wants_user(scorer)
+        own, own_users = _vocabularies(model)
+        if own is not None:
+            self.items, self.users = _ids(own, "item"), own_users and _ids(own_users, "user")
+            self.folds_in = self.folds_in and self.scores_a_history()
+            self._check_given(items, users)
+        elif items is not None:  # the catalogue of a copy that is to be trained
+            self.items = ids_of(items, None, "item", self.name)
+
+    def _check_given(self, items: Iterable[Any] | None, users: Iterable[Any] | None) -> None:
+        """Take ids only as far as the pipeline has none of its own; give items in their order."""
+        assert self.items is not None  # noqa: S101  # of a trained pipeline
+        if items is not None:
+            given = ids_of(items, None, "item", self.name)
+            if (given.codes(self.items.ids) < 0).any():
+                raise InputError(
+                    f"items= lacks items that {self.name} was trained on; leave it out: a pipeline "
+                    "keeps its ids."
+                )
+            self.items = given
+        if users is not None and self.users is None:
+            self.users = ids_of(users, None, "user", self.name)
+
+    @property
+    def name(self) -> str:
+        """The name of the pipeline, or of the class of its scorer."""
+        return self.model.name or type(self.model.component("scorer")).__name__
+
+    def check_fitted(self) -> None:
+        """Refuse a pipeline without a vocabulary."""
+        if _vocabularies(self.model)[0] is None:
+            raise NotFittedError(
+                f"This pipeline ({self.name}) is not trained: train it, or let "
+                "wrap(pipeline).fit(interactions) train a copy."
+            )
+
+    def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Ask for users of the training data, by id."""
+        assert self.users is not None  # noqa: S101  # rows are theirs
+        return self._asked(self.users.ids.gather(rows).to_list())
+
+    def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
+        """Ask for lists of items, by nobody."""
+        ids = self.catalogue.ids
+        return self._asked([ItemList(ids.gather(each).to_list()) for each in histories])
+
+    def _asked(self, queries: Sequence[Any]) -> NDArray[np.floating]:
+        ids = self.catalogue.ids.to_numpy()
+        items, found = ItemList(ids), np.full((len(queries), len(ids)), np.nan)
+        for row, query in enumerate(queries):
+            scored = lenskit.score(self.model, query, items)
+            if not np.array_equal(scored.ids(), ids):
+                raise InputError(
+                    f"The component 'scorer' of {self.name} gives other items than it was asked "
+                    "for, or in another order."
+                )
+            scores = scored.scores()
+            if scores is not None:
+                found[row] = scores
+        return found
+
+    def scores_a_history(self) -> bool:
+        """Find out by asking."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                scores = self.score_histories([np.arange(min(_FEW, len(self.catalogue)))])
+        except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            return False  # somebody's own scorer, which wants more than items
+        return bool(np.isfinite(scores).any())
+
+    def fitted_on(self, known: Interactions) -> Self:
+        """Train a clone, which has nothing of what the pipeline learned."""
+        fresh = copy(self)
+        fresh.model = self.model.clone()
+        owners = np.repeat(np.arange(known.n_users), np.diff(known.offsets))
+        rows = pl.DataFrame(
+            {
+                "user_id": known.users.ids.gather(owners),
+                "item_id": known.items.ids.gather(known.items_taken),
+                "timestamp": pl.Series(known.times).cast(pl.Datetime("us")),
+            }
+        )
+        data = from_interactions_df(rows.to_pandas(), items=known.items.ids.to_list())
+        try:
+            fresh.model.train(data, TrainingOptions(rng=_SEED))
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"No copy of {self.name} can be trained on who took what, without ratings: {error}."
+            ) from error
+        fresh.items = known.items
+        fresh.users = IdMap(known.users.ids.gather(np.unique(owners)), noun="user")
+        fresh.folds_in = self.folds_in and fresh.scores_a_history()
+        return fresh
+
+
+def _scores_by(scorer: Any, names: frozenset[str]) -> bool:
+    return any(each.__name__ in names for each in type(scorer).__mro__)
+
+
+def _wants_user(scorer: Any) -> bool:
+    """Tell whether it is set to use ratings, or what it keeps of users of the training data."""
+    config = getattr(scorer, "config", None)
+    return bool(
+        getattr(config, "feedback", "") == "explicit"
+        or getattr(config, "use_ratings", False)
+        or getattr(config, "user_embeddings", None) == "prefer"
+    )
+
+
+def _vocabularies(pipeline: Any) -> tuple[Vocabulary | None, Vocabulary | None]:
+    """Give the items and the users that a pipeline was trained on, as far as it keeps them."""
+    names = pipeline.component_names()
+    components = [pipeline.component("scorer"), *map(pipeline.component, names)]
+    return tuple(  # type: ignore[return-value]
+        next((v for each in components for v in _kept(each, kind)), None)
+        for kind in ("items", "users")
+    )
+
+
+def _kept(component: Any, kind: str) -> Iterable[Vocabulary]:
+    side = {"items": "col_vocabulary", "users": "row_vocabulary"}[kind]
+    places = (
+        getattr(component, kind, None),
+        getattr(component, f"{kind}_", None),
+        getattr(getattr(component, "interactions", None), side, None),  # the lookup of histories
+    )
+    return (each for each in places if isinstance(each, Vocabulary))
+
+
+def _ids(vocabulary: Vocabulary, noun: str) -> IdMap:
+    return ids_of(vocabulary.ids().tolist(), None, noun, "LensKit")
+
+
+adapter = LensKitAdapter

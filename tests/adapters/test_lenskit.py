@@ -1,0 +1,254 @@
+"""Pipelines of LensKit, wrapped: the same scores, and whom they score is true."""
+
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec.adapters import adapt
+from surerec.futures import profile_cases
+from surerec.testing import CHECKS, Subject
+from tests.adapters.asking import EPSILON, PAGES, QUICK, imported_with_surerec, missed, run_page
+
+pytest.importorskip("lenskit", reason="wrapping LensKit needs it: make test-adapters")
+
+import lenskit
+from lenskit.als import BiasedMFScorer, ImplicitMFScorer
+from lenskit.basic import PopScorer
+from lenskit.data import ItemList, RecQuery, from_interactions_df
+from lenskit.flexmf import FlexMFImplicitScorer
+from lenskit.knn import EASEScorer, ItemKNNScorer, UserKNNScorer
+from lenskit.training import TrainingOptions
+
+# LensKit and torch warn of their own tensors, and of threads.
+pytestmark = pytest.mark.filterwarnings("ignore::Warning:lenskit", "ignore::Warning:torch")
+
+SCORERS = {
+    "ease": lambda: EASEScorer(regularization=50),
+    "item knn": lambda: ItemKNNScorer(feedback="implicit", max_nbrs=20),
+    "user knn": lambda: UserKNNScorer(feedback="implicit", max_nbrs=20),
+    "als": lambda: ImplicitMFScorer(embedding_size=8, epochs=5),
+    "als of users": lambda: ImplicitMFScorer(embedding_size=8, epochs=5, user_embeddings="prefer"),
+    "popular": lambda: PopScorer(score="count"),
+    "flexmf": lambda: FlexMFImplicitScorer(embedding_size=8, epochs=2),
+}
+KNOWS_USERS = {"als of users", "flexmf", "user knn"}
+NO_HISTORIES = {"als of users", "flexmf"}
+NAMES = sorted(SCORERS)
+
+
+def make(name):
+    return lenskit.topn_pipeline(SCORERS[name]())
+
+
+@pytest.fixture(scope="module")
+def data(halves):
+    return from_interactions_df(halves[0].to_frame().to_pandas())
+
+
+@pytest.fixture(scope="module")
+def trained(data):
+    pipelines = {}
+
+    def of(name):
+        if name not in pipelines:
+            pipelines[name] = make(name)
+            pipelines[name].train(data, TrainingOptions(rng=1))
+        return pipelines[name]
+
+    return of
+
+
+def some_histories(adapter, past, n):
+    columns = adapter.catalogue.codes(past.items.ids)
+    return [columns[past.taken(user)] for user in range(n)]
+
+
+def asked(pipeline, query, adapter):
+    return lenskit.score(pipeline, query, adapter.catalogue.ids.to_list()).scores()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_those_of_lenskit(name, trained, halves):
+    pipeline, past = trained(name), halves[0]
+    adapter = adapt(pipeline)
+    rows = adapter.users.codes(past.users.ids[:20])
+    if adapter.knows_users:
+        ours = adapter.score_users(rows)
+    else:
+        ours = adapter.score_histories(some_histories(adapter, past, 20))
+    for row, user in zip(ours, past.users.ids[:20].to_list(), strict=True):
+        assert row == pytest.approx(asked(pipeline, user, adapter), rel=1e-4, abs=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_what_can_fold_in_says_so(name, trained, halves):
+    for pipeline in (make(name), trained(name)):
+        adapter = adapt(pipeline)
+        assert adapter.knows_users == (name in KNOWS_USERS)
+        assert adapter.folds_in == (name not in NO_HISTORIES)
+    history = some_histories(adapter, halves[0], 1)
+    assert np.isnan(adapter.score_histories(history)).all() == (name in NO_HISTORIES)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - NO_HISTORIES - KNOWS_USERS))
+def test_a_history_is_scored_alike_whoever_has_it(name, trained, halves):
+    """The same for a user of the training data, for another one, and for a stranger."""
+    pipeline, past = trained(name), halves[0]
+    adapter = adapt(pipeline)
+    histories = some_histories(adapter, past, 10)
+    ours = adapter.score_histories(histories)
+    for number, history in enumerate(histories):
+        listed = ItemList(adapter.catalogue.ids.gather(history).to_list())
+        for user in (past.users[number], past.users[number + 50], -5):
+            query = RecQuery(user_id=user, history_items=listed)
+            assert np.array_equal(asked(pipeline, query, adapter), ours[number], equal_nan=True)
+
+
+def test_neighbours_of_users_look_who_asks(trained, halves):
+    """A user of the training data is no neighbour of theirs, but is one of whoever is like them."""
+    pipeline, past = trained("user knn"), halves[0]
+    adapter = adapt(pipeline)
+    histories = some_histories(adapter, past, 10)
+    by_history = adapter.score_histories(histories)
+    rows = adapter.users.codes(past.users.ids[:10])
+    assert not np.allclose(adapter.score_users(rows), by_history, equal_nan=True)
+    for number, history in enumerate(histories):
+        listed = ItemList(adapter.catalogue.ids.gather(history).to_list())
+        stranger = asked(pipeline, RecQuery(user_id=-5, history_items=listed), adapter)
+        assert np.array_equal(stranger, by_history[number], equal_nan=True)
+
+
+def test_what_it_cannot_score_is_missing(trained, halves):
+    adapter = adapt(trained("item knn"))
+    scores = adapter.score_histories(some_histories(adapter, halves[0], 5))
+    lonely = lenskit.topn_pipeline(ItemKNNScorer(feedback="implicit", save_nbrs=1, min_sim=0.4))
+    lonely.train(from_interactions_df(halves[0].to_frame().to_pandas()))
+    fewer = adapt(lonely).score_histories(some_histories(adapter, halves[0], 5))
+    assert np.isnan(fewer).sum() > np.isnan(scores).sum()
+    sure = sr.wrap(lonely).calibrate(*halves)
+    user = halves[0].users[3]
+    picks = sure.recommend(user, confidence=0.99)
+    assert picks.guarantee.startswith("None: ")
+    without = np.isnan(adapt(lonely).score_histories([some_histories(adapter, halves[0], 4)[3]]))
+    unscored = adapter.catalogue.ids.gather(np.flatnonzero(without[0])).to_list()
+    assert not set(unscored) & set(sure.recommend(user, confidence=0.1).items)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trained_pipeline_is_calibrated_and_saved(name, trained, halves, tmp_path):
+    pipeline = trained(name)
+    sure = sr.wrap(pipeline).calibrate(*halves)
+    assert sure.covers_ == "fit"
+    assert sure.model_ is pipeline
+    user = halves[0].users[3]
+    picks = sure.recommend(user, confidence=0.6)
+    assert "over people of the fit, if they" in picks.guarantee
+    assert picks.items[0] == lenskit.recommend(pipeline, user, 1).ids()[0]
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=pipeline)
+    assert back.recommend_many(confidence=0.6).equals(sure.recommend_many(confidence=0.6))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_begins_afresh_and_the_pipeline_is_left_alone(name, trained, films, halves):
+    new = make(name)
+    from_new = sr.wrap(new).fit(films)
+    with pytest.raises(sr.NotFittedError, match="is not trained: train it, or let"):
+        sr.wrap(new).calibrate(*halves)
+    pipeline, user = trained(name), halves[0].users[3]
+    before = asked(pipeline, user, adapt(pipeline))
+    from_trained = sr.wrap(pipeline).fit(films)
+    assert from_trained.model_ is not pipeline
+    assert np.array_equal(asked(pipeline, user, adapt(pipeline)), before, equal_nan=True)
+    ours, theirs = (each.recommend_many(confidence=0.7) for each in (from_new, from_trained))
+    assert ours.equals(theirs)
+
+
+@pytest.fixture(scope="module")
+def many():
+    films = sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, seed=5)
+    cases = profile_cases(films, 0.4)
+    return films, cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
+
+
+@pytest.mark.parametrize("name", ["ease", "item knn", "als", "user knn"])
+def test_newcomers_are_covered(name, many):
+    films, tested = many
+    sure = sr.wrap(make(name), covers="newcomers").fit(films.without_users(tested.users))
+    loss, promised = missed(sure, films, tested, by_history=True)
+    assert all(promised)
+    assert loss == pytest.approx(EPSILON, abs=0.04)
+
+
+@pytest.mark.parametrize("name", ["ease", "als of users", "flexmf", "user knn"])
+def test_people_of_the_fit_are_covered(name, many):
+    films, tested = many
+    sure = sr.wrap(make(name), covers="fit").fit(films.keeping(~tested.future_rows()))
+    loss, promised = missed(sure, films, tested, by_history=False)
+    assert 0.3 < np.mean(promised) < 0.9  # the others calibrate
+    assert loss == pytest.approx(EPSILON, abs=0.04)
+
+
+DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    made = {}
+
+    def of(name, **settings):
+        key = name, *settings.items()
+        if key not in made:
+            model = make(name)
+            subject = Subject(lambda: sr.wrap(model, **settings), DATA)
+            made[key] = Subject(subject.make, DATA, scorer=subject.fitted.model_)
+            made[key].__dict__["fitted"] = subject.fitted
+        return made[key]
+
+    return of
+
+
+@pytest.mark.parametrize("check", QUICK)
+@pytest.mark.parametrize("name", ["ease", "item knn", "als", "als, fit", "user knn"])
+def test_the_contract(name, check, subjects, tmp_path):
+    name, *whom = name.split(", ")
+    CHECKS[check](subjects(name, **({"covers": whom[0]} if whom else {})), tmp_path)
+
+
+def test_what_wants_ratings_is_asked_by_user_and_not_copied(halves):
+    ratings = halves[0].to_frame().to_pandas()
+    ratings["rating"] = 1 + np.arange(len(ratings)) % 5
+    pipeline = lenskit.topn_pipeline(BiasedMFScorer(embedding_size=8, epochs=3))
+    pipeline.train(from_interactions_df(ratings), TrainingOptions(rng=1))
+    adapter = adapt(pipeline)
+    assert adapter.knows_users
+    sure = sr.wrap(pipeline).calibrate(*halves)
+    assert "over people of the fit" in sure.recommend(halves[0].users[3], confidence=0.7).guarantee
+    with pytest.raises(sr.InputError, match="can be trained on who took what, without ratings"):
+        sr.wrap(pipeline).fit(halves[0])
+    with pytest.raises(sr.InputError, match="can be trained on who took what, without ratings"):
+        sr.wrap(lenskit.topn_pipeline(ItemKNNScorer(feedback="explicit"))).fit(halves[0])
+
+
+def test_what_is_refused(trained, halves):
+    with pytest.raises(sr.InputError, match="EASEScorer of LensKit cannot be asked for scores"):
+        sr.wrap(EASEScorer()).fit(halves[0])
+    with pytest.raises(sr.InputError, match="items= lacks items that EASEScorer was trained on"):
+        sr.wrap(trained("ease"), items=[1, 2]).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="FlexMFImplicitScorer scores the users of its fit on"):
+        sr.wrap(make("flexmf"), covers="newcomers").fit(halves[0])
+    sure = sr.wrap(trained("flexmf")).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):
+        sure.recommend(history=halves[0].items.ids[:6], confidence=0.8)
+
+
+def test_lenskit_is_not_imported_before_it_is_asked_for():
+    assert imported_with_surerec("lenskit", "torch", "pandas") == "[]"
+
+
+def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = run_page(PAGES / "wrapping-lenskit.md")
+    assert len(found) == 2
+    for printed, said in found:
+        assert printed == said

@@ -1,0 +1,324 @@
+"""Models of RecTools, wrapped: the same scores, and whom they score is true."""
+
+import copy
+import warnings
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import surerec as sr
+from surerec.adapters import adapt
+from surerec.futures import profile_cases
+from surerec.testing import CHECKS, Subject
+from tests.adapters.asking import EPSILON, PAGES, QUICK, imported_with_surerec, missed, run_page
+
+pytest.importorskip("rectools", reason="wrapping RecTools needs it: make test-adapters")
+
+from implicit.als import AlternatingLeastSquares
+from implicit.bpr import BayesianPersonalizedRanking
+from implicit.nearest_neighbours import CosineRecommender, TFIDFRecommender
+from rectools.dataset import Dataset
+from rectools.models import (
+    EASEModel,
+    ImplicitALSWrapperModel,
+    ImplicitBPRWrapperModel,
+    ImplicitItemKNNWrapperModel,
+    PopularModel,
+    PureSVDModel,
+    RandomModel,
+)
+
+# RecTools and implicit warn of BLAS, of matrices of their own, and of pandas to come.
+pytestmark = pytest.mark.filterwarnings("ignore::Warning:implicit", "ignore::Warning:rectools")
+
+
+def _lightfm():
+    from lightfm import LightFM  # noqa: PLC0415
+    from rectools.models import LightFMWrapperModel  # noqa: PLC0415
+
+    return LightFMWrapperModel(LightFM(8, random_state=1), epochs=3)
+
+
+MAKERS = {
+    "ease": lambda: EASEModel(regularization=50),
+    "popular": PopularModel,
+    "recently popular": lambda: PopularModel(period=timedelta(days=2)),
+    "least popular": lambda: PopularModel(inverse=True),
+    "cosine": lambda: ImplicitItemKNNWrapperModel(CosineRecommender(K=20)),
+    "tfidf": lambda: ImplicitItemKNNWrapperModel(TFIDFRecommender(K=2)),
+    "als": lambda: ImplicitALSWrapperModel(AlternatingLeastSquares(8, random_state=1)),
+    "bpr": lambda: ImplicitBPRWrapperModel(
+        BayesianPersonalizedRanking(8, random_state=1, num_threads=1, iterations=20)
+    ),
+    "svd": lambda: PureSVDModel(8),
+    "lightfm": _lightfm,
+}
+KNOWS_USERS = {"als", "bpr", "svd", "lightfm"}
+NO_HISTORIES = KNOWS_USERS - {"als"}
+NAMES = sorted(MAKERS)
+
+
+def make(name):
+    if name == "lightfm":
+        pytest.importorskip("lightfm", reason="RecTools' LightFM needs rectools[lightfm]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return MAKERS[name]()
+
+
+def as_rectools(interactions):
+    frame = interactions.to_frame().to_pandas()
+    frame["item_id"] = "film " + frame["item_id"].astype(str)
+    return Dataset.construct(frame.assign(weight=1).sample(frac=1, random_state=1))
+
+
+@pytest.fixture(scope="module")
+def dataset(halves):
+    return as_rectools(halves[0])
+
+
+@pytest.fixture(scope="module")
+def named(halves):
+    """The past and the future under the ids of the Dataset."""
+    return [
+        pd.DataFrame({**frame, "item_id": "film " + frame["item_id"].astype(str)})
+        for frame in (each.to_frame().to_pandas() for each in halves)
+    ]
+
+
+@pytest.fixture(scope="module")
+def fitted(dataset):
+    models = {}
+
+    def of(name):
+        if name not in models:
+            models[name] = make(name).fit(dataset)
+        return models[name]
+
+    return of
+
+
+def histories_of(dataset, rows):
+    taken = dataset.get_user_item_matrix()
+    return [taken[row].indices.astype(np.int64) for row in rows]
+
+
+def scored(adapter, dataset, rows):
+    if adapter.knows_users:
+        return adapter.score_users(rows)
+    return adapter.score_histories(histories_of(dataset, rows))
+
+
+def recommended(model, dataset, rows):
+    """Scores as RecTools lists them; NaN for what it does not list."""
+    users = dataset.user_id_map.external_ids[rows]
+    n_items = dataset.item_id_map.size
+    listed = model.recommend(users, dataset, k=n_items, filter_viewed=False)
+    found = np.full((len(rows), n_items), np.nan)
+    place = pd.Series(np.arange(len(rows)), index=users)
+    columns = dataset.item_id_map.convert_to_internal(listed["item_id"])
+    found[place[listed["user_id"]], columns] = listed["score"]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_those_of_rectools(name, fitted, dataset):
+    model, rows = fitted(name), np.arange(30)
+    ours = scored(adapt(model, dataset.item_id_map), dataset, rows)
+    theirs = recommended(model, dataset, rows)
+    assert ours.shape == theirs.shape
+    listed = ~np.isnan(theirs)
+    sign = -1 if name == "least popular" else 1  # it lists the lowest score first
+    assert sign * ours[listed] == pytest.approx(theirs[listed], rel=1e-4, abs=1e-5)
+    # It may list fewer than it is asked for: of another period, or like nothing in a history.
+    assert listed.all() == (name not in ("recently popular", "cosine", "tfidf"))
+    if name == "recently popular":
+        assert np.isnan(ours[~listed]).all()
+    else:
+        assert (ours[~listed] == 0).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_what_can_fold_in_says_so(name, fitted):
+    for model in (make(name), fitted(name)):
+        adapter = adapt(model)
+        assert adapter.knows_users == (name in KNOWS_USERS)
+        assert adapter.folds_in == (name not in NO_HISTORIES)
+
+
+@pytest.mark.parametrize("name", ["ease", "cosine", "tfidf", "popular"])
+def test_a_history_is_scored_as_rectools_scores_a_stranger_with_it(name, fitted, dataset):
+    """Their recommend looks at the rows of the Dataset that it is given, whoever was in the fit."""
+    model, rows = fitted(name), np.arange(20)
+    raw = dataset.get_raw_interactions()
+    last = dataset.item_id_map.external_ids[-1]
+    for_shape = raw.assign(user_id=-1)[raw["item_id"] == last].head(1)
+    strangers = pd.concat([raw.assign(user_id=raw["user_id"] + 10_000), for_shape])
+    theirs = Dataset(
+        type(dataset.user_id_map).from_values(strangers["user_id"].to_numpy()),
+        dataset.item_id_map,
+        dataset.interactions.from_raw(
+            strangers,
+            type(dataset.user_id_map).from_values(strangers["user_id"].to_numpy()),
+            dataset.item_id_map,
+        ),
+    )
+    listed = recommended(model, theirs, rows)
+    ours = adapt(model).score_histories(histories_of(theirs, rows))
+    there = ~np.isnan(listed)
+    assert ours[there] == pytest.approx(listed[there], rel=1e-4, abs=1e-5)
+
+
+def test_als_folds_in_without_a_look_at_its_users(fitted, dataset):
+    model = copy.deepcopy(fitted("als"))
+    rows = np.arange(20)
+    histories = histories_of(dataset, rows)
+    before, of_users = adapt(model).score_histories(histories), adapt(model).score_users(rows)
+    model.model.user_factors = np.roll(model.model.user_factors, 7, axis=0)
+    assert np.array_equal(adapt(model).score_histories(histories), before)
+    assert not np.allclose(adapt(model).score_users(rows), of_users)
+    assert np.corrcoef(before.ravel(), of_users.ravel())[0, 1] > 0.95
+
+
+def test_als_with_features_folds_nobody_in(dataset):
+    raw = dataset.get_raw_interactions()
+    ids = [*raw["item_id"].unique(), "never taken"]
+    features = pd.DataFrame({"id": ids, "feature": "odd", "value": np.arange(len(ids)) % 2.0})
+    with_features = Dataset.construct(raw, item_features_df=features)
+    model = make("als").fit(with_features)
+    adapter = adapt(model, with_features.item_id_map, with_features.user_id_map)
+    assert not adapter.folds_in
+    assert len(adapter.catalogue) == len(ids) - 1  # it has no column for what nobody took
+    ours = adapter.score_users(np.arange(5))
+    theirs = recommended(model, with_features, np.arange(5))[:, :-1]
+    assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fitted_model_is_calibrated_and_saved(name, fitted, dataset, named, tmp_path):
+    model = fitted(name)
+    before = scored(adapt(model), dataset, np.arange(9))
+    ids = {"items": dataset.item_id_map, "users": dataset.user_id_map}
+    sure = sr.wrap(model, **ids).calibrate(*named)
+    assert sure.covers_ == "fit"
+    assert sure.model_ is model
+    user = dataset.user_id_map.external_ids[4]
+    picks = sure.recommend(int(user), confidence=0.6)
+    if name == "recently popular":  # most items have no score, and so are out of reach
+        assert "no set of known items supports a confidence above 0.2" in picks.guarantee
+    else:
+        assert "over people of the fit, if they" in picks.guarantee
+    if name not in ("svd", "least popular"):
+        best = model.recommend([user], dataset, k=1, filter_viewed=True)["item_id"].iloc[0]
+        assert picks.items[0] == best
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=model)
+    assert back.recommend_many(confidence=0.6).equals(sure.recommend_many(confidence=0.6))
+    assert np.array_equal(scored(adapt(model), dataset, np.arange(9)), before, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"svd", "lightfm"}))
+def test_a_copy_begins_afresh_and_the_model_is_left_alone(name, fitted, films, dataset):
+    new = make(name)
+    from_new = sr.wrap(new).fit(films)
+    assert not new.is_fitted
+    model = fitted(name)
+    before = scored(adapt(model), dataset, np.arange(9))
+    from_fitted = sr.wrap(model).fit(films)
+    assert from_fitted.model_ is not model
+    assert np.array_equal(scored(adapt(model), dataset, np.arange(9)), before, equal_nan=True)
+    ours, theirs = (each.recommend_many(confidence=0.7) for each in (from_new, from_fitted))
+    assert ours.equals(theirs)
+
+
+def test_als_around_a_fitted_model_begins_afresh(dataset, films):
+    """RecTools fits a copy of what it was given, which goes on from factors that it has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inner = AlternatingLeastSquares(8, random_state=1)
+        inner.fit(dataset.get_user_item_matrix(), show_progress=False)
+    ours = sr.wrap(ImplicitALSWrapperModel(inner)).fit(films).recommend_many(confidence=0.7)
+    assert ours.equals(sr.wrap(make("als")).fit(films).recommend_many(confidence=0.7))
+
+
+def test_what_nobody_took_has_no_score(films):
+    items = [*films.items.ids.to_list(), 10_001]
+    sure = sr.wrap(make("ease"), items=items).fit(films)
+    scores = sure.scorer_.adapter.score_histories([np.array([1, 2, len(items) - 1])])
+    assert np.isnan(scores).sum() == len(items) - len(sure.model_.weight) >= 1
+    assert 10_001 not in sure.recommend(history=[1, 2, 3, 4, 5], confidence=0.99).items
+
+
+@pytest.mark.parametrize("name", ["ease", "cosine", "als"])
+def test_newcomers_are_covered(name):
+    films = sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, seed=5)
+    cases = profile_cases(films, 0.4)
+    tested = cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
+    sure = sr.wrap(make(name), covers="newcomers").fit(films.without_users(tested.users))
+    loss, promised = missed(sure, films, tested, by_history=True)
+    assert all(promised)
+    assert loss == pytest.approx(EPSILON, abs=0.04)
+
+
+@pytest.mark.parametrize("name", ["ease", "als", "bpr", "svd"])
+def test_people_of_the_fit_are_covered(name):
+    films = sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, seed=5)
+    cases = profile_cases(films, 0.4)
+    tested = cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
+    sure = sr.wrap(make(name), covers="fit").fit(films.keeping(~tested.future_rows()))
+    loss, promised = missed(sure, films, tested, by_history=False)
+    assert 0.3 < np.mean(promised) < 0.9  # the others calibrate
+    assert loss == pytest.approx(EPSILON, abs=0.04)
+
+
+DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    made = {}
+
+    def of(name, **settings):
+        key = name, *settings.items()
+        if key not in made:
+            model = make(name)
+            subject = Subject(lambda: sr.wrap(model, **settings), DATA)
+            made[key] = Subject(subject.make, DATA, scorer=subject.fitted.model_)
+            made[key].__dict__["fitted"] = subject.fitted
+        return made[key]
+
+    return of
+
+
+@pytest.mark.parametrize("check", QUICK)
+@pytest.mark.parametrize("name", ["ease", "cosine", "als", "als, newcomers", "bpr", "popular"])
+def test_the_contract(name, check, subjects, tmp_path):
+    name, *whom = name.split(", ")
+    CHECKS[check](subjects(name, **({"covers": whom[0]} if whom else {})), tmp_path)
+
+
+def test_what_is_refused(fitted, dataset, halves):
+    with pytest.raises(sr.NotFittedError, match="This EASEModel is not fitted: fit it, or let"):
+        sr.wrap(make("ease")).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="was fitted on 80 items, and items= names 79"):
+        sr.wrap(fitted("ease"), items=list(range(79))).calibrate(*halves)
+    with pytest.raises(sr.InputError, match="items of the past are not in the catalogue of EASEM"):
+        sr.wrap(fitted("ease"), items=dataset.item_id_map).calibrate(*halves)  # other ids
+    with pytest.raises(sr.InputError, match="PureSVDModel scores the users of its fit only"):
+        sr.wrap(make("svd"), covers="newcomers").fit(halves[0])
+    with pytest.raises(sr.InputError, match=r"RandomModel of RecTools cannot be asked .* wrap E"):
+        sr.wrap(RandomModel()).fit(halves[0])
+
+
+def test_rectools_is_not_imported_before_it_is_asked_for():
+    assert imported_with_surerec("rectools", "implicit", "pandas", "torch") == "[]"
+
+
+def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = run_page(PAGES / "wrapping-rectools.md")
+    assert len(found) == 2
+    for printed, said in found:
+        assert printed == said
