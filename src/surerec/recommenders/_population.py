@@ -137,7 +137,7 @@ class PopulationConformal(Recommender):
 
     def recipe(self) -> Recipe:
         """Give what makes its scorer."""
-        return as_recipe(self.measure, seed=self.seed)
+        return as_recipe(self.measure, seed=self.seed, horizon=self.horizon, window=self.window)
 
     def _recipe_key(self) -> tuple[object, ...]:
         return (self.measure,)

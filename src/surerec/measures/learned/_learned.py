@@ -14,6 +14,7 @@ from surerec.errors import InputError, TooFewUsers
 from surerec.measures.learned._boosting import N_TREES, boost
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import FEATURES, Features
+from surerec.measures.learned._futures import TrainedFuture
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class LearnedMeasure:
         statistics: PrecedenceStatistics,
         *,
         horizon: float = 0.4,
+        window: float | None = None,
         n_folds: int = 3,
         n_users: int = 2000,
         negatives: int = 150,
@@ -84,8 +86,10 @@ class LearnedMeasure:
         ----------
         statistics : PrecedenceStatistics
             The counts, made from profiles.
-        horizon : float, default=0.4
-            The share of a profile that is its future.
+        horizon : float or int, default=0.4
+            The share of a profile that is its future, or how many next items are.
+        window : float, optional
+            The days of the future, if it is one of the calendar.
         n_folds : int, default=3
             Into how many folds users are dealt; each costs a count and a training.
         n_users : int, default=2000
@@ -100,11 +104,11 @@ class LearnedMeasure:
         InputError
             If there are too few users to learn from, or LightGBM is not installed.
         """
-        _check_horizon(horizon)
+        future = TrainedFuture(horizon, window)
         n_folds = check_whole("n_folds", n_folds, lowest=2)
         most_users = check_whole("n_users", n_users)
         sampling = Sampling(
-            horizon,
+            future,
             _N_CUTS,
             check_whole("negatives", negatives),
             check_whole("seed", seed, lowest=0),
@@ -122,13 +126,16 @@ class LearnedMeasure:
                 run_blocks(lambda each: boost(each, list(FEATURES), seed, advance), examples)
             )
         folds, intercepts = [text for text, _ in grown], [number for _, number in grown]
-        params = {
+        params: dict[str, Any] = {
             "horizon": horizon,
             "n_folds": n_folds,
             "n_users": n_users,
             "negatives": negatives,
             "seed": seed,
         }
+        if not future.is_share:
+            assert statistics.interactions is not None  # noqa: S101  # it was learned from profiles
+            params |= {"window": window, "n_next": future.mean_length(statistics.interactions)}
         return cls(folds, fold_of, list(FEATURES), intercepts, params)
 
     def fold_for(self, user: int | None) -> int:
@@ -140,10 +147,13 @@ class LearnedMeasure:
     def base(self, fold: int, history_length: int, n_items: int) -> float:
         """Give what is added to the trees of a fold: the log-odds if all items were alike.
 
-        A future of the horizon's share is as long as ``horizon / (1 − horizon)`` pasts.
+        A future of the horizon's share is as long as ``horizon / (1 − horizon)`` pasts; another is
+        as long as it was in training.
         """
-        horizon = self.params["horizon"]
-        n_next = history_length * horizon / (1 - horizon)
+        n_next = self.params.get("n_next")
+        if n_next is None:
+            horizon = self.params["horizon"]
+            n_next = history_length * horizon / (1 - horizon)
         n_others = max(n_items - history_length - n_next, 0.0)
         return self.intercepts[fold] + log_odds(n_next, n_others)
 
@@ -158,11 +168,6 @@ class LearnedMeasure:
         known = earlier_codes >= 0
         fold_of = np.where(known, self.fold_of[np.where(known, earlier_codes, 0)], -1)
         return replace(self, fold_of=fold_of.astype(np.int8))
-
-
-def _check_horizon(horizon: object) -> None:
-    if isinstance(horizon, bool) or not isinstance(horizon, (int, float)) or not 0 < horizon < 1:
-        raise InputError(f"horizon is {horizon!r}; it must be between 0 and 1.")
 
 
 def _deal(statistics: PrecedenceStatistics, n_folds: int, seed: int) -> NDArray[np.int8]:
