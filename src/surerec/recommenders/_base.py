@@ -534,6 +534,11 @@ class Recommender(Parameters, ABC):
             chances=chances,
         )
 
+    def listed(self, among: str) -> Wanted:
+        """Give what is wanted by somebody who asks for all of a named list, at any level."""
+        self._check_list(among)
+        return Wanted(among=among)
+
     @property
     def lists_(self) -> dict[str, list[Any]]:
         """The named lists, each with its items; only what is calibrated over users has any."""
