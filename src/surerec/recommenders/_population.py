@@ -318,7 +318,7 @@ class PopulationConformal(Recommender):
         listed: NamedItems | None = None,
     ) -> UserCalibration:
         promise = find_promise(self.promise)
-        kind = UserCalibration if promise.monotone else PrecisionCalibration
+        kind = PrecisionCalibration if promise.tested else UserCalibration
         self._warned = False
         return kind(
             users,
@@ -390,7 +390,7 @@ class PopulationConformal(Recommender):
     @property
     def promises_precision(self) -> bool:
         """Whether a precision must be asked for."""
-        return not find_promise(self.promise).monotone
+        return find_promise(self.promise).tested
 
     def _check_precision(self, precision: float) -> float:
         if not self.promises_precision:
