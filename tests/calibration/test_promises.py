@@ -96,7 +96,7 @@ def test_a_loss_that_may_grow_is_not_risk_controlled(films):
         sr.PopulationConformal("CM12", promise=Wavering()).fit(films)
 
 
-@pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.parametrize("name", [name for name in PROMISES if name != "precision"])
 def test_losses_never_grow_with_the_set(name):
     random = np.random.default_rng(3)
     owners = np.sort(np.concatenate((np.arange(30), random.integers(0, 30, 60))))
@@ -105,3 +105,10 @@ def test_losses_never_grow_with_the_set(name):
     levels = curve.levels(np.arange(21.0))
     assert (np.diff(levels) <= 0).all()
     assert find_promise(name).monotone
+
+
+def test_precision_is_tested_and_has_no_risk_curve():
+    precision = find_promise("precision")
+    assert (precision.monotone, precision.tested) == (False, True)
+    with pytest.raises(sr.InputError, match="has no risk curve"):
+        precision.curve(np.ones(1), np.zeros(1, int), 1)

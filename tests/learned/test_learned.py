@@ -3,12 +3,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import surerec as sr
+from surerec._calendar import DAY
 from surerec.errors import InputError, NotFittedError
 from surerec.evaluation import choose_users, evaluate, split_user
 from surerec.measures import MeasureScorer, Query, find_measure
 from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedRecipe, LearnedScorer
+from surerec.measures.learned._futures import TrainedFuture
 from surerec.recommenders import make_recommender, recommender_names
 
 
@@ -243,3 +247,45 @@ def test_evaluation_trains_once(statistics, monkeypatch):
     assert len(calls) == 1
     means = dict(found.metrics().filter(metric="ap").select("algorithm", "mean").iter_rows())
     assert means["learned"] > 0.9 * means["ICRS12"]  # on 400 users there is little to learn
+
+
+@pytest.mark.parametrize("future", [{"horizon": 3}, {"window": 60.0}, {"horizon": 2, "window": 60}])
+def test_trees_are_trained_for_the_promises_own_future(future):
+    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=400, seed=1)
+    model = sr.PopulationConformal("learned", **future).fit(films)
+    params = model.scorer_.learned.params
+    assert params["horizon"] == future.get("horizon", 0.4)
+    assert params["window"] == future.get("window")
+    if "window" not in future:
+        assert params["n_next"] == 3
+    # In the mean over the calibration users, what it says is what happens.
+    users, chances = model.calibration_, model._calibrated.chances
+    happened = chances.hits[:80].sum()
+    said = []
+    for user, known in zip(users.users[:80], users.n_known[:80], strict=True):
+        query = Query(films.taken(int(user))[:known].astype(int), (int(user),))
+        values = model.scorer_.value(model.scorer_.score_query(query), 1, 1)
+        said.append(values[model.statistics_.items_outside(query.history)].sum())
+    assert 0.5 < sum(said) / happened < 2
+
+
+def slow_future(times, length, horizon, window):
+    """Look at every later item."""
+    later = list(range(length, len(times)))
+    if window is not None:
+        later = [at for at in later if times[at] < times[length] + window * DAY]
+    return len(later) if isinstance(horizon, float) else min(len(later), horizon)
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=2, max_size=12).map(sorted),
+    st.sampled_from([0.4, 1, 3]),
+    st.sampled_from([None, 2, 10]),
+    st.data(),
+)
+def test_a_future_holds_the_items_that_it_should(days, horizon, window, data):
+    times = np.array(days) * DAY
+    future = TrainedFuture(horizon, window)
+    length = data.draw(st.integers(1, len(days) - 1))
+    assert future.stop(times, length) - length == slow_future(times, length, horizon, window)
+    assert 1 <= future.longest_past(times) < len(times)

@@ -22,7 +22,7 @@ from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
 from surerec.audit._verdicts import of_kind, of_row, overall
 from surerec.calibration import PROMISES, find_promise
 from surerec.errors import InputError
-from surerec.evaluation import CHECKED_EPSILONS, choose_users
+from surerec.evaluation import CHECKED_EPSILONS, choose_users, item_reliability
 from surerec.futures import observe, profile_cases
 from surerec.interactions import Interactions
 from surerec.precedence import PrecedenceStatistics, count_precedence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from surerec.audit._measured import Measured
     from surerec.calibration import Cut, Promise
+    from surerec.evaluation import ItemReliability
     from surerec.futures import Horizon, Outcomes
     from surerec.measures import RecipeLike, Scorer
 
@@ -109,6 +110,7 @@ def audit(
     work = _Work(subject, statistics, n_users, seed)
     work.item_level()
     work.user_level()
+    work.item_probabilities()
     days = work.calendar(window or subject.window)
     return work.result(days)
 
@@ -156,6 +158,7 @@ class _Work:
     groups: list[dict[str, Any]] = field(default_factory=list)
     mondrian: list[dict[str, Any]] = field(default_factory=list)
     windows: pl.DataFrame | None = None
+    reliability: ItemReliability | None = None
 
     def __post_init__(self) -> None:
         assert self.statistics.interactions is not None  # noqa: S101  # was checked
@@ -269,6 +272,16 @@ class _Work:
                 cuts = [cut for cut in promise.audited if by_score or cut != "score"]
                 self._promise(promise, cuts)
 
+    def item_probabilities(self) -> None:
+        """See whether items are taken as often as is said of them."""
+        horizon = self.subject.horizon(find_promise("miss-rate"))
+        try:
+            cases = profile_cases(self.interactions, horizon, min_known=self.subject.min_known)
+            cases = cases[np.isin(cases.users, self.users)]
+            self.reliability = item_reliability(self.scorer, self.fitted_on, cases, seed=self.seed)
+        except InputError as error:
+            self.skipped.append(f"Probabilities of items are left out: {error}")
+
     def _futures(
         self, horizon: Horizon, users: NDArray[np.int64], *, keep_candidates: bool = False
     ) -> Outcomes | None:
@@ -376,6 +389,8 @@ class _Work:
                 "window": days,
                 "seed": self.seed,
             },
+            probabilities=None if self.reliability is None else self.reliability.groups,
+            reliability=None if self.reliability is None else self.reliability.bins,
         )
 
     def _add(self, kind: str, name: str, measured: Measured) -> None:

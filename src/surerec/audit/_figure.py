@@ -8,7 +8,7 @@ import polars as pl
 
 from surerec.audit._verdicts import HEADLINE, at_headline
 from surerec.evaluation import AGES
-from surerec.reports.figures import LINES, Line, panels, plain, render, styled
+from surerec.reports.figures import LINES, Line, draw_reliability, panels, plain, render, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,15 @@ def draw(audit: Findings) -> dict[str, bytes]:
     """Give the figure in every format."""
     with styled():
         return render(_figure(audit))
+
+
+def draw_probabilities(audit: Findings) -> dict[str, bytes]:
+    """Give the reliability diagram in every format; nothing if there is none."""
+    if audit.reliability is None or audit.probabilities is None:
+        return {}
+    title = f"{audit.data}, {audit.subject}: are items taken as often as is said?"
+    with styled():
+        return render(draw_reliability(audit.reliability, audit.probabilities, title))
 
 
 def _figure(audit: Findings) -> Figure:

@@ -26,6 +26,8 @@ class Findings:
     calendar: pl.DataFrame | None
     skipped: list[str]
     settings: dict[str, Any]
+    probabilities: pl.DataFrame | None = None
+    reliability: pl.DataFrame | None = None
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give all tables by name."""
@@ -34,6 +36,14 @@ class Findings:
             schema=["kind", "name", "verdict", "sentence"],
             orient="row",
         )
-        names = ("coverage", "drift", "groups", "mondrian", "calendar")
+        names = (
+            "coverage",
+            "drift",
+            "groups",
+            "mondrian",
+            "calendar",
+            "probabilities",
+            "reliability",
+        )
         found = {"verdicts": verdicts} | {name: getattr(self, name) for name in names}
         return {name: table for name, table in found.items() if table is not None and len(table)}

@@ -41,30 +41,35 @@ _ALT = (
 def to_html(audit: Findings) -> str:
     """Give the report as one page."""
     require_plots()
-    from surerec.audit._figure import draw  # noqa: PLC0415  # an extra
-
-    return _page(audit, draw(audit)["svg"])
+    return _page(audit, _figures(audit))
 
 
-def _page(audit: Findings, svg: bytes) -> str:
+def _figures(audit: Findings) -> dict[str, dict[str, bytes]]:
+    """Draw the figures: by name, in every format."""
+    from surerec.audit._figure import draw, draw_probabilities  # noqa: PLC0415  # an extra
+
+    drawn = {"audit": draw(audit), "probabilities": draw_probabilities(audit)}
+    return {name: formats for name, formats in drawn.items() if formats}
+
+
+def _page(audit: Findings, figures: Mapping[str, Mapping[str, bytes]]) -> str:
     title = f"Does the guarantee hold? {audit.subject} on {audit.data}"
-    return page(title, _blocks(audit), {"audit": svg})
+    return page(title, _blocks(audit), {name: each["svg"] for name, each in figures.items()})
 
 
 def write(audit: Findings, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write report.html, the figure and the tables; the folder appears when it is complete."""
     require_plots()
-    from surerec.audit._figure import draw  # noqa: PLC0415  # an extra
-
     target = Path(folder)
     check_target(target, overwrite=overwrite)
-    figure = draw(audit)
+    figures = _figures(audit)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with folder_aside(target) as aside:
-            (aside / _MARK).write_text(_page(audit, figure["svg"]), encoding="utf-8")
-            for ending, content in figure.items():
-                (aside / f"audit.{ending}").write_bytes(content)
+            (aside / _MARK).write_text(_page(audit, figures), encoding="utf-8")
+            for name, formats in figures.items():
+                for ending, content in formats.items():
+                    (aside / f"{name}.{ending}").write_bytes(content)
             for name, table in audit.tables().items():
                 table.write_csv(aside / f"{name}.csv")
     except OSError as error:
@@ -107,6 +112,8 @@ def _blocks(audit: Findings) -> list[Block]:
         blocks += _drift_section(audit.drift)
     if len(audit.groups):
         blocks += _group_section(audit)
+    if audit.probabilities is not None:
+        blocks += _probability_section(audit.probabilities)
     if audit.calendar is not None:
         blocks += _calendar_section(audit)
     if audit.skipped:
@@ -275,3 +282,39 @@ def _calendar_section(audit: Findings) -> list[Block]:
             header, rows, words=frozenset({0, 1}), folded=True,
         ),
     ]  # fmt: skip
+
+
+def _probability_section(found: pl.DataFrame) -> list[Block]:
+    rows = tuple(
+        (
+            row["by"],
+            row["group"],
+            percent(row["said"], 1),
+            percent(row["happened"], 1),
+            f"{row['calibration_error']:.4f}",
+            f"{row['noise']:.4f}",
+            f"{row['log_loss']:.4f}",
+            f"{row['log_loss_by_rank']:.4f}",
+        )
+        for row in found.to_dicts()
+    )
+    header = ("by", "items", "said", "happened", "calibration error", "its noise", "log loss",
+              "by rank alone")  # fmt: skip
+    return [
+        Heading("Probabilities of items"),
+        Paragraph(
+            "Half of the users calibrate the probability that an item is taken, and the 1,000 best "
+            "items of each of the others are looked at. The calibration error is the mean distance "
+            "between said and happened in 15 bins of equal mass; its noise is what it would be for "
+            "faultless probabilities, as so few users were seen. The log loss stands beside that "
+            "of a table by rank alone."
+        ),
+        Picture(
+            "probabilities",
+            "Said against happened; on the grey line both are the same. Bars are two standard "
+            "errors over users.",
+            "The share of items that was taken against the probability that was said, in 15 bins, "
+            "for all items, the ten best, and by known items, popularity and rank.",
+        ),
+        Table("Said and happened", header, rows, words=frozenset({0, 1})),
+    ]

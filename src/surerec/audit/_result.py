@@ -38,6 +38,11 @@ class Audit(Findings):
         What could not be audited, and why.
     settings : dict
         Of this audit.
+    probabilities : polars.DataFrame or None
+        The probability of each item, said and happened: for all, the 10 best, by known items,
+        popularity and rank, with the calibration error and the log loss.
+    reliability : polars.DataFrame or None
+        The same in 15 bins of equal mass: the reliability diagram.
     """
 
     def to_html(self) -> str:

@@ -137,11 +137,13 @@ def _groups(pairs: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
         ("known items", lengths.in_words(group), pairs.filter(place == group))
         for group in range(lengths.n)
     ]
-    third = max(1, -(-int(pairs["popularity"].max()) // 3))  # type: ignore[arg-type]
-    names = ("the most popular third", "the middle third", "the rarest third")
-    for group, name in enumerate(names):
-        some = pairs.filter((pl.col("popularity") // third).clip(0, 2) == group)
-        found.append(("popularity", name, some))
+    low, high = (int(pairs["popularity"].quantile(share) or 0) + 1 for share in (1 / 3, 2 / 3))
+    by_popularity = {
+        f"the {low:,} most popular": pl.col("popularity") < low,
+        f"the next {high - low:,}": pl.col("popularity").is_between(low, high - 1),
+        "rarer ones": pl.col("popularity") >= high,
+    }
+    found += [("popularity", name, pairs.filter(some)) for name, some in by_popularity.items()]
     for first, end in zip(_RANKS, (*_RANKS[1:], TOP + 1), strict=True):
         some = pairs.filter(pl.col("rank").is_between(first, end - 1))
         found.append(("rank", f"{first:,} to {end - 1:,}", some))

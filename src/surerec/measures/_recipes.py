@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 RecipeLike: TypeAlias = Any
 """A name, a :class:`Recipe`, a scorer, or what makes a scorer from statistics."""
 
-_NAMED: dict[str, Callable[[int], Recipe]] = {
-    "learned": lambda seed: LearnedRecipe(seed=seed),
-    "als": lambda seed: AlsRecipe(AlsSettings(seed=seed)),
+_NAMED: dict[str, Callable[..., Recipe]] = {
+    "learned": LearnedRecipe,
+    "als": lambda *, seed, **_: AlsRecipe(AlsSettings(seed=seed)),
 }
-"""Recipes that are no formulas, by name; each is made with a seed."""
+"""Recipes that are no formulas, by name; each is made with a seed, a horizon and a window."""
 
 
 TRAINED: Mapping[str, str] = MappingProxyType(
@@ -41,7 +41,15 @@ def recipe_names() -> list[str]:
     return [*MEASURES, *_NAMED]
 
 
-def as_recipe(given: RecipeLike, *, top: int = 1, literal: bool = False, seed: int = 0) -> Recipe:
+def as_recipe(
+    given: RecipeLike,
+    *,
+    top: int = 1,
+    literal: bool = False,
+    seed: int = 0,
+    horizon: float = 0.4,
+    window: float | None = None,
+) -> Recipe:
     """Give the recipe that somebody means.
 
     Parameters
@@ -54,6 +62,8 @@ def as_recipe(given: RecipeLike, *, top: int = 1, literal: bool = False, seed: i
         Of the formulas; see :class:`MeasureScorer`.
     seed : int, default=0
         Of what is trained.
+    horizon, window
+        The future that it is trained for: that of the promise.
 
     Examples
     --------
@@ -67,7 +77,7 @@ def as_recipe(given: RecipeLike, *, top: int = 1, literal: bool = False, seed: i
     check_seed(seed)
     name = given.strip().lower().removeprefix("icrs-") if isinstance(given, str) else ""
     if name in _NAMED:
-        return _NAMED[name](seed)
+        return _NAMED[name](seed=seed, horizon=horizon, window=window)
     if isinstance(given, (str, int, Measure)):
         return FormulaRecipe(given, top=top, literal=literal)
     if is_scorer(given) or callable(getattr(given, "fit", given)):

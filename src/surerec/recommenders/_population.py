@@ -249,7 +249,7 @@ class PopulationConformal(Recommender):
 
     def recipe(self) -> Recipe:
         """Give what makes its scorer."""
-        return as_recipe(self.measure, seed=self.seed)
+        return as_recipe(self.measure, seed=self.seed, horizon=self.horizon, window=self.window)
 
     def _recipe_key(self) -> tuple[object, ...]:
         return (self.measure,)
@@ -456,7 +456,7 @@ class PopulationConformal(Recommender):
         listed: NamedItems | None = None,
     ) -> UserCalibration:
         promise = find_promise(self.promise)
-        kind = UserCalibration if promise.monotone else PrecisionCalibration
+        kind = PrecisionCalibration if promise.tested else UserCalibration
         self._warned = False
         coverage, about, lacking = self._says()
         return kind(
@@ -569,7 +569,7 @@ class PopulationConformal(Recommender):
     @property
     def promises_precision(self) -> bool:
         """Whether a precision must be asked for."""
-        return not find_promise(self.promise).monotone
+        return find_promise(self.promise).tested
 
     def _check_precision(self, precision: float) -> float:
         if not self.promises_precision:

@@ -38,7 +38,7 @@ def draw_panels(
         Above all.
     """
     kinds = groups["by"].unique(maintain_order=True).to_list()
-    figure, axes_of = panels(1, len(kinds), (3.5 * len(kinds), 3.9))
+    figure, axes_of = panels(1, len(kinds), (3.5 * len(kinds), 4.4))
     for axes, kind in zip(axes_of, kinds, strict=False):
         most = float(
             bins.filter(by=kind).select(pl.max_horizontal("said", "happened")).max().item()
@@ -68,6 +68,6 @@ def draw_panels(
         axes.set_xlabel("said: probability")
         axes.set_ylabel("happened: share taken")
         axes.set_title(f"by {kind}" if kind not in {"all", "top"} else kind)
-        axes.legend(fontsize=6.5, loc="upper left", frameon=False)
+        axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False)
     figure.suptitle(title, fontsize=11)
     return figure

@@ -59,7 +59,10 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
     name, recommender = _recommender(model, asked.recommender)
     query = _query(recommender, asked)
-    found = recommender.assess(query)
+    wanted = None
+    if asked.among is not None:
+        wanted = recommender.listed(asked.among)
+    found = recommender.assess(query, wanted=wanted)
     by_confidence = recommender.gives_confidence and not recommender.promises_precision
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
     entries = found.entry_confidences[order]

@@ -139,6 +139,7 @@ class AskEntryConfidences(_AboutPerson):
     limit: Annotated[StrictInt, Field(ge=0, le=MAX_ROWS), _AS_WHOLE] = Field(
         500, description="How many of the best items to name; the curve is of all."
     )
+    among: Name | None = Field(None, description="Only the items of this named list.")
 
 
 class AskPValues(_AboutPerson):

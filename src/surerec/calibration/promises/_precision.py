@@ -32,6 +32,7 @@ class Precision(Promise):
     horizon = 0.4
     kind = "precision"
     monotone = False
+    tested = True
 
     def curve(
         self,

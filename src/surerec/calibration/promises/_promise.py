@@ -34,6 +34,8 @@ class Promise(ABC):
         of next items.
     monotone : bool
         Whether a person's loss never grows as the set does, which risk control needs.
+    tested : bool
+        Whether it is a precision, which is asked for by its level and tested over served people.
     kind : str
         What audits call it in their tables.
     audited : tuple of {"rank", "score"}
@@ -46,6 +48,7 @@ class Promise(ABC):
     prefix: ClassVar[str]
     horizon: ClassVar[Horizon]
     monotone: ClassVar[bool] = True
+    tested: ClassVar[bool] = False
     kind: ClassVar[str]
     audited: ClassVar[tuple[Cut, ...]] = ("rank",)
     by_group: ClassVar[bool] = False

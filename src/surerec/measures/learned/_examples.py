@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures.learned._features import Features
+    from surerec.measures.learned._futures import TrainedFuture
 
 
 _USERS_AT_ONCE = 16
@@ -33,12 +34,12 @@ _HELD_OUT = 0.2
 class Sampling:
     """How examples are drawn."""
 
-    horizon: float
-    """The share of a profile that is its future."""
+    future: TrainedFuture
+    """What the trees learn to foresee."""
     n_cuts: int
-    """How often each profile is cut: once at the horizon, then at random before it."""
+    """How often each profile is cut: once before the future, then at random before that."""
     negatives: int
-    """Items for each cut that the user never took."""
+    """Items for each cut that the user did not take in that future."""
     seed: int
 
 
@@ -117,23 +118,29 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
     interactions = features.statistics.interactions
     assert interactions is not None  # noqa: S101  # features are made from profiles
     profile = interactions.taken(user).astype(np.int64)
-    never = features.statistics.items_outside(profile)
-    n_negatives = min(sampling.negatives, len(never))
-    if not n_negatives:
-        return []
     chance = np.random.default_rng((sampling.seed, key))
     held_out = chance.random() < _HELD_OUT
     examples = []
-    for length in _cuts(len(profile), sampling, chance):
-        after = profile[length:]
-        others = chance.choice(never, n_negatives, replace=False)
+    times = interactions.times_of(user)
+    for length in _cuts(times, sampling, chance):
+        stop = sampling.future.stop(times, length)
+        after = profile[length:stop]
+        # What is taken later still is not taken in this future.
+        not_then = features.statistics.items_outside(profile[:stop])
+        n_negatives = min(sampling.negatives, len(not_then))
+        if not n_negatives:
+            continue
+        others = chance.choice(not_then, n_negatives, replace=False)
         columns = np.concatenate((after, others))
         nobody = np.full(len(after), -1)  # as there it is the user who is left out
+        later = np.isin(others, profile)  # and there as well
         found = features.of(
             profile[:length],
             without_user=user,
             columns=columns,
-            stand_ins=np.concatenate((nobody, features.takers(others, chance))),
+            stand_ins=np.concatenate(
+                (nobody, np.where(later, -1, features.takers(others, chance)))
+            ),
         )
         taken = np.zeros(len(columns), np.float32)
         taken[: len(after)] = 1.0
@@ -142,8 +149,8 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
     return examples
 
 
-def _cuts(n_items: int, sampling: Sampling, chance: np.random.Generator) -> list[int]:
-    """Give the length of each past: all but the horizon, then shorter ones, down to one item."""
-    longest = min(max(round((1 - sampling.horizon) * n_items), 1), n_items - 1)
+def _cuts(times: NDArray[np.int64], sampling: Sampling, chance: np.random.Generator) -> list[int]:
+    """Give the length of each past: all but the future, then shorter ones, down to one item."""
+    longest = sampling.future.longest_past(times)
     shorter = (longest * chance.random(sampling.n_cuts - 1)).astype(int)
     return [longest, *np.maximum(shorter, 1).tolist()]

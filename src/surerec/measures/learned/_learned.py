@@ -15,6 +15,7 @@ from surerec.measures._folds import check_enough, deal, fold_for, renumbered
 from surerec.measures.learned._boosting import N_TREES, boost
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import FEATURES, Features
+from surerec.measures.learned._futures import TrainedFuture
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class LearnedMeasure:
         statistics: PrecedenceStatistics,
         *,
         horizon: float = 0.4,
+        window: float | None = None,
         n_folds: int = 3,
         n_users: int = 2000,
         negatives: int = 150,
@@ -84,8 +86,10 @@ class LearnedMeasure:
         ----------
         statistics : PrecedenceStatistics
             The counts, made from profiles.
-        horizon : float, default=0.4
-            The share of a profile that is its future.
+        horizon : float or int, default=0.4
+            The share of a profile that is its future, or how many next items are.
+        window : float, optional
+            The days of the future, if it is one of the calendar.
         n_folds : int, default=3
             Into how many folds users are dealt; each costs a count and a training.
         n_users : int, default=2000
@@ -100,11 +104,11 @@ class LearnedMeasure:
         InputError
             If there are too few users to learn from, or LightGBM is not installed.
         """
-        _check_horizon(horizon)
+        future = TrainedFuture(horizon, window)
         n_folds = check_whole("n_folds", n_folds, lowest=2)
         most_users = check_whole("n_users", n_users)
         sampling = Sampling(
-            horizon,
+            future,
             _N_CUTS,
             check_whole("negatives", negatives),
             check_whole("seed", seed, lowest=0),
@@ -122,13 +126,21 @@ class LearnedMeasure:
                 run_blocks(lambda each: boost(each, list(FEATURES), seed, advance), examples)
             )
         folds, intercepts = [text for text, _ in grown], [number for _, number in grown]
-        params = {
+        params: dict[str, Any] = {
             "horizon": horizon,
             "n_folds": n_folds,
             "n_users": n_users,
             "negatives": negatives,
             "seed": seed,
         }
+        if not future.is_share:
+            assert statistics.interactions is not None  # noqa: S101  # it was learned from profiles
+            # Of the others' futures alone, as all that scores somebody is.
+            n_next = [
+                future.mean_length(statistics.interactions, np.flatnonzero(fold_of != fold))
+                for fold in range(n_folds)
+            ]
+            params |= {"window": window, "n_next": n_next}
         return cls(folds, fold_of, list(FEATURES), intercepts, params)
 
     def fold_for(self, user: int | None) -> int:
@@ -138,10 +150,14 @@ class LearnedMeasure:
     def base(self, fold: int, history_length: int, n_items: int) -> float:
         """Give what is added to the trees of a fold: the log-odds if all items were alike.
 
-        A future of the horizon's share is as long as ``horizon / (1 − horizon)`` pasts.
+        A future of the horizon's share is as long as ``horizon / (1 − horizon)`` pasts; another is
+        as long as it was in training.
         """
-        horizon = self.params["horizon"]
-        n_next = history_length * horizon / (1 - horizon)
+        if self.params.get("n_next") is not None:
+            n_next = self.params["n_next"][fold]
+        else:
+            horizon = self.params["horizon"]
+            n_next = history_length * horizon / (1 - horizon)
         n_others = max(n_items - history_length - n_next, 0.0)
         return self.intercepts[fold] + log_odds(n_next, n_others)
 
@@ -154,11 +170,6 @@ class LearnedMeasure:
             For each new code the one at training, −1 for somebody who was not there.
         """
         return replace(self, fold_of=renumbered(self.fold_of, earlier_codes))
-
-
-def _check_horizon(horizon: object) -> None:
-    if isinstance(horizon, bool) or not isinstance(horizon, (int, float)) or not 0 < horizon < 1:
-        raise InputError(f"horizon is {horizon!r}; it must be between 0 and 1.")
 
 
 def _examples_without(

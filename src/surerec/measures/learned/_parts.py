@@ -50,10 +50,10 @@ def from_parts(
         intercepts = [float(value) for value in settings["intercepts"]]
         feature_names = [str(name) for name in settings["feature_names"]]
         params = dict(settings["params"])
-        horizon = params["horizon"] = float(params["horizon"])
+        is_future = _check_future(params, len(intercepts))
     except (TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError("the settings are not those of a learned measure") from error
-    if not intercepts or not np.isfinite(intercepts).all() or not 0 < horizon < 1:
+    if not intercepts or not np.isfinite(intercepts).all() or not is_future:
         raise ValueError("the settings are not those of a learned measure")
     folds = [texts[_text(fold)] for fold in range(len(intercepts))]
     learned = LearnedMeasure(folds, arrays[_FOLDS], feature_names, intercepts, params)
@@ -69,6 +69,16 @@ def from_parts(
     ):
         raise ValueError("they are not those of a learned measure")
     return learned, Ridge(inverse)
+
+
+def _check_future(params: dict[str, Any], n_folds: int) -> bool:
+    """Tell whether the future that it was trained for is one, and make numbers of it."""
+    horizon = float(params["horizon"])
+    if params.get("n_next") is None:
+        params["horizon"] = horizon
+        return 0 < horizon < 1
+    n_next = params["n_next"] = [float(each) for each in params["n_next"]]
+    return len(n_next) == n_folds and all(0 < each < np.inf for each in (horizon, *n_next))
 
 
 def _text(fold: int) -> str:

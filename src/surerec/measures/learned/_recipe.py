@@ -30,19 +30,32 @@ class LearnedRecipe(Recipe):
         learned from them.
     seed : int, default=0
         Of the training.
+    horizon, window
+        The future to train for; see :meth:`LearnedMeasure.train`.
     """
 
     name = "learned"
     stored = "learned"
 
-    def __init__(self, learned: LearnedMeasure | None = None, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        learned: LearnedMeasure | None = None,
+        *,
+        seed: int = 0,
+        horizon: float = 0.4,
+        window: float | None = None,
+    ) -> None:
         self.learned = learned
+        self.horizon = horizon
+        self.window = window
         self.seed = seed
         self.refits = learned is None
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
         """Train on these statistics, or take what was learned before."""
-        learned = self.learned or LearnedMeasure.train(statistics, seed=self.seed)
+        learned = self.learned or LearnedMeasure.train(
+            statistics, horizon=self.horizon, window=self.window, seed=self.seed
+        )
         return LearnedScorer(statistics, learned)
 
     def update(

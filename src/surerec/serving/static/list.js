@@ -11,10 +11,15 @@ function bar(share, className, label) {
   return make("span", { className: `bar ${className}`, role: "img", "aria-label": label }, inner);
 }
 
-// What is known of how well an item conforms: a p-value, else where it enters, else a rank only.
+// What is known of an item: how probably it is taken, a p-value, where it enters, or a rank only.
 function measure(items, place) {
   const p = items.p_value[place];
   const entry = items.entry_confidence[place];
+  const chance = items.probability[place];
+  if (chance !== null) {
+    const text = percent(chance);
+    return { share: chance, text, label: `taken with a probability of ${text}` };
+  }
   if (p !== null) return { share: p, text: `p ${p.toFixed(2)}`, label: `p-value ${p.toFixed(3)}` };
   if (entry !== null) {
     const at = percent(entry);
@@ -63,7 +68,7 @@ export function itemList({ onMore, onError }) {
     if (open || panel.childElementCount) return;
     panel.append(make("p", { className: "hint", text: "Counting …" }));
     try {
-      const why = await api.explanation({ ...asked, item: id, limit: 6 });
+      const why = await api.explanation({ ...asked, among: undefined, item: id, limit: 6 });
       panel.replaceChildren(...reasons(why));
     } catch (error) {
       panel.replaceChildren();

@@ -72,6 +72,10 @@ function showConfidence() {
 }
 
 function hint(size) {
+  if (answer.promises_precision) {
+    if (answer.shown === undefined) return "";
+    return size === 0 ? "Empty: nothing is likely enough to be shown to this person." : `${items(size)}, the likeliest first.`;
+  }
   if (!answer.gives_confidence) return "All items, ranked; this recommender knows no confidence.";
   if (cut.everythingQualifies(answer, state.confidence)) {
     return `At this confidence nothing can be left out: this profile supports ${percent(answer.highest_confidence)} at most.`;
@@ -87,13 +91,21 @@ async function askGuarantee() {
   if (!answer) return;
   guaranteeRequest?.abort();
   guaranteeRequest = new AbortController();
-  const level = answer.gives_confidence ? { confidence: state.confidence } : {};
+  let level = answer.gives_confidence ? { confidence: state.confidence } : {};
+  if (answer.promises_precision) level = { precision: state.precision };
+  const about = answer;
   try {
     const told = await api.guarantee({ ...url.asked(state), ...level }, guaranteeRequest.signal);
     byId("guarantee").textContent = told.guarantee;
+    about.shown = told.full_size;
   } catch (error) {
-    if (error.name !== "AbortError") failed(error);
+    if (error.name === "AbortError") return;
+    about.shown = 0;
+    // A precision that cannot be reached: the sentence says what can.
+    if (about.promises_precision && error.status === 422) byId("guarantee").textContent = error.message;
+    else failed(error);
   }
+  if (about.promises_precision && about === answer) showConfidence();
 }
 
 // ---- The person: one request brings all that every confidence needs.
@@ -136,6 +148,8 @@ async function assess() {
 function showAnswer() {
   who.show(answer);
   slider.disabled = !answer.gives_confidence;
+  show(byId("precision-row"), answer.promises_precision);
+  byId("about-probability").textContent = answer.about_probability;
   showConfidence();
   showSupport();
   curve.take(answer, state.confidence);
@@ -185,6 +199,8 @@ function forget() {
   byId("set-hint").textContent = "Add something that was taken, or name a user, and the set appears here.";
   if (card) describeRecommender();
   byId("support-text").textContent = "";
+  byId("about-probability").textContent = "";
+  show(byId("precision-row"), false);
   show(byId("support-mark"), false);
   byId("facts").replaceChildren();
   showConfidence();
@@ -269,7 +285,18 @@ function showModel() {
   const names = card.recommenders.map(({ name }) => name);
   if (!names.includes(state.recommender)) state.recommender = names[0];
   select.value = state.recommender;
+  showLists();
   describeRecommender();
+}
+
+function showLists() {
+  const { lists } = card.recommenders.find(({ name }) => name === state.recommender);
+  if (!lists.includes(state.among)) state.among = "";
+  const options = [make("option", { value: "", text: "all items" })];
+  options.push(...lists.map((name) => make("option", { value: name, text: name })));
+  byId("among").replaceChildren(...options);
+  byId("among").value = state.among;
+  show(byId("among-row"), lists.length > 0);
 }
 
 function describeRecommender() {
@@ -284,8 +311,21 @@ function describeRecommender() {
 
 byId("recommender").addEventListener("change", (event) => {
   state.recommender = event.target.value;
+  showLists();
   describeRecommender();
   personChanged();
+});
+
+byId("among").addEventListener("change", (event) => {
+  state.among = event.target.value;
+  personChanged();
+});
+
+byId("precision").addEventListener("input", (event) => {
+  state.precision = event.target.valueAsNumber / 100;
+  byId("precision-value").textContent = percent(state.precision);
+  saveSoon();
+  askGuaranteeSoon();
 });
 
 slider.addEventListener("input", () => {
@@ -300,6 +340,8 @@ window.addEventListener("hashchange", () => {
 
 async function start() {
   slider.value = 100 * state.confidence;
+  byId("precision").value = 100 * state.precision;
+  byId("precision-value").textContent = percent(state.precision);
   who.reset();
   showConfidence();
   try {

@@ -13,6 +13,8 @@ export function read() {
     user: user ?? "",
     history: asked.getAll("item"),
     recommender: asked.get("recommender"),
+    among: asked.get("among") ?? "",
+    precision: Number(asked.get("precision")) || 0.3,
     confidence:
       confidence > 0 && confidence < 1 ? Math.min(HIGHEST, Math.max(LOWEST, confidence)) : 0.9,
   };
@@ -26,6 +28,8 @@ export function write(state) {
     for (const item of state.history) told.append("item", item);
   }
   if (state.recommender) told.set("recommender", state.recommender);
+  if (state.among) told.set("among", state.among);
+  told.set("precision", String(state.precision));
   told.set("confidence", String(state.confidence));
   history.replaceState(null, "", `#${told}`);
 }
@@ -36,5 +40,6 @@ export const isAbout = (state) =>
 // The person and the recommender, as the API takes them.
 export function asked(state) {
   const who = state.mode === "user" ? { user: state.user } : { history: state.history };
-  return { ...who, recommender: state.recommender };
+  const among = state.among ? { among: state.among } : {};
+  return { ...who, recommender: state.recommender, ...among };
 }
