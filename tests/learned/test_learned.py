@@ -257,7 +257,7 @@ def test_trees_are_trained_for_the_promises_own_future(future):
     assert params["horizon"] == future.get("horizon", 0.4)
     assert params["window"] == future.get("window")
     if "window" not in future:
-        assert params["n_next"] == 3
+        assert params["n_next"] == [3, 3, 3]
     # In the mean over the calibration users, what it says is what happens.
     users, chances = model.calibration_, model._calibrated.chances
     happened = chances.hits[:80].sum()

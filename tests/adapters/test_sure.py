@@ -1,0 +1,130 @@
+"""Wrapped models have probabilities, precision, short lists and named lists, too."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.storage import save_model
+from tests.adapters.test_wrap import Popular, neighbours
+from tests.storage.stored_models import reseal
+
+
+@pytest.fixture(scope="module")
+def near(halves):
+    return neighbours(halves[0])
+
+
+def wrapped(halves, near, **settings):
+    return sr.wrap(near[0], items=near[1], **settings).calibrate(*halves)
+
+
+def test_probabilities_fall_and_speak_of_the_people_who_are_covered(halves, near):
+    picks = wrapped(halves, near).recommend(1, confidence=0.95)
+    said = picks.to_frame()["probability"].to_numpy()
+    assert (np.diff(said) <= 1e-12).all()
+    assert 0 < said[-1] < said[0] < 1
+    assert "over people of the fit: measured, not proven" in picks.about_probability
+    assert "learned nothing from those futures" in picks.about_probability
+
+
+def test_many_at_once_are_told_the_same_as_one_by_one(halves, near):
+    sure = wrapped(halves, near)
+    assert sure.cut_ == "rank"
+    many = sure.recommend_many([1, 2, 5, 9], confidence=0.9)
+    assert not many["probability"].is_nan().all()
+    for user in (1, 2, 5, 9):
+        one = sure.recommend(user, confidence=0.9).to_frame()
+        alike = many.filter(user_id=user)
+        for name in ("item_id", "probability", "probability_low", "probability_high"):
+            assert alike[name].equals(one[name]), name
+
+
+def test_short_lists_and_a_cut_off(halves, near):
+    sure = wrapped(halves, near)
+    slate = sure.hit_probability(1, k=5)
+    assert len(slate.probabilities) == 5
+    assert slate.guarantee.startswith("Of people of the fit with this probability")
+    lists = sure.recommend_many([1, 2], confidence=0.9, k=5, chances=True)
+    assert (lists["at_least_1"] >= lists["at_least_2"]).all()
+    assert sure.recommend(1, confidence=0.9, min_probability=0.3).guarantee.startswith("None for")
+
+
+def test_precision_is_promised_saved_and_refused(halves, near, tmp_path):
+    sure = wrapped(halves, near, promise="precision")
+    picks = sure.recommend(1, precision=0.15)
+    assert "is among what they take next on average over people of the fit" in picks.guarantee
+    assert "and if near learned nothing" in picks.guarantee
+    with pytest.raises(sr.InputError, match=r"cannot be promised to people of the fit here"):
+        sure.recommend(1, precision=0.95)
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=near[0])
+    assert back.recommend(1, precision=0.15).to_frame().equals(picks.to_frame())
+    assert back.recommend(1, precision=0.15).guarantee == picks.guarantee
+
+
+def test_named_lists_are_calibrated_before_saving(halves, near, tmp_path):
+    some = near[1][::2]
+    sure = wrapped(halves, near).allow("even", some)
+    picks = sure.recommend(1, confidence=0.8, among="even")
+    assert set(picks.items) <= set(some)
+    assert "people of the fit who take at least one of the 40 items of the list" in picks.guarantee
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=near[0])
+    assert back.recommend(1, confidence=0.8, among="even").to_frame().equals(picks.to_frame())
+    with pytest.raises(sr.InputError, match="name lists before saving it"):
+        back.allow("odd", near[1][1::2])
+
+
+def test_a_folder_of_an_earlier_version_answers_as_before(halves, near, tmp_path):
+    sure = wrapped(halves, near)
+    spec = sure.to_spec()
+    old = {name: array for name, array in spec.arrays.items() if not name.startswith("chances_")}
+    save_model(tmp_path / "model", sure.statistics_, {"near": replace(spec, arrays=old)})
+    reseal(tmp_path / "model", lambda card: card.update(format_version=3))
+    back = sr.load(tmp_path / "model", scorer=near[0])
+    one, two = (each.recommend(1, confidence=0.8) for each in (sure, back))
+    assert one.items == two.items
+    assert one.guarantee == two.guarantee
+    assert "fit again for probabilities" in two.about_probability
+    reseal(tmp_path / "model", lambda card: card.update(format_version=2))
+    with pytest.raises(sr.InputError, match="damaged"):  # format 2 has rows of counts
+        sr.load(tmp_path / "model", scorer=near[0])
+
+
+@pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")
+@pytest.mark.parametrize("settings", [{}, {"covers": "fit"}, {"window": 60.0, "refit": True}])
+def test_a_copy_that_is_fitted_here_has_them_as_well(films, settings):
+    sure = sr.wrap(Popular(), **settings).fit(films, lists={"some": films.items.ids[:40]})
+    history = films.profile(1)["item_id"].to_list()
+    asked = {"history": history} if sure.covers_ == "newcomers" else {}
+    held = set(sure.calibration_.users.tolist())
+    user = next(code for code in range(films.n_users) if code not in held)
+    asked = asked or {"user": films.users[user]}
+    whole = sure.recommend(**asked, confidence=0.95)
+    assert whole.to_frame()["probability"].is_not_nan().any()
+    listed = sure.recommend(**asked, confidence=0.8, among="some")
+    assert set(listed.items) <= set(films.items.ids[:40])
+    assert "items of the list 'some'" in listed.guarantee
+
+
+def test_lists_of_the_best_have_no_probability_for_what_is_in_none(halves, near):
+    past = halves[0]
+    rows = []
+    for user in range(past.n_users):
+        known = [past.items[code] for code in past.taken(user)]
+        scores = near[0]([known])[0] if known else np.zeros(len(near[1]))
+        best = [place for place in np.argsort(-scores) if near[1][place] not in known][:20]
+        rows += [(past.users[user], near[1][place], float(scores[place])) for place in best]
+    frame = pl.DataFrame(rows, schema=["user_id", "item_id", "score"], orient="row")
+    sure = sr.wrap(frame).calibrate(*halves)
+    found = sure.recommend(1, confidence=0.01 if sure.floor_ < 0.9 else 0.05)
+    assert len(found) <= 20
+    query = sure.query(1)
+    assessment = sure.assess(query)
+    listed = set(frame.filter(user_id=1)["item_id"])
+    inside = np.array([sure.items_[int(code)] in listed for code in assessment.candidates])
+    assert np.isnan(assessment.chances.probability[~inside]).all()
+    assert np.isfinite(assessment.chances.probability[inside]).all()

@@ -1,0 +1,157 @@
+"""Probabilities, precision and lists beside groups, histories and newer data."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.calibration import ItemChances, lists_from_parts
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=600, n_items=80, n_rows=18_000, seed=2)
+
+
+@pytest.fixture(scope="module")
+def country(films):
+    return {user: "AT" if user % 3 else "DE" for user in films.users.ids}
+
+
+@pytest.fixture(scope="module")
+def precise(films, country):
+    made = sr.PopulationConformal(promise="precision", groups="country")
+    return made.fit(films, user_groups=country)
+
+
+def test_each_country_is_tested_by_its_own_people(precise, films, country, tmp_path):
+    history = films.items.ids[:8].to_list()
+    users, chances = precise.calibration_.users, precise._calibrated.chances
+    found = {}
+    for label in ("AT", "DE"):
+        picks = precise.recommend(history=history, group=label, precision=0.15)
+        assert f"over people with country '{label}' who are shown anything" in picks.guarantee
+        mine = np.array([country[films.users[int(user)]] == label for user in users])
+        n_testing = int((mine & ~chances.chooses).sum())
+        assert f"as the {n_testing:,} who tested it" in picks.guarantee
+        found[label] = picks.items
+    nobody = precise.recommend(history=history, group="CH", precision=0.15)
+    assert nobody.guarantee.startswith("None for this person: nobody of country 'CH' calibrated")
+    assert nobody.to_frame()["probability"].is_not_nan().all()  # which is not by country
+    precise.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model")
+    assert back.recommend(history=history, group="DE", precision=0.15).items == found["DE"]
+
+
+def test_a_country_of_few_says_how_many_it_takes(films):
+    few = {user: "LI" if user < 3 else "AT" for user in films.users.ids}
+    made = sr.PopulationConformal(promise="precision", groups=("country", 2))
+    model = made.fit(films, user_groups=few)
+    history = films.items.ids[:8].to_list()
+    with pytest.raises(sr.InputError, match=r"people with country 'LI'.* here .*: it takes \d+"):
+        model.recommend(history=history, group="LI", precision=0.2)
+
+
+def test_people_by_their_histories_are_asked_for_all_of_it(films):
+    model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
+    taken = films.items.ids.gather(films.taken(3).astype(np.int64)).to_list()
+    new = {"ann": taken, "bob": films.items.ids[:9].to_list()}
+    for settings in (
+        {"min_probability": 0.02},
+        {"among": "some"},
+        {"items": films.items.ids[:30].to_list()},
+        {"k": 5, "chances": True},
+    ):
+        many = model.recommend_many(histories=new, confidence=0.8, **settings)
+        alone = {name: value for name, value in settings.items() if name != "chances"}
+        one = model.recommend(history=taken, confidence=0.8, **alone)
+        assert many.filter(user_id="ann")["item_id"].to_list() == one.items
+        assert ("at_least_1" in many.columns) == ("chances" in settings)
+
+
+def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):
+    owners = np.repeat(np.arange(films.n_users), np.diff(films.offsets))
+    rows = pl.DataFrame(
+        {
+            "user_id": films.users.ids.gather(owners),
+            "item_id": films.items.ids.gather(films.items_taken.astype(np.int64)),
+            "datetime": pl.Series(films.times).cast(pl.Datetime("us")),
+        }
+    ).sort("datetime")
+    past = sr.read_interactions(rows.head(len(rows) * 4 // 5))
+    some = past.items.ids[3:43].to_list()
+    model = sr.PopulationConformal("CM12").fit(past, lists={"some": some})
+    model.recalibrate(sr.read_interactions(rows))
+    assert model.items_.ids.to_list() != past.items.ids.to_list()
+    assert set(model.lists_["some"]) == set(some)
+    assert set(model.recommend(7, confidence=0.8, among="some").items) <= set(some)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("weights", lambda a: a[:2]),
+        ("weights", lambda a: a * np.nan),
+        ("weights", lambda a: -1 - a),
+        ("weights", lambda a: a.astype(np.float32)),
+        ("edges", lambda _: np.float64(0)),
+        ("edges", lambda a: a[::-1]),
+        ("edges", lambda a: a[:-1]),
+        ("edges", lambda a: np.full_like(a, np.inf)),
+        ("counts", lambda a: a[:-1]),
+        ("counts", lambda a: a.astype(np.int64)),
+        ("hits", lambda a: a - 5),
+        ("hits", lambda a: a + 10_000),
+        ("chooses", lambda a: a.astype(np.int8)),
+        ("chooses", np.ones_like),
+        ("swayed", lambda a: a[:-1]),
+        ("hit_ranks", lambda a: a[:, :2]),
+        ("hit_ranks", lambda a: a * np.nan),
+        ("hit_ranks", lambda a: -a),
+        ("begin", lambda _: np.array(7)),
+        ("begin", lambda a: a - 9),
+    ],
+)
+def test_forged_chances_are_refused(precise, name, change):
+    arrays = precise._calibrated.chances.to_arrays()
+    n = len(precise.calibration_)
+    assert ItemChances.from_arrays(arrays, n).bins.n == len(arrays["edges"]) + 1
+    with pytest.raises(ValueError, match="not those of probabilities"):
+        ItemChances.from_arrays({**arrays, name: np.asarray(change(arrays[name]))}, n)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("list_names", lambda a: a.astype(np.float64)),
+        ("list_names", lambda _: np.array(7, np.uint8)),
+        ("list_names", lambda a: np.full_like(a, 255)),
+        ("list0_codes", lambda a: a + 80),
+        ("list0_codes", lambda a: a[::-1]),
+        ("list0_codes", lambda a: a[:0]),
+        ("list0_codes", lambda a: a.astype(np.int32)),
+        ("list0_users", lambda a: a + 600),
+    ],
+)
+def test_forged_lists_are_refused(films, name, change):
+    model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
+    arrays = model._calibration_arrays()
+    assert len(lists_from_parts(arrays, 600, 80)[0]) == 1
+    with pytest.raises(ValueError, match=r"not those of|no text|not there|decode"):
+        lists_from_parts({**arrays, name: change(arrays[name])}, 600, 80)
+
+
+def test_a_learned_measure_of_a_counted_future_is_opened_again(films, tmp_path):
+    model = sr.PopulationConformal("learned", promise="hit", horizon=3).fit(films)
+    model.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model")
+    one, two = (each.recommend(7, confidence=0.8).to_frame() for each in (model, back))
+    assert one.equals(two)
+    spec = model.to_spec()
+    settings = json.loads(spec.texts["learned_settings"])
+    settings["params"]["n_next"] = [3.0]
+    forged = {**spec.texts, "learned_settings": json.dumps(settings)}
+    with pytest.raises(ValueError, match="settings are not those"):
+        back.restore(back.statistics_, spec.arrays, forged)
