@@ -167,8 +167,8 @@ def test_groups_and_histories_that_do_not_fit(run, options, said):
 def precise(folder):
     """A folder of its own, as a list is added to it."""
     counts = sr.count_precedence(sr.read_interactions(folder / "then.csv"))
-    sr.PopulationConformal("CM12", promise="precision").fit(counts).save(folder / "precise")
     sr.InductiveConformal("CM3").fit(counts).save(folder / "precise")
+    sr.PopulationConformal("CM12", promise="precision").fit(counts).save(folder / "precise")
     items = counts.interactions.items.ids.to_list()[::2]
     (folder / "ids.txt").write_text("".join(f"{item}\n" for item in items))
     return items

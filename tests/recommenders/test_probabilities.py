@@ -224,7 +224,7 @@ def _refusal(model, precision):
         ({"confidence": 0.9}, "This recommender promises precision: say which share"),
         ({"precision": 0.2, "among": "stock"}, "There is no list 'stock'; there is none yet"),
         ({"precision": 0.2, "items": []}, "The list of items is empty"),
-        ({"precision": 0.2, "items": "12"}, "a list of item ids, not the text"),
+        ({"precision": 0.2, "items": "12"}, "it must be a list of item ids"),
         ({"precision": 0.2, "items": [12, 9999]}, "There is no item 9999"),
     ],
 )
@@ -250,14 +250,14 @@ def test_too_few_people_to_test_a_precision_are_told_how_many_it_takes(films):
 
 
 def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
-    lists, users = precise._calibrated._lists, precise.calibration_
+    users = precise.calibration_
     user = int(users.users[11])
     found = precise.assess(
         Query.of_user(precise.statistics_.interactions, user), wanted=precise.wanted(precision=0.3)
     )
     own = found.own
-    assert lists._members[0][own] == 11
-    slow = lists._tests[0].passed(0.3, without=own)
+    assert found.served._members[own] == 11
+    slow = found.served._test.passed(0.3, without=own)
     assert (found.bins >= slow.threshold).tolist() == found.included(0.1).tolist()
 
 

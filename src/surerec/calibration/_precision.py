@@ -12,7 +12,7 @@ from surerec.calibration._assessment import Assessment
 from surerec.calibration._groups import LengthGroups
 from surerec.calibration._users import NO_CHANCES, SWAYED, UserCalibration
 from surerec.conformal import ServedPrecision, bets_needed
-from surerec.errors import InputError
+from surerec.errors import NotOffered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ class ServedList:
         if key not in self._passed:
             self._passed[key] = self._test.passed(precision, delta=delta, without=without)
         if self._passed[key] is None and without is None:
-            raise InputError(self._refusal(precision, delta))
+            raise NotOffered(self._refusal(precision, delta))
         return self._passed[key]
 
     def _refusal(self, precision: float, delta: float) -> str:
@@ -194,7 +194,7 @@ class PrecisionCalibration(UserCalibration):
     @cached_property
     def _lists(self) -> ServedLists:
         if self.chances is None:
-            raise InputError(f"No precision can be promised: {NO_CHANCES}.")
+            raise NotOffered(f"No precision can be promised: {NO_CHANCES}.")
         people = self._terms.people
         return ServedLists(self.chances, self.users, self.n_groups, self._labels, people)
 

@@ -9,7 +9,7 @@ import numpy as np
 from surerec._arguments import check_list
 from surerec._checks import check_whole
 from surerec.conformal import DEFAULT_CONFIDENCE
-from surerec.errors import InputError, NoConfidence
+from surerec.errors import InputError, NotOffered
 from surerec.recommenders._wanted import Wanted, check_fraction
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Asking:
             if confidence is None and significance is None:
                 confidence = DEFAULT_CONFIDENCE
         elif self.promises_precision:
-            raise InputError(
+            raise NotOffered(
                 "This recommender promises precision: say which share of what is shown must be "
                 "taken, such as precision=0.5 (--precision 0.5)."
             )
@@ -87,18 +87,16 @@ class Asking:
         return False
 
     def _check_precision(self, precision: float) -> float:  # noqa: ARG002
-        raise InputError(
+        raise NotOffered(
             "This recommender promises no precision: fit PopulationConformal(promise="
             '"precision"), on the command line precision-cm12.'
         )
 
     def _check_chances(self, k: object, items: object) -> None:  # noqa: ARG002
-        raise NoConfidence(
-            f"{type(self).__name__} has no chances of lists; PopulationConformal has."
-        )
+        raise NotOffered(f"{type(self).__name__} has no chances of lists; PopulationConformal has.")
 
     def _check_list(self, name: str) -> None:  # noqa: ARG002
-        raise InputError(
+        raise NotOffered(
             f"{type(self).__name__} has no named lists; PopulationConformal has (model.allow)."
         )
 
@@ -112,7 +110,7 @@ class Asking:
     def require_probabilities(self, among: str | None = None) -> None:  # noqa: ARG002
         """Refuse a recommender that has no probabilities of items, or none on a list."""
         if not self.gives_probabilities:
-            raise NoConfidence(
+            raise NotOffered(
                 f"{type(self).__name__} has no probabilities of items; PopulationConformal has "
                 "(on the command line population-cm12, hit-cm12 and their like)."
             )

@@ -29,7 +29,7 @@ from surerec.calibration import (
     lists_to_parts,
     to_parts,
 )
-from surerec.errors import InputError, StaleModelWarning
+from surerec.errors import InputError, NotOffered, StaleModelWarning
 from surerec.futures import SLATE_MOST, check_horizon, codes_in, profile_cases, window_cases
 from surerec.interactions import Interactions, UserGroups, read_user_groups
 from surerec.measures import as_recipe
@@ -573,7 +573,7 @@ class PopulationConformal(Recommender):
 
     def _check_precision(self, precision: float) -> float:
         if not self.promises_precision:
-            raise InputError(
+            raise NotOffered(
                 f"This recommender promises {find_promise(self.promise).name}, not precision: fit "
                 'PopulationConformal(promise="precision"), on the command line precision-cm12.'
             )
@@ -583,10 +583,10 @@ class PopulationConformal(Recommender):
         """Refuse a model without probabilities of items, or with one for all of them."""
         chances = self._calibration_for(Wanted(among=among)).chances
         if chances is None:
-            raise InputError(f"There are no probabilities: {NO_CHANCES}.")
+            raise NotOffered(f"There are no probabilities: {NO_CHANCES}.")
         said = chances.by_bin(None).probability
         if said[0] == said[-1]:
-            raise InputError(
+            raise NotOffered(
                 f"Every item has the same probability ({said[0]:.3g}): the scorer does not tell "
                 "what people take from what they do not, so min_probability cannot choose."
             )
@@ -611,7 +611,7 @@ class PopulationConformal(Recommender):
         self.require_fit()
         if name not in self._lists:
             known = ", ".join(map(repr, self._lists)) or "none yet; name one by model.allow(…)"
-            raise InputError(f"There is no list {name!r}; there is {known}.")
+            raise NotOffered(f"There is no list {name!r}; there is {known}.")
 
     @property
     def lists_(self) -> dict[str, list[Any]]:
