@@ -73,7 +73,7 @@ def test_no_error_of_a_question_is_left_to_its_own_sentence():
     ("answer", "asked", "kind"),
     [
         (answers.recommendations, ask.AskRecommendations(user="ann"), errors.UnknownId),
-        (answers.guarantee, ask.AskGuarantee(history=["jaws"]), errors.UnknownHistory),
+        (answers.guarantee, ask.AskPromise(history=["jaws"]), errors.UnknownHistory),
         (answers.entry_confidences, ask.AskEntryConfidences(user=-1), errors.UnknownId),
         (answers.p_values, ask.AskPValues(user=1, items=["jaws"]), errors.UnknownId),
         (answers.explanation, ask.AskExplanation(user=1, item="jaws"), errors.UnknownId),
@@ -120,7 +120,7 @@ def test_ids_are_looked_up_once(model, monkeypatch):
     item = model.first.items_[9]
     for answer, asked in (
         (answers.recommendations, ask.AskRecommendations(user=1, history=history)),
-        (answers.guarantee, ask.AskGuarantee(user=1, history=history)),
+        (answers.guarantee, ask.AskPromise(user=1, history=history)),
         (answers.entry_confidences, ask.AskEntryConfidences(user=1, history=history)),
     ):
         looked_up.clear()
