@@ -5,6 +5,7 @@ from surerec import InputError
 from surerec.errors import (
     InProfile,
     NoConfidence,
+    NotOffered,
     NoUsers,
     UnknownHistory,
     UnknownId,
@@ -18,6 +19,7 @@ from surerec.interactions import IdMap
     [
         InProfile(1, "it has no p-value"),
         NoConfidence("no"),
+        NotOffered("no"),
         NoUsers("no"),
         UnknownHistory([1]),
         UnknownId("user", 1),

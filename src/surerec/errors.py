@@ -19,6 +19,7 @@ __all__ = [
     "NoConfidence",
     "NoUsers",
     "NotFittedError",
+    "NotOffered",
     "StaleModelWarning",
     "SurerecError",
     "TooFewUsers",
@@ -172,6 +173,10 @@ class NoUsers(InputError):  # noqa: N818
 
 class NoConfidence(InputError):  # noqa: N818
     """A confidence was asked of a recommender that only ranks."""
+
+
+class NotOffered(InputError):  # noqa: N818
+    """Something was asked of a recommender that does not offer it; it names nobody."""
 
 
 class UnknownRecommender(InputError):  # noqa: N818

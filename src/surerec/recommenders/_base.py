@@ -27,6 +27,7 @@ from surerec.errors import (
     InputError,
     NoConfidence,
     NotFittedError,
+    NotOffered,
     NoUsers,
 )
 from surerec.interactions import IdMap
@@ -259,7 +260,7 @@ class Recommender(Parameters, ABC):
         if group is None:
             return found
         if self._user_groups() is None:
-            raise InputError(
+            raise NotOffered(
                 f"This {type(self).__name__} has no groups by a column of people's own: ask "
                 "without group=."
             )

@@ -12,6 +12,7 @@ from surerec.errors import (
     InProfile,
     InputError,
     NoConfidence,
+    NotOffered,
     NoUsers,
     UnknownHistory,
     UnknownId,
@@ -95,11 +96,12 @@ REFUSALS: dict[type[InputError], tuple[int, Callable[[Any], str]]] = {
         409,
         lambda _: "This recommender ranks items and knows no confidence; leave it out.",
     ),
+    NotOffered: (409, str),
 }
 """The status and the sentence for each error of the library.
 
-The sentences are made of what the error is about, never of its own sentence, which may name near
-ids: those are other people's.
+But for what is not offered, which names nobody, the sentences are made of what the error is about,
+never of its own sentence, which may name near ids: those are other people's.
 """
 
 
