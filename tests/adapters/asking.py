@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from surerec.testing import CHECKS
+import surerec as sr
+from surerec.testing import CHECKS, Subject
 
 EPSILON = 0.2
 QUICK = sorted(set(CHECKS) - {"served", "audited", "on Spark"})
@@ -27,6 +28,15 @@ def missed(model, films, tested, *, by_history):
         losses.append(np.mean([item not in picks.items for item in future]))
         promised.append(not picks.guarantee.startswith("None"))
     return float(np.mean(losses)), promised
+
+
+def subject_around(make):
+    """Give a subject of the contract with the model that serves: a folder wants it back."""
+    data = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+    fitted = Subject(make, data).fitted
+    found = Subject(make, data, scorer=fitted.model_)
+    found.__dict__["fitted"] = fitted
+    return found
 
 
 def run_page(page):

@@ -3,6 +3,7 @@
 import copy
 import warnings
 from datetime import timedelta
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,16 @@ import pytest
 import surerec as sr
 from surerec.adapters import adapt
 from surerec.futures import profile_cases
-from surerec.testing import CHECKS, Subject
-from tests.adapters.asking import EPSILON, PAGES, QUICK, imported_with_surerec, missed, run_page
+from surerec.testing import CHECKS
+from tests.adapters.asking import (
+    EPSILON,
+    PAGES,
+    QUICK,
+    imported_with_surerec,
+    missed,
+    run_page,
+    subject_around,
+)
 
 pytest.importorskip("rectools", reason="wrapping RecTools needs it: make test-adapters")
 
@@ -273,30 +282,16 @@ def test_people_of_the_fit_are_covered(name):
     assert loss == pytest.approx(EPSILON, abs=0.04)
 
 
-DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
-
-
-@pytest.fixture(scope="module")
-def subjects():
-    made = {}
-
-    def of(name, **settings):
-        key = name, *settings.items()
-        if key not in made:
-            model = make(name)
-            subject = Subject(lambda: sr.wrap(model, **settings), DATA)
-            made[key] = Subject(subject.make, DATA, scorer=subject.fitted.model_)
-            made[key].__dict__["fitted"] = subject.fitted
-        return made[key]
-
-    return of
+@cache
+def subject(name, *whom):
+    model = make(name)
+    return subject_around(lambda: sr.wrap(model, covers=whom[0] if whom else None))
 
 
 @pytest.mark.parametrize("check", QUICK)
 @pytest.mark.parametrize("name", ["ease", "cosine", "als", "als, newcomers", "bpr", "popular"])
-def test_the_contract(name, check, subjects, tmp_path):
-    name, *whom = name.split(", ")
-    CHECKS[check](subjects(name, **({"covers": whom[0]} if whom else {})), tmp_path)
+def test_the_contract(name, check, tmp_path):
+    CHECKS[check](subject(*name.split(", ")), tmp_path)
 
 
 def test_what_is_refused(fitted, dataset, halves):

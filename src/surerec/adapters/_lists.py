@@ -46,7 +46,7 @@ class ListsAdapter(Adapter):
         self.items = lists.items
         self.users = lists.users
         self.lacking = f"in no list of theirs ({lists.lengths()})"
-        self._complete: Callable[[int], NDArray[np.float64]] | None = None
+        self.complete: Callable[[int], NDArray[np.float64]] | None = None
 
     @property
     def name(self) -> str:
@@ -116,7 +116,7 @@ class ListsAdapter(Adapter):
             return found
 
         found = copy(self)
-        found._complete = complete  # noqa: SLF001  # its own kind
+        found.complete = complete
         found.lacking = "unknown to the past that completes the lists"
         return found
 
@@ -126,8 +126,8 @@ class ListsAdapter(Adapter):
         for place, row in enumerate(rows):
             here = slice(self.model.offsets[row], self.model.offsets[row + 1])
             listed, scores = self.model.listed[here], self.model.scores[here]
-            if self._complete is not None:
-                found[place] = _behind(listed, scores, self._complete(int(row)))
+            if self.complete is not None:
+                found[place] = _behind(listed, scores, self.complete(int(row)))
             else:
                 found[place, listed] = scores
         return found

@@ -54,6 +54,7 @@ class ScoredLists:
 
         Examples
         --------
+        >>> import polars as pl
         >>> frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]})
         >>> read_lists(frame).lengths()
         'lists of 1 to 2 items'
@@ -91,6 +92,7 @@ def read_lists(
 
     Examples
     --------
+    >>> import polars as pl
     >>> frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5], "score": [0.2, 0.9, 1]})
     >>> lists = read_lists(frame)
     >>> len(lists.users), lists.offsets.tolist(), lists.scores.tolist()
