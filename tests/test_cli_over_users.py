@@ -176,18 +176,18 @@ def precise(folder):
 
 @pytest.mark.usefixtures("precise")
 def test_precision_and_probabilities_on_the_command_line(run):
-    done = run("recommend", "precise", "--user", "11", "--precision", "0.2")
+    done = run("recommend", "precise", "--user", "14", "--precision", "0.2")
     assert done.code == 0
     assert "at precision 0.2 with confidence 0.9" in done.out
     assert "Of what is shown, a share of at least 0.2" in done.out
     assert "measured, not proven" in done.out
     assert "probability" in done.out
     assert "in above" not in done.out
-    done = run("recommend", "precise", "--user", "11", "--precision", "0.2", "--format", "json")
+    done = run("recommend", "precise", "--user", "14", "--precision", "0.2", "--format", "json")
     answer = json.loads(done.out)
     assert answer["precision"] == 0.2
     assert all(row["entry_confidence"] is None for row in answer["items"])
-    done = run("recommend", "precise", "--user", "11")
+    done = run("recommend", "precise", "--user", "14")
     assert done.code == 2
     assert "--precision 0.5" in done.err
 

@@ -36,8 +36,8 @@ def test_the_page_says_the_verdicts_and_needs_no_other_file(moved):
     html = moved.to_html()
     assert moved.overall.split(" %")[0] in html
     sources = [attrs["src"] for _, attrs in tags_of(html) if "src" in attrs]
-    assert len(sources) == 1
-    assert sources[0].startswith("data:image/svg+xml;base64,")
+    assert len(sources) == 2
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
     assert not any(tag in ("script", "link") for tag, _ in tags_of(html))
     for verdict in moved.verdicts:
         assert verdict.name in html
@@ -48,7 +48,8 @@ def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
     names = {path.name for path in (tmp_path / "deep" / "audit").iterdir()}
     assert names == {
         "report.html", "audit.png", "audit.svg", "audit.pdf", "coverage.csv", "drift.csv",
-        "groups.csv", "mondrian.csv", "calendar.csv", "verdicts.csv",
+        "groups.csv", "mondrian.csv", "calendar.csv", "verdicts.csv", "probabilities.csv",
+        "reliability.csv", "probabilities.png", "probabilities.svg", "probabilities.pdf",
     }  # fmt: skip
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
     again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")

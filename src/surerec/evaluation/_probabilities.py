@@ -12,7 +12,7 @@ from surerec._threads import run_blocks
 from surerec.calibration import ItemChances, LengthGroups, choose
 from surerec.conformal import isotonic_rates
 from surerec.errors import InputError
-from surerec.futures import Ranking, codes_in, observe
+from surerec.futures import Ranking, candidates_of, codes_in, observe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,6 +71,8 @@ def item_reliability(
     InputError
         If there are too few users to calibrate.
     """
+    users = codes_in(statistics, cases.interactions)[0]
+    cases = cases[scorer.reaches(users[cases.users])]
     half = np.random.default_rng((seed, 6)).permutation(len(cases)) < len(cases) // 2
     calibrating = cases[half]
     choice = choose(scorer, statistics, calibrating, seed=seed)
@@ -103,8 +105,8 @@ def _pairs(
         query = cases.query(case, users, items)
         scores = scorer.score_query(query)
         values = scorer.value(scores, len(query.history), statistics.n_users)
-        outside = statistics.items_outside(query.history)
-        ranking = Ranking.of(outside, scores, values, statistics.popularity)
+        candidates = candidates_of(scorer, statistics, query, scores)
+        ranking = Ranking.of(candidates, scores, values, statistics.popularity)
         best = ranking.items[:TOP]
         bins = chances.bins.of(ranking.shares, len(query.history))[:TOP]
         return {
@@ -159,9 +161,9 @@ def _compare(pairs: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, Any]]:
     )
     n_users = pairs["user"].n_unique()
     bins = (
-        table.group_by("bin", "user")
+        table.group_by("bin", "user", maintain_order=True)
         .agg(pl.col("said", "taken", "gap").sum(), pl.len().alias("n"))
-        .group_by("bin")
+        .group_by("bin", maintain_order=True)  # so that sums are the same each time
         .agg(
             said=pl.col("said").sum() / pl.col("n").sum(),
             happened=pl.col("taken").sum() / pl.col("n").sum(),
