@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ N_RESAMPLES: Final = 200
 """How often users are drawn anew for the interval of a curve."""
 
 _ENDS: Final = (4, -5)  # of the resampled curves in order: between them lie 95 %
+_BLOCKS: Final = 10  # of users: intervals without one of these blocks are made once each
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,7 @@ class UserCurve:
     counts: NDArray[np.integer]
     hits: NDArray[np.integer]
     seed: int = 0
+    _intervals: dict[int | None, NDArray[np.float64]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         if self.counts.shape != self.hits.shape or self.counts.ndim != 2 or not self.counts.size:  # noqa: PLR2004
@@ -83,12 +85,22 @@ class UserCurve:
         return isotonic_rates(counts, hits)
 
     def with_interval(self, *, without: int | None = None) -> CalibratedProbability:
-        """Give the probability of each bin, and where the curve lies in 95 % of the resamples."""
-        times, counts, hits = self._drawn
-        if without is not None:
-            mine = times[:, without, None]
-            counts, hits = counts - mine * self.counts[without], hits - mine * self.hits[without]
-        curves = isotonic_rates(counts, hits)
-        low, high = np.sort(curves.T, axis=1)[:, list(_ENDS)].T
+        """Give the probability of each bin, and where the curve lies in 95 % of the resamples.
+
+        Whoever is left out of the curve is left out of the resamples with a tenth of the users, so
+        that serving thousands of calibration users takes ten intervals and not thousands.
+        """
+        block = None if without is None else without % _BLOCKS
+        if block not in self._intervals:
+            self._intervals[block] = self._interval(block)
+        low, high = self._intervals[block]
         said = self.probability(without=without)
         return CalibratedProbability(said, np.minimum(low, said), np.maximum(high, said))
+
+    def _interval(self, block: int | None) -> NDArray[np.float64]:
+        times, counts, hits = self._drawn
+        if block is not None:
+            times = times[:, block::_BLOCKS]
+            counts = counts - times @ self.counts[block::_BLOCKS]
+            hits = hits - times @ self.hits[block::_BLOCKS]
+        return np.sort(isotonic_rates(counts, hits).T, axis=1)[:, list(_ENDS)].T
