@@ -51,10 +51,8 @@ def measured(sure: sr.WrappedRecommender, n_splits: int) -> list[tuple[float, fl
             if np.isfinite(cut):
                 lost.append(tested.losses[tested.entries > cut].sum() / tested.n_users)
                 cuts.append(cut)
-        none = float("nan")
-        rows.append(
-            (np.mean(lost), np.mean(cuts), len(lost) / n_splits) if lost else (none, none, 0.0)
-        )
+        missed, cut = (float(np.mean(some)) if some else float("nan") for some in (lost, cuts))
+        rows.append((missed, cut, len(lost) / n_splits))
     return rows
 
 
