@@ -248,5 +248,5 @@ def test_a_person_says_their_group(start, tmp_path):
             assert [row["item_id"] for row in told["items"]] == picks.items
         body = {"history": history, "group": "DE", "recommender": "icrs12"}
         refused = client.post("v1/recommendations", json=body)
-        assert refused.status_code == 422
+        assert refused.status_code == 409
         assert "has no groups" in refused.json()["detail"]
