@@ -19,6 +19,7 @@ from fuzz.forging import forge
 from fuzz.tally import Tally
 
 _SECONDS: Final = 60.0
+_WARM_UP: Final = 600.0
 _MEGABYTES: Final = 2500  # beyond what the child has mapped and compiled; a bomb asks for more
 _SHARE_FORGED: Final = 0.5
 
@@ -31,7 +32,10 @@ def run(n: int, seed: int) -> Tally:
     with TemporaryDirectory() as name, Child("fuzz.asking", _MEGABYTES) as child:
         place = Path(name)
         originals = models.save(place / "whole")
-        truth = {folder.name: _ask(child, folder, verify=True) for folder in originals}
+        # The first to be asked compile kernels, on a busy machine for minutes.
+        truth = {
+            folder.name: _ask(child, folder, verify=True, seconds=_WARM_UP) for folder in originals
+        }
         for folder, told in truth.items():
             if "answers" not in told:
                 tally.fail(f"a whole folder: {_signature(told)}", folder)
@@ -77,8 +81,8 @@ def _try(
             tally.notes[f"answers other than the whole folder's, {how_known}"] += 1
 
 
-def _ask(child: Child, folder: Path, *, verify: bool) -> dict[str, Any]:
-    told: dict[str, Any] = child.ask({"folder": str(folder), "verify": verify}, _SECONDS)
+def _ask(child: Child, folder: Path, *, verify: bool, seconds: float = _SECONDS) -> dict[str, Any]:
+    told: dict[str, Any] = child.ask({"folder": str(folder), "verify": verify}, seconds)
     return told
 
 
