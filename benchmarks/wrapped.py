@@ -134,7 +134,7 @@ def over_the_calendar(films: sr.Interactions, days: float, only: str) -> None:
         found = backtest(films, recipe, Calendar(days), n_windows=12)
         for age in AGES[1:4]:
             part = found.filter(pl.col("model") == age)
-            by_level = part.group_by("epsilon", maintain_order=True).mean().sort("epsilon")
+            by_level = part.group_by("epsilon").agg(pl.col("loss").mean()).sort("epsilon")
             cells = " | ".join(f"{loss:.3f}" for loss in by_level["loss"])
             print(f"| {name} | {age} | {cells} | {part['unknown'].to_numpy().mean():.3f} |")
 
