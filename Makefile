@@ -34,7 +34,8 @@ test: $(VENV)/.dev
 
 # Old packages on newer ones below them are warned of deprecations that are not ours.
 test-floors: $(FLOORS)/.dev
-	$(FLOORS)/bin/python -m pytest -m 'not spark' -W ignore::DeprecationWarning
+	$(FLOORS)/bin/python -m pytest -m 'not spark' -W ignore::DeprecationWarning \
+		--numprocesses auto --maxprocesses 4 --dist loadfile
 
 # The libraries want different versions of numpy and implicit, so each has an environment.
 # LensKit brings torch: TORCH=torch==2.13.0 takes that one, for instance because it is at hand.
