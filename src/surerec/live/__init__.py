@@ -1,0 +1,20 @@
+"""A model that takes events in, keeps its promise as the world moves, and loses nothing."""
+
+from surerec.live._events import Event
+from surerec.live._postgres import PostgresStore
+from surerec.live._replay import MODELS, Playing, Replayed, replay
+from surerec.live._sqlite import SqliteStore
+from surerec.live._store import Store, StoredEvent, Transaction
+
+__all__ = [
+    "MODELS",
+    "Event",
+    "Playing",
+    "PostgresStore",
+    "Replayed",
+    "SqliteStore",
+    "Store",
+    "StoredEvent",
+    "Transaction",
+    "replay",
+]
