@@ -1,6 +1,7 @@
 """A model that takes events in, keeps its promise as the world moves, and loses nothing."""
 
 from surerec.live._events import Event
+from surerec.live._ledger import Ledger, Terms, Window
 from surerec.live._postgres import PostgresStore
 from surerec.live._replay import MODELS, Playing, Replayed, replay
 from surerec.live._sqlite import SqliteStore
@@ -9,12 +10,15 @@ from surerec.live._store import Store, StoredEvent, Transaction
 __all__ = [
     "MODELS",
     "Event",
+    "Ledger",
     "Playing",
     "PostgresStore",
     "Replayed",
     "SqliteStore",
     "Store",
     "StoredEvent",
+    "Terms",
     "Transaction",
+    "Window",
     "replay",
 ]
