@@ -2,6 +2,7 @@
 
 from surerec.live._events import Event
 from surerec.live._ledger import Ledger, Terms, Window
+from surerec.live._live import Live, Observed, Receipt, Status
 from surerec.live._postgres import PostgresStore
 from surerec.live._replay import MODELS, Playing, Replayed, replay
 from surerec.live._sqlite import SqliteStore
@@ -11,10 +12,14 @@ __all__ = [
     "MODELS",
     "Event",
     "Ledger",
+    "Live",
+    "Observed",
     "Playing",
     "PostgresStore",
+    "Receipt",
     "Replayed",
     "SqliteStore",
+    "Status",
     "Store",
     "StoredEvent",
     "Terms",

@@ -67,6 +67,13 @@ class Transaction:
             (name, json.dumps(value)),
         )
 
+    def named(self, beginning: str) -> list[Any]:
+        """Give all that is kept under names that begin so, by name."""
+        rows = self._run(
+            "SELECT value FROM surerec_meta WHERE name LIKE ? ORDER BY name", (f"{beginning}%",)
+        )
+        return [json.loads(row[0]) for row in rows.fetchall()]
+
     def last(self) -> int:
         """Give the place of the last event or forgetting; 0 if there is none yet."""
         return int(self.get("last") or 0)
