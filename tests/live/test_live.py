@@ -66,7 +66,9 @@ def counted(live, tmp_path):
 
 def answers(live):
     said = [live.recommend(user, confidence=0.8) for user in (2, 5, 9)]
-    return [(each.to_frame().fill_nan(None).rows(), each.guarantee) for each in said], live.delivered().rows()
+    return [
+        (each.to_frame().fill_nan(None).rows(), each.guarantee) for each in said
+    ], live.delivered().rows()
 
 
 def test_counts_are_those_of_a_fit_on_all_events(live, films, tmp_path):

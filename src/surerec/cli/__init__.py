@@ -16,8 +16,10 @@ from surerec.cli import (
     _calibrate,
     _data,
     _guarantees,
+    _live,
     _model,
     _over_users,
+    _replay,
     _reproduce,
     _serve,
 )
@@ -45,6 +47,8 @@ app.command("guarantees")(_guarantees.guarantees)
 app.command("measures")(_model.measures)
 app.command("audit")(_audit.audit_data)
 app.command("reproduce")(_reproduce.reproduce_paper)
+app.command("replay")(_replay.replay_data)
+app.add_typer(_live.live_app, name="live")
 app.command("serve")(_serve.serve)
 app.add_typer(_serve.keys_app, name="keys")
 app.command("describe")(_data.describe)
