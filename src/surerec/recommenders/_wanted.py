@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment
     from surerec.measures import Query
+
+
+class Chosen(NamedTuple):
+    """What is shown of an assessment."""
+
+    places: NDArray[np.intp]
+    """Of the items that are shown, best first."""
+    full_size: int
+    """How many there are in the whole set."""
+    is_whole: bool
+    """Whether nothing of it was left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +45,13 @@ class Wanted:
     """The only items that may be recommended, by code."""
     chances: bool = False
     """Whether to say how likely each list has one, two, three items that are taken."""
+    excluded: NDArray[np.int64] | None = None
+    """Items to leave out, by code."""
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing is wanted but sets of all items at a confidence, or the best of them."""
-        more = (self.min_probability, self.precision, self.among, self.allowed)
+        more = (self.min_probability, self.precision, self.among, self.allowed, self.excluded)
         return all(each is None for each in more) and not self.chances
 
     def limited(self, query: Query) -> Query:
@@ -49,18 +62,18 @@ class Wanted:
         both = self.allowed if already is None else np.intersect1d(self.allowed, already)
         return replace(query, allowed=both)
 
-    def chosen(self, assessment: Assessment) -> tuple[NDArray[np.intp], int]:
-        """Give the places of the items wanted, best first and not yet cut to the k best.
-
-        And how many there are in the whole set.
-        """
+    def chosen(self, assessment: Assessment) -> Chosen:
+        """Choose the items that are wanted, the k best of them if that is asked for."""
         order = assessment.ordered(self.significance)
         full_size = len(order)
         if self.min_probability is not None:
             assert assessment.chances is not None  # noqa: S101  # it was asked of one that has them
             # Who has no probabilities, as nobody like them calibrated, is shown nothing.
             order = order[(assessment.chances.probability >= self.min_probability)[order]]
-        return order, full_size
+        if self.excluded is not None:
+            order = order[~np.isin(assessment.candidates[order], self.excluded)]
+        shown = order[: self.limit]
+        return Chosen(shown, full_size, is_whole=len(shown) == full_size)
 
 
 def check_fraction(name: str, value: object) -> float:
