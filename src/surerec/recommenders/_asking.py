@@ -152,21 +152,21 @@ class Asking(Offers):
             confidence,
             significance,
             k=k,
-            exclude=exclude,
             min_probability=min_probability,
             precision=precision,
             items=items,
             among=among,
         )
+        wanted = self._leaving_out(wanted, exclude)
         asked = wanted.limited(self._asked(user, history, group, query))
         return self._set_of(asked, wanted, self.assess(asked, wanted=wanted))
 
     def _set_of(self, asked: Query, wanted: Wanted, assessment: Assessment) -> RecommendationSet:
         """Give the set of what is wanted, with what is promised of it."""
-        epsilon, chosen = wanted.significance, wanted.chosen(assessment)
+        epsilon, shown = wanted.significance, wanted.shown(assessment)
         interactions = self.statistics_.interactions
         return RecommendationSet(
-            columns=result_columns(assessment, chosen.places),
+            columns=result_columns(assessment, shown.places),
             item_ids=self.items_.ids,
             titles=None if interactions is None else interactions.titles,
             history=asked.history,
@@ -175,9 +175,9 @@ class Asking(Offers):
                 self._calibration_for(wanted),
                 epsilon,
                 assessment,
-                is_whole=chosen.is_whole and asked.allowed is None,
+                is_whole=shown.is_whole and asked.allowed is None,
             ),
-            full_size=chosen.full_size,
+            full_size=shown.full_size,
             n_candidates=len(assessment.candidates),
             highest_confidence=assessment.highest_confidence,
             everything_qualifies=assessment.everything_qualifies(epsilon),

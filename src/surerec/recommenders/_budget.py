@@ -30,7 +30,7 @@ def budget_rows(
     parts, rankings, lengths, expected, covered = [], [], [], [], []
     for query in queries:
         assessment = model.assess(query, wanted=wanted)
-        order = wanted.chosen(assessment).places
+        order = wanted.shown(assessment).places
         assert assessment.ranking is not None  # noqa: S101  # calibrated over users
         assert assessment.chances is not None  # noqa: S101
         parts.append(result_columns(assessment, order))

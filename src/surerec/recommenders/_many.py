@@ -213,7 +213,7 @@ class AskingMany(Asking):
 
     def _columns_of(self, query: Query, wanted: Wanted) -> dict[str, NDArray[Any]]:
         assessment = self.assess(wanted.limited(query), wanted=wanted)
-        return result_columns(assessment, wanted.chosen(assessment).places)
+        return result_columns(assessment, wanted.shown(assessment).places)
 
     def _whom(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,6 @@ class Offers(Fitted):
         significance: float | None = None,
         *,
         k: int | None = None,
-        exclude: Iterable[Any] = (),
         min_probability: float | None = None,
         precision: float | None = None,
         items: Iterable[Any] | None = None,
@@ -67,7 +67,6 @@ class Offers(Fitted):
             among=among,
             allowed=None if items is None else self._codes_of(items),
             chances=chances,
-            excluded=self._unwanted(exclude),
         )
 
     def listed(self, among: str) -> Wanted:
@@ -114,13 +113,13 @@ class Offers(Fitted):
             raise InputError("The list of items is empty: it needs at least one.")
         return codes
 
-    def _unwanted(self, items: Iterable[Any]) -> NDArray[np.int64] | None:
-        """Give the codes of items to leave out, those that nobody took among them."""
+    def _leaving_out(self, wanted: Wanted, items: Iterable[Any]) -> Wanted:
+        """Give what is wanted but for some items; ids that nobody took leave nothing out."""
         ids = check_list("exclude", items, "item ids")
         if not ids:
-            return None
+            return wanted
         self.require_fit()
-        return self.items_.codes(ids)
+        return replace(wanted, excluded=self.items_.codes(ids))
 
     def _user_groups(self) -> UserGroups | None:
         """Give the groups by a column of people's own that it was calibrated in."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from surerec.measures import Query
 
 
-class Chosen(NamedTuple):
+class Shown(NamedTuple):
     """What is shown of an assessment."""
 
     places: NDArray[np.intp]
@@ -62,8 +62,11 @@ class Wanted:
         both = self.allowed if already is None else np.intersect1d(self.allowed, already)
         return replace(query, allowed=both)
 
-    def chosen(self, assessment: Assessment) -> Chosen:
-        """Choose the items that are wanted, the k best of them if that is asked for."""
+    def chosen(self, assessment: Assessment) -> tuple[NDArray[np.intp], int]:
+        """Give the places of the items wanted, best first and not yet cut to the k best.
+
+        And how many there are in the whole set.
+        """
         order = assessment.ordered(self.significance)
         full_size = len(order)
         if self.min_probability is not None:
@@ -72,8 +75,13 @@ class Wanted:
             order = order[(assessment.chances.probability >= self.min_probability)[order]]
         if self.excluded is not None:
             order = order[~np.isin(assessment.candidates[order], self.excluded)]
-        shown = order[: self.limit]
-        return Chosen(shown, full_size, is_whole=len(shown) == full_size)
+        return order, full_size
+
+    def shown(self, assessment: Assessment) -> Shown:
+        """Give what is shown of an assessment: the items wanted, cut to the k best."""
+        order, full_size = self.chosen(assessment)
+        places = order[: self.limit]
+        return Shown(places, full_size, is_whole=len(places) == full_size)
 
 
 def check_fraction(name: str, value: object) -> float:
