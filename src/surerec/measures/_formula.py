@@ -89,7 +89,7 @@ class MeasureScorer(Scorer):
         values for a median, counts for what is a count over the number of users.
         """
         query.within(self.statistics.n_items, self.statistics.n_users)
-        rows = ProfileRows(self.statistics, query.history, query.user)
+        rows = ProfileRows(self.statistics, query.history, query.users)
         measure = self.measure
         if measure.statistic == "score" and self.top > 1:
             return log_score(rows, self.top)

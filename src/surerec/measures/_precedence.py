@@ -37,7 +37,7 @@ class PrecedenceScorer(Scorer):
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`surerec.measures.Scorer`."""
         query.within(self.statistics.n_items, self.statistics.n_users)
-        return log_score(ProfileRows(self.statistics, query.history, query.user), self.top)
+        return log_score(ProfileRows(self.statistics, query.history, query.users), self.top)
 
     def parts(self) -> Parts:
         """Give nothing: the statistics are all that it needs."""
