@@ -175,7 +175,7 @@ class OnDemandRows(RowStore):
 
 @dataclass(frozen=True)
 class LeftOutRows(RowStore):
-    """Another store's rows without some users' contributions, subtracted when a row is asked for."""
+    """Another store's rows without some users' contributions, subtracted as rows are asked for."""
 
     rows: RowStore
     offsets: NDArray[np.int64]
