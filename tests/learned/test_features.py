@@ -24,7 +24,7 @@ def one_thread():
 
 
 class Case:
-    """Random profiles with ties in time, a history, and some users to leave out: nobody, one, or a group."""
+    """Random profiles with ties in time, a history, and nobody, one or a group to leave out."""
 
     def __init__(self, data):
         taken = data.draw(st.lists(a_profile, min_size=2, max_size=8), label="profiles")
