@@ -61,7 +61,7 @@ def test_outcomes_are_those_of_the_definition(films, statistics):
     """Ranks among what no member knows, of what members took next and no member knew."""
     cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
     groups = form_groups(cases, 3, "random", np.zeros(len(cases)), seed=1)[:4]
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["most-pleasure"])
+    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["most-pleasure"])
     for number, group in enumerate(groups):
         users = cases.users[group]
         others = sr.count_precedence(films.without_users(users))
@@ -146,7 +146,7 @@ def test_curves_are_the_losses_of_the_definition(found):
 def test_arrays_there_and_back(statistics, films):
     cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
     groups = form_groups(cases, 2, "random", np.zeros(len(cases)), seed=1)[:9]
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
+    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
     arrays = found.to_arrays()
     back = GroupOutcomes.from_arrays(arrays, films.n_users)
     for name, array in arrays.items():
@@ -164,7 +164,7 @@ def test_arrays_there_and_back(statistics, films):
 def test_what_is_promised_is_delivered_over_divisions(films, statistics, formed, name):
     cases, scorer = profile_cases(films, 0.4), as_recipe("CM12").fit(statistics)
     groups = form_groups(cases, 2, formed, np.zeros(len(cases)), seed=0)
-    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
+    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
     curve, units = find_group_promise(name).curve_of(found)
     chance, epsilon, lost = np.random.default_rng(0), 0.3, []
     n = len(units) // 2

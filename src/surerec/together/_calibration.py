@@ -125,7 +125,7 @@ class GroupCalibration:
             )
         chosen = np.sort(np.random.default_rng(seed).permutation(len(groups))[:most_groups])
         groups = [groups[place] for place in chosen]
-        outcomes = observe_groups(scorer, statistics, cases, groups, aggregation)
+        (outcomes,) = observe_groups(scorer, statistics, cases, groups, aggregation)
         return cls(outcomes, formed, size, aggregation, horizon, min_known)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -121,8 +121,8 @@ def observe_groups(
     statistics: PrecedenceStatistics,
     cases: Cases,
     groups: Sequence[NDArray[np.int64]],
-    aggregation: Aggregation,
-) -> GroupOutcomes:
+    *aggregations: Aggregation,
+) -> tuple[GroupOutcomes, ...]:
     """Score every group with all of its members left out, and see where their futures had been.
 
     Parameters
@@ -135,20 +135,25 @@ def observe_groups(
         People's pasts and futures.
     groups : sequence of arrays of int
         The places of each group's members among the cases.
-    aggregation : Aggregation
-        What makes one ranking of theirs.
+    *aggregations : Aggregation
+        What makes one ranking of theirs; outcomes come for each of them.
     """
     users, items = codes_in(statistics, cases.interactions)
     known_items = scorer.known_items(statistics)
+    asks_joint = any(each.joint for each in aggregations)
 
     def one(group: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
         company = Company(tuple(cases.query(int(case), users, items) for case in group))
         candidates = statistics.items_outside(company.known)
+        popularity = statistics.popularity[candidates]
         ranks = company.ranks(scorer, statistics, candidates)
-        joint = None
-        if aggregation.joint:
-            joint = company.joint_ranks(scorer, statistics, candidates)
-        together = rank_together(aggregation, ranks, joint, statistics.popularity[candidates])[1]
+        joint = company.joint_ranks(scorer, statistics, candidates) if asks_joint else None
+        together = np.stack(
+            [
+                rank_together(each, ranks, joint if each.joint else None, popularity)[1]
+                for each in aggregations
+            ]
+        )
         place_of = np.full(statistics.n_items, -1)
         place_of[candidates] = np.arange(len(candidates))
         rows = []
@@ -159,16 +164,9 @@ def observe_groups(
             future = future[(future < 0) | (place_of[future] >= 0)]
             seen = (future >= 0) & known_items[future]
             here = place_of[future]
-            rows.append(
-                np.stack(
-                    (
-                        np.full(len(future), float(member)),
-                        future.astype(np.float64),
-                        np.where(seen, together[here], np.inf),
-                        np.where(seen, ranks[member][here], np.inf),
-                    )
-                )
-            )
+            entries = np.concatenate((ranks[member][None, here], together[:, here]))
+            names = np.stack((np.full(len(future), member), future)).astype(np.float64)
+            rows.append(np.concatenate((names, np.where(seen, entries, np.inf))))
         return np.concatenate(rows, axis=1), len(candidates)
 
     def block(start: int) -> list[tuple[NDArray[np.float64], int]]:
@@ -181,16 +179,18 @@ def observe_groups(
             advance(len(some))
     sizes = np.array([len(group) for group in groups], dtype=np.int64)
     lengths = [rows.shape[1] for rows, _ in found]
-    all_rows = np.concatenate([np.empty((4, 0)), *(rows for rows, _ in found)], axis=1)
+    nothing = np.empty((3 + len(aggregations), 0))
+    places, codes, own, *together = np.concatenate([nothing, *(r for r, _ in found)], axis=1)
     members = np.concatenate([np.empty(0, dtype=np.int64), *groups])
-    return GroupOutcomes(
+    first = GroupOutcomes(
         offsets=np.concatenate(([0], np.cumsum(sizes))),
         users=users[cases.users[members]],
         owners=np.repeat(np.arange(len(groups)), lengths),
-        places=all_rows[0].astype(np.int64),
-        items=all_rows[1].astype(np.int64),
-        ranks=all_rows[2].copy(),
-        own_ranks=all_rows[3].copy(),
+        places=places.astype(np.int64),
+        items=codes.astype(np.int64),
+        ranks=together[0].copy(),
+        own_ranks=own.copy(),
         n_candidates=np.array([n for _, n in found], dtype=np.int64),
         period=np.array(cases[members].period() if len(members) else (0, 0)),
     )
+    return first, *(replace(first, ranks=ranks.copy()) for ranks in together[1:])
