@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 import surerec as sr
 from surerec.conformal import RiskCurve
@@ -25,6 +26,7 @@ from surerec.together import (
     GROUP_PROMISES,
     form_groups,
     observe_groups,
+    values_of,
 )
 
 if TYPE_CHECKING:
@@ -33,9 +35,11 @@ if TYPE_CHECKING:
 EPSILONS = (0.1, 0.2, 0.3)
 SIZES = (2, 4, 8)
 BELOW = 0.01
+NEAR = 0.03
+"""How near to ε real groups must come."""
 
 
-def divided(curve: RiskCurve, epsilon: float, n_splits: int) -> tuple[float, float, float]:
+def divided(curve: RiskCurve, epsilon: float, n_splits: int) -> tuple[float, float, int]:
     """Give what the other halves lost on average, the mean cut, and how many calibrated."""
     lost, cuts = [], []
     n = curve.n_users
@@ -99,7 +103,7 @@ def _rows(path: Path) -> NDArray[np.int64]:
 
 
 def _ranks(
-    scores: NDArray[np.float64], taken: NDArray[np.int64], popularity: NDArray[np.int64]
+    scores: NDArray[np.floating], taken: NDArray[np.int64], popularity: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Rank all items but those that the group took itself; infinite for these."""
     scores = scores.astype(np.float64)
@@ -110,84 +114,88 @@ def _ranks(
     return ranks
 
 
+class Given:
+    """Real groups with what groups and members took, as rows of one matrix."""
+
+    def __init__(self, folder: Path, factors: int) -> None:
+        from implicit.als import AlternatingLeastSquares  # noqa: PLC0415
+
+        split = [line.split() for line in (folder / "groupMember.txt").read_text().splitlines()]
+        self.members = {int(g): [int(m) for m in who.split(",")] for g, who in split}
+        users, taken = _rows(folder / "userRatingTrain.txt"), _rows(folder / "groupRatingTrain.txt")
+        self.test = _rows(folder / "groupRatingTest.txt")
+        known = set(map(tuple, taken.tolist()))
+        new = [row for row in dict.fromkeys(map(tuple, self.test.tolist())) if row not in known]
+        self.new = np.array(new)
+        self.n_items = 1 + max(int(rows[:, 1].max()) for rows in (users, taken, self.test))
+        self.first = 1 + max(int(users[:, 0].max()), *(max(m) for m in self.members.values()))
+        rows = np.concatenate((users[:, 0], self.first + taken[:, 0]))
+        columns = np.concatenate((users[:, 1], taken[:, 1]))
+        shape = (self.first + max(self.members) + 1, self.n_items)
+        self.matrix = csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
+        self.matrix.data[:] = 1
+        self.support = np.asarray(self.matrix.sum(axis=0)).ravel()
+        self.popularity = np.argsort(np.argsort(-self.support, kind="stable"))
+        self.tested = self.new[self.support[self.new[:, 1]] > 0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about threads of BLAS
+            self.model = AlternatingLeastSquares(factors, regularization=1.0, random_state=0)
+        self.model.fit(self.matrix, show_progress=False)
+
+    def ranks(self, group: int) -> dict[str, NDArray[np.float64]]:
+        """Rank all items for a group, each way."""
+        own = self.matrix[self.first + group].indices.astype(np.int64)
+        who = [member for member in self.members[group] if self.matrix[member].nnz]
+        speaking = [self.first + group, *who]  # the group's own row speaks as a member does
+        together = np.asarray(self.matrix[speaking].sum(axis=0)) > 0
+        joint = csr_matrix(together.astype(np.float32))
+        folded = np.asarray(self.model.recalculate_user(np.zeros(1, int), joint)).reshape(-1)
+        items, people = np.asarray(self.model.item_factors), np.asarray(self.model.user_factors)
+        each = np.stack([_ranks(items @ people[row], own, self.popularity) for row in speaking])
+        found = {
+            "popularity": _ranks(self.support, own, self.popularity),
+            "the group's own items": each[0],
+            "joint-profile": _ranks(items @ folded, own, self.popularity),
+        }
+        outside = np.isfinite(each[0])
+        for name in ("average", "least-misery", "most-pleasure"):
+            scores = np.full(self.n_items, -np.inf)
+            values = values_of(each[:, outside], int(outside.sum()))
+            scores[outside] = AGGREGATIONS[name].score(values)
+            found[name] = _ranks(scores, own, self.popularity)
+        return found
+
+
 def given(folder: Path, n_splits: int, factors: int) -> None:
     """Print the table of real groups: their held-out items, ranked by ALS or by popularity.
 
     There are no times, so ALS (implicit) is trained on the training rows of users and of groups,
     each a row of the matrix; the held-out rows of no group are in it, so that groups that calibrate
-    and groups that are served are treated alike. A group is ranked by its own row ("group"), by
-    the members' rows together (as in `AGGREGATIONS`), or by all that group and members took in one
-    profile ("joint-profile"). Candidates are items that the group has not taken itself: a group may
-    take what a member took alone. Items that nobody took in training are unknown: such test rows
-    are counted and left out.
+    and groups that are served are treated alike. A group is ranked by its own row, by the rows of
+    group and members together (as in `AGGREGATIONS`), or by all that group and members took as one
+    profile. Candidates are items that the group has not taken itself: a group may take what a
+    member took alone. Items that nobody took in training are unknown: such rows do not count.
     """
-    from implicit.als import AlternatingLeastSquares  # noqa: PLC0415
-    from scipy.sparse import csr_matrix  # noqa: PLC0415
-
-    lines = (folder / "groupMember.txt").read_text().splitlines()
-    split = [line.split() for line in lines if line.strip()]
-    members = {int(group): [int(m) for m in names.split(",")] for group, names in split}
-    users, taken = _rows(folder / "userRatingTrain.txt"), _rows(folder / "groupRatingTrain.txt")
-    test = _rows(folder / "groupRatingTest.txt")
-    known_rows = set(map(tuple, taken.tolist()))
-    new = np.array(
-        [row for row in dict.fromkeys(map(tuple, test.tolist())) if row not in known_rows]
-    )
-    n_items = int(max(users[:, 1].max(), taken[:, 1].max(), test[:, 1].max())) + 1
-    n_users = 1 + max(int(users[:, 0].max()), *(max(who) for who in members.values()))
-    n_groups = max(members) + 1
-    rows = np.concatenate((users[:, 0], n_users + taken[:, 0]))
-    columns = np.concatenate((users[:, 1], taken[:, 1]))
-    shape = (n_users + n_groups, n_items)
-    matrix = csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
-    matrix.data[:] = 1
-    support = np.asarray(matrix.sum(axis=0)).ravel()
-    popularity = np.argsort(np.argsort(-support, kind="stable"))
-    is_known = support[new[:, 1]] > 0
-    tested = new[is_known]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about threads of BLAS
-        model = AlternatingLeastSquares(factors, regularization=1.0, random_state=0)
-    model.fit(matrix, show_progress=False)
-    sizes = [len(m) for m in members.values()]
-    print(f"\n## {folder.name}: {len(members):,} groups of {np.mean(sizes):.1f}, {n_items:,} items")
+    data = Given(folder, factors)
+    sizes = [len(members) for members in data.members.values()]
     print(
-        f"{len(test):,} test rows, {len(new):,} not in training, {len(tested):,} of known items, "
-        f"in {len(np.unique(tested[:, 0])):,} groups; ALS of {factors} factors\n"
+        f"\n## {folder.name}: {len(sizes):,} groups of {np.mean(sizes):.1f} members, "
+        f"{data.n_items:,} items, ALS of {factors} factors\n\n{len(data.test):,} test rows, "
+        f"{len(data.new):,} not in training, {len(data.tested):,} of known items, in "
+        f"{len(np.unique(data.tested[:, 0])):,} groups\n"
     )
-    item_factors = np.asarray(model.item_factors)
     entries: dict[str, list[float]] = {}
-    for group, item in tested.tolist():
-        own = matrix[n_users + group].indices
-        who = [member for member in members[group] if matrix[member].nnz]
-        together = matrix[[n_users + group, *who]].sum(axis=0)
-        joint = csr_matrix((np.asarray(together) > 0).astype(np.float32))
-        folded = np.asarray(model.recalculate_user(np.zeros(1, int), joint)).reshape(-1)
-        found = {
-            "popularity": _ranks(support, own, popularity),
-            "group": _ranks(item_factors @ model.user_factors[n_users + group], own, popularity),
-            "joint-profile": _ranks(item_factors @ folded, own, popularity),
-        }
-        rows_of = [n_users + group, *who]  # the group's own row speaks as a member does
-        each = np.stack(
-            [_ranks(item_factors @ model.user_factors[r], own, popularity) for r in rows_of]
-        )
-        outside = np.isfinite(each[0])
-        for name in ("average", "least-misery", "most-pleasure"):
-            values = 1 - np.log(each[:, outside]) / np.log(outside.sum())
-            scores = np.full(n_items, -np.inf)
-            scores[outside] = AGGREGATIONS[name].score(values)
-            found[name] = _ranks(scores, own, popularity)
-        for name, ranks in found.items():
+    for group, item in data.tested.tolist():
+        for name, ranks in data.ranks(group).items():
             entries.setdefault(name, []).append(float(ranks[item]))
-    owners = np.unique(tested[:, 0], return_inverse=True)[1]
+    owners = np.unique(data.tested[:, 0], return_inverse=True)[1]
     print("| by | n | ε: no hit / items |\n|---|---|---|")
-    for name, ranks in entries.items():
-        curve = RiskCurve.of_first(np.array(ranks), owners, int(owners.max()) + 1)
+    for name, reached in entries.items():
+        curve = RiskCurve.of_first(np.array(reached), owners, int(owners.max()) + 1)
         cells = []
         for epsilon in EPSILONS[:2]:
             lost, cut, n = divided(curve, epsilon, n_splits)
-            said = "" if abs(lost - epsilon) <= 0.03 else " NOT MET"
+            said = "" if abs(lost - epsilon) <= NEAR else " NOT MET"
             cells.append(f"{epsilon:g}: {lost:.3f} / {cut:,.0f}{said}")
         print(f"| {name} | {n} | {', '.join(cells)} |")
 

@@ -16,6 +16,8 @@ from surerec.interactions import Interactions, read_interactions
 from surerec.measures import MEASURES
 from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
 from surerec.recommenders import (
+    GroupExplanation,
+    GroupSet,
     InductiveConformal,
     PopulationConformal,
     PrecedenceMining,
@@ -29,6 +31,8 @@ from surerec.recommenders import (
 __all__ = [
     "MEASURES",
     "FetchError",
+    "GroupExplanation",
+    "GroupSet",
     "HistoriesWarning",
     "InductiveConformal",
     "InputError",

@@ -5,7 +5,7 @@ from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
 from surerec.interactions._reading import read_interactions
-from surerec.interactions._user_groups import UserGroups, read_user_groups
+from surerec.interactions._user_groups import UserGroups, read_members, read_user_groups
 
 __all__ = [
     "IdMap",
@@ -16,5 +16,6 @@ __all__ = [
     "find_columns",
     "read_interactions",
     "read_lists",
+    "read_members",
     "read_user_groups",
 ]

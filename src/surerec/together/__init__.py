@@ -7,15 +7,18 @@ from surerec.together._aggregations import (
     rank_together,
     values_of,
 )
+from surerec.together._assessment import GroupAssessment, OfMembers
 from surerec.together._calibration import (
     MOST_MEMBERS,
-    GroupAssessment,
     GroupCalibration,
+    KeptPromise,
     check_leaves_out,
 )
 from surerec.together._company import Company
 from surerec.together._forming import FORMED, form_groups
+from surerec.together._merged import MergedAssessment, MergedPValues, find_merger
 from surerec.together._outcomes import GroupOutcomes, observe_groups
+from surerec.together._parts import companies_from_parts, companies_to_parts
 from surerec.together._promises import GROUP_PROMISES, GroupPromise, find_group_promise
 
 __all__ = [
@@ -29,9 +32,16 @@ __all__ = [
     "GroupCalibration",
     "GroupOutcomes",
     "GroupPromise",
+    "KeptPromise",
+    "MergedAssessment",
+    "MergedPValues",
+    "OfMembers",
     "check_leaves_out",
+    "companies_from_parts",
+    "companies_to_parts",
     "find_aggregation",
     "find_group_promise",
+    "find_merger",
     "form_groups",
     "observe_groups",
     "rank_together",

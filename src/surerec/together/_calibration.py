@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from surerec._calendar import day_of
-from surerec.calibration import Terms, UserAssessment
+from surerec.calibration import Terms
 from surerec.conformal import users_needed
 from surerec.errors import InputError, NotOffered, TooFewUsers
 from surerec.futures import profile_cases
-from surerec.together._aggregations import AGGREGATIONS, rank_together, values_of
+from surerec.together._aggregations import AGGREGATIONS, rank_together
+from surerec.together._assessment import GroupAssessment
 from surerec.together._forming import form_groups
 from surerec.together._outcomes import GroupOutcomes, observe_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -32,22 +33,6 @@ if TYPE_CHECKING:
 
 MOST_MEMBERS: Final = 8
 """Of groups that surerec forms itself."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupAssessment(UserAssessment):
-    """The ε below which each candidate is in a group's set, and what each member makes of it."""
-
-    member_ranks: NDArray[np.float64]
-    """The rank of every candidate for every member, members × candidates."""
-    group_ranks: NDArray[np.float64]
-    """Its rank for the group."""
-    n_without: int = 0
-    """How many groups could not calibrate, as they took no such item."""
-
-    def values(self) -> NDArray[np.float64]:
-        """Give what every candidate is worth to every member, from 1 down to 0."""
-        return values_of(self.member_ranks, len(self.candidates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +123,49 @@ class GroupCalibration:
             self._curves[promise.name] = promise.curve_of(self.outcomes)
         return self._curves[promise.name]
 
-    def check_offered(self, promise: GroupPromise) -> None:
-        """Refuse a promise that so large groups are not offered."""
+    @property
+    def people(self) -> str:
+        """Whom it is about, in words."""
+        if self.formed == "given":
+            return f"groups such as those given, of up to {self.size}"
+        how = "at random" if self.formed == "random" else "of similar people"
+        return f"groups of {self.size} formed {how}"
+
+    def about(self) -> dict[str, Any]:
+        """Give what is stored of it beside the arrays; refuses an aggregation of one's own."""
+        if AGGREGATIONS.get(self.aggregation.name) is not self.aggregation:
+            raise InputError(
+                f"Groups with the aggregation {self.aggregation.name!r} of your own cannot be "
+                "saved: a folder holds no code."
+            )
+        return {"formed": self.formed, "size": self.size, "aggregation": self.aggregation.name}
+
+    def at(self, promise: GroupPromise) -> KeptPromise:
+        """Give it with one of the promises that its groups can keep."""
         if self.formed != "given" and self.size > promise.largest:
             raise NotOffered(
                 f"together={promise.name!r} is offered for groups of up to {promise.largest}, and "
                 f"this one has {self.size}: in larger ones hardly any item counts."
             )
+        return KeptPromise(self, promise)
+
+
+@dataclass(frozen=True)
+class KeptPromise:
+    """One promise to groups, and the calibration that keeps it."""
+
+    calibration: GroupCalibration
+    promised: GroupPromise
+
+    @property
+    def together(self) -> str:
+        """What it is called."""
+        return self.promised.name
+
+    @property
+    def people(self) -> str:
+        """Whom it is about, in words."""
+        return self.calibration.people
 
     def assess(
         self,
@@ -152,23 +173,24 @@ class GroupCalibration:
         statistics: PrecedenceStatistics,
         company: Company,
         candidates: NDArray[np.int64],
-        promise: GroupPromise,
         names: Sequence[str],
     ) -> GroupAssessment:
         """Evaluate candidates for a group; `names` call its members in words.
 
         Ranks are among all items that no member has taken, whatever the candidates.
         """
-        self.check_offered(promise)
+        outcomes = self.calibration.outcomes
         outside = statistics.items_outside(company.known)
         member_ranks = company.ranks(scorer, statistics, outside)
         joint = None
-        if self.aggregation.joint:
+        if self.calibration.aggregation.joint:
             joint = company.joint_ranks(scorer, statistics, outside)
         popularity = statistics.popularity
-        value, ranks = rank_together(self.aggregation, member_ranks, joint, popularity[outside])
-        curve, groups = self.curve(promise)
-        own = self.outcomes.with_any_of(company.users)
+        value, ranks = rank_together(
+            self.calibration.aggregation, member_ranks, joint, popularity[outside]
+        )
+        curve, groups = self.calibration.curve(self.promised)
+        own = outcomes.with_any_of(company.users)
         if own:
             curve = curve.of_owners(~np.isin(groups, list(own)))
         here = np.searchsorted(outside, candidates)
@@ -182,63 +204,43 @@ class GroupCalibration:
             lowest_level=curve.lowest_level(),
             gap=self._gap(scorer, company, names),
             member_ranks=member_ranks[:, here],
-            group_ranks=ranks[here],
-            n_without=len(self.outcomes) - len(own) - curve.n_users,
+            n_without=len(outcomes) - len(own) - curve.n_users,
         )
 
     def _gap(self, scorer: Scorer, company: Company, names: Sequence[str]) -> str:
         short = [
             name
             for name, query in zip(names, company.members, strict=True)
-            if len(query.history) < self.min_known
+            if len(query.history) < self.calibration.min_known
         ]
         if short:
             return (
-                f"fewer than {self.min_known} items are known of {', '.join(short)}, and of the "
-                "calibration groups' members more"
+                f"fewer than {self.calibration.min_known} items are known of {', '.join(short)}, "
+                "and more of every member of the calibration groups"
             )
-        folds = scorer.fold_of(np.array(company.users, dtype=np.int64))
-        if len(np.unique(folds[folds >= 0])) > 1:
-            return (
-                f"{scorer.name} was trained in folds, and these members are in several: each "
-                "fold's model has learned from one of them"
-            )
-        return ""
+        return folds_gap(scorer, company)
 
-    def promise(
-        self, promise: GroupPromise, significance: float, assessment: GroupAssessment
-    ) -> str:
+    def promise(self, significance: float, assessment: GroupAssessment) -> str:
         """Say what is promised to whom, with its assumption and how the groups were formed."""
-        future = Terms(promise, self.horizon, None, (0, 0)).future()
-        sentence = promise.sentence(significance, future, self.people)
+        future = Terms(self.promised, self.calibration.horizon, None, (0, 0)).future()
+        sentence = self.promised.sentence(significance, future, self.people)
         without = assessment.n_without
         others = f", besides {without:,} that took no such item and do not count" if without else ""
-        begin, end = (day_of(int(time)) for time in self.outcomes.period)
+        begin, end = (day_of(int(time)) for time in self.calibration.outcomes.period)
         return (
             f"{sentence}, if they are exchangeable with the {assessment.n_calibration:,} "
             f"calibration groups{others}, whose futures lie between {begin} and {end}: as the "
-            "calendar moves on it holds less well. Each member's own part is not promised anything "
-            "by itself."
+            "calendar moves on it holds less well. It is kept over groups, not for each member."
         )
 
-    @property
-    def people(self) -> str:
-        """Whom it is about, in words."""
-        if self.formed == "given":
-            return f"groups such as those given, of up to {self.size}"
-        how = "at random" if self.formed == "random" else "of similar people"
-        return f"groups of {self.size} formed {how}"
-
-    def beyond(
-        self, promise: GroupPromise, significance: float, assessment: GroupAssessment
-    ) -> str:
+    def beyond(self, significance: float, assessment: GroupAssessment) -> str:
         """Say what keeps every confidence from being supported: too few groups, or new items."""
         n, needed = assessment.n_calibration, users_needed(significance)
         if n < needed:
             return (
                 f"Every item qualifies: a confidence of {1 - significance:.4g} needs at least "
-                f"{needed:,} calibration groups with an item that {promise.whose} took, and there "
-                f"{'is' if n == 1 else 'are'} {n:,}."
+                f"{needed:,} calibration groups with an item that {self.promised.whose} took, and "
+                f"there {'is' if n == 1 else 'are'} {n:,}."
             )
         return (
             "None: too much of what calibration groups took next was unknown to the model, so no "
@@ -246,23 +248,16 @@ class GroupCalibration:
             "every item is in the set."
         )
 
-    def about(self) -> dict[str, Any]:
-        """Give what is stored of it beside the arrays; refuses an aggregation of one's own."""
-        if AGGREGATIONS.get(self.aggregation.name) is not self.aggregation:
-            raise InputError(
-                f"Groups with the aggregation {self.aggregation.name!r} of your own cannot be "
-                "saved: a folder holds no code."
-            )
-        return {"formed": self.formed, "size": self.size, "aggregation": self.aggregation.name}
 
-    def restored(self, about: Mapping[str, Any]) -> GroupCalibration:
-        """Give it as it was; KeyError or ValueError if `about` is not of such a calibration."""
-        formed, size = about["formed"], about["size"]
-        if formed not in {"random", "similar", "given"} or type(size) is not int or size < 1:
-            raise ValueError("they are not those of calibration groups")
-        return replace(
-            self, formed=formed, size=size, aggregation=AGGREGATIONS[about["aggregation"]]
-        )
+def folds_gap(scorer: Scorer, company: Company) -> str:
+    """Say why a scorer may know the futures of members; empty if it surely does not."""
+    folds = scorer.fold_of(np.array(company.users, dtype=np.int64))
+    if len(np.unique(folds[folds >= 0])) <= 1:
+        return ""
+    return (
+        f"{scorer.name} was trained in folds, and these members are in several: each fold's model "
+        "has learned from one of them"
+    )
 
 
 def check_leaves_out(scorer: Scorer) -> None:
