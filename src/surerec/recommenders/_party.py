@@ -73,7 +73,9 @@ def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any) -> Pa
     if not given:
         raise InputError("The group is empty: it needs at least two members.")
     if len(given) == 1:
-        raise InputError("A group of one is a person: ask with user= or history= instead.")
+        raise InputError(
+            "A group of one is a person: ask with user= or history= instead (without --together on the command line)."
+        )
     histories = [_history(each) for each in given]
     users = [each for each, taken in zip(given, histories, strict=True) if taken is None]
     _check_users(statistics, users)
