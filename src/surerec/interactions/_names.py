@@ -14,14 +14,17 @@ ROLES: Final = ("user", "item", "time", "rating")
 
 # Compared without case, spaces, "_" and "-", and without RecBole's ":type".
 _USUAL: Final[dict[str, tuple[str, ...]]] = {
-    "user": ("userid", "user", "uid", "userno", "customerid", "reviewerid", "visitorid"),
+    "user": (
+        "userid", "user", "uid", "userno", "customerid", "reviewerid", "visitorid",
+        "householdid",
+    ),
     "item": (
         "itemid", "item", "movieid", "movie", "iid", "productid", "asin", "bookid", "trackid",
         "artistid", "imdbid", "gameid", "appid", "isbn",
     ),
     "time": (
         "timestamp", "datetime", "tstamp", "time", "date", "ts", "unixtime", "unixreviewtime",
-        "ratedat", "createdat", "unixtimestamp",
+        "ratedat", "createdat", "unixtimestamp", "transactiontimestamp",
     ),
     "rating": ("rating", "weight", "score", "stars", "value", "preference", "overall"),
 }  # fmt: skip
