@@ -136,6 +136,11 @@ class PrecedenceStatistics:
         """Number of items."""
         return len(self.support)
 
+    @property
+    def n_user_codes(self) -> int:
+        """How many codes users have: as many as there are users, unless some were forgotten."""
+        return self.n_users
+
     def __repr__(self) -> str:
         return f"PrecedenceStatistics({self.n_users:,} users, {self.n_items:,} items)"
 
