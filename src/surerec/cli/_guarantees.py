@@ -13,6 +13,7 @@ from rich.table import Table
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import make_folder, messages, stdout, write_aside, write_frame
+from surerec.cli._reading import Reading, takes_reading
 from surerec.datasets import synthetic
 from surerec.evaluation import Calendar
 from surerec.experiments.guarantees import (
@@ -57,6 +58,7 @@ class Tables(StrEnum):
     lists = "lists"
 
 
+@takes_reading
 def guarantees(
     data: Annotated[
         list[str],
@@ -72,7 +74,7 @@ def guarantees(
     measure: Annotated[
         list[str] | None, typer.Option(help="Which measures; all if not given.")
     ] = None,
-    columns: opt.Columns = None,
+    reading: Reading,
     users: Annotated[int, typer.Option(help="Users looked at in each data set.")] = 2000,
     splits: Annotated[int, typer.Option(help="Random halves of the users.")] = 20,
     window: Annotated[float, typer.Option(help="Days of a window of the calendar.")] = 30,
@@ -96,10 +98,12 @@ def guarantees(
     surerec guarantees ml-100k ml-1m --table misses --table sizes
 
     surerec guarantees ml-1m drifting --table calendar --measure CM12
+
+    surerec guarantees log.csv --user visitor --item page --time seen --table misses
     """
     wanted = table or list(Tables)
     scorers = measure or list(MEASURES)
-    sources = {name: _source(name, columns) for name in data}
+    sources = {name: _source(name, reading) for name in data}
     if output is not None:
         make_folder(output)
     console = stdout()
@@ -140,10 +144,10 @@ def _draw(found: pl.DataFrame, name: str, output: Path) -> None:
             file.write(content)
 
 
-def _source(name: str, columns: str | None) -> Interactions:
+def _source(name: str, reading: Reading) -> Interactions:
     if name == "drifting":
         return synthetic(n_users=3000, n_items=1000, n_rows=150_000, drift=0.5, seed=1)
-    return opt.read(name, columns=columns)
+    return opt.read(name, **reading)
 
 
 def _misses(
