@@ -15,6 +15,7 @@ from surerec.interactions import read_members
 from surerec.recommenders._calibrating import Calibrating
 from surerec.together import (
     FORMED,
+    GROUP_PROMISES,
     MOST_MEMBERS,
     GroupCalibration,
     find_aggregation,
@@ -148,6 +149,12 @@ class OverGroups(Calibrating):
                 seen[code] = name
             found.append(codes)
         return found
+
+    def offers_together(self) -> tuple[str, ...]:
+        """Give what can be promised to groups, by name."""
+        self.require_fit()
+        offered = self.window is None and self.scorer_.leaves_users_out is True
+        return tuple(GROUP_PROMISES) if offered and not self.promises_precision else ()
 
     def _for_groups(self, n_members: int, together: str | None) -> KeptPromise:
         promise = find_group_promise(together or "any")

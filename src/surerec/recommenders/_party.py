@@ -74,7 +74,8 @@ def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any) -> Pa
         raise InputError("The group is empty: it needs at least two members.")
     if len(given) == 1:
         raise InputError(
-            "A group of one is a person: ask with user= or history= instead (without --together on the command line)."
+            "A group of one is a person: ask with user= or history= instead (on the command line "
+            "without --together)."
         )
     histories = [_history(each) for each in given]
     users = [each for each, taken in zip(given, histories, strict=True) if taken is None]

@@ -35,6 +35,21 @@ class AskingTogether(Offers):
         self.require_fit()
         return read_party(self.statistics_, self.items_, group)
 
+    def offers_together(self) -> tuple[str, ...]:
+        """Give what can be promised to groups, by name; nothing if there are no sets for them."""
+        return ()
+
+    def assess_group(
+        self, group: Any, together: str | None = None
+    ) -> tuple[GroupAssessment | MergedAssessment, Party, str]:
+        """Evaluate all candidates of a group, for every confidence; see :meth:`recommend`.
+
+        Gives its members too, and what is promised to it by name.
+        """
+        party = self.party(group)
+        kept = self._for_groups(len(party), together)
+        return self.assess_together(party, self._candidates_of(party), kept), party, kept.together
+
     def _for_groups(self, n_members: int, together: str | None) -> KeptPromise | MergedPValues:  # noqa: ARG002
         """Give what serves groups of so many, with what is to be promised to them."""
         raise NotOffered(
