@@ -174,7 +174,9 @@ class Features:
             return moment // DAY
         own = self._own(user)
         taken = own[self._interactions.items_taken[own] == last]
-        return int(self._interactions.times[taken[0]]) // DAY if taken.size else self._recency.last_day
+        return (
+            int(self._interactions.times[taken[0]]) // DAY if taken.size else self._recency.last_day
+        )
 
     def takers(self, items: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """Draw one taker of each item; −1 where nobody took it."""
