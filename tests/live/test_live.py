@@ -66,7 +66,9 @@ def counted(live, tmp_path):
 
 def answers(live):
     said = [live.recommend(user, confidence=0.8) for user in (2, 5, 9)]
-    return [(each.to_frame().fill_nan(None).rows(), each.guarantee) for each in said], live.delivered().rows()
+    return [
+        (each.to_frame().fill_nan(None).rows(), each.guarantee) for each in said
+    ], live.delivered().rows()
 
 
 def test_counts_are_those_of_a_fit_on_all_events(live, films, tmp_path):
@@ -213,6 +215,20 @@ def test_a_forgotten_person_is_gone(live, films, tmp_path, store):
         for file in (tmp_path / "shop").rglob("*"):
             if file.is_file():
                 assert b"123454321" not in file.read_bytes()
+
+
+def test_many_may_be_forgotten_and_codes_stay(live, films, tmp_path):
+    calibrating = sorted(live._served.recommender.calibration_.users.tolist())
+    for code in (*range(6), calibrating[0], calibrating[1]):
+        if films.users[code] in live._served.profiles.users:
+            live.forget(films.users[code])
+    assert live._served.recommender.calibration_.users.max() == calibrating[-1]
+    assert_same(live._served.counts, counted(live, tmp_path))
+    last = live.recommend(films.users[films.n_users - 1], confidence=0.8)
+    live.close()
+    with Live(tmp_path / "shop", recount=False) as again:
+        said = again.recommend(films.users[films.n_users - 1], confidence=0.8)
+        assert said.items == last.items
 
 
 def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_path):

@@ -133,10 +133,15 @@ class Window:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Read it back."""
-        lists = {name: tuple(state[name]) for name in ("outside", "unsteered")}
-        groups = {name: tuple(tally) for name, tally in state["groups"].items()}
-        rest = {name: state[name] for name in ("first", "last", "n", "not_judged")}
-        return cls(**lists, **rest, groups=groups)
+        return cls(
+            first=int(state["first"]),
+            last=int(state["last"]),
+            n=int(state["n"]),
+            outside=tuple(state["outside"]),
+            unsteered=tuple(state["unsteered"]),
+            groups={name: tuple(tally) for name, tally in state["groups"].items()},
+            not_judged=dict(state["not_judged"]),
+        )
 
 
 def _plus(tally: Sequence[int], more: Sequence[bool]) -> tuple[int, ...]:

@@ -108,7 +108,7 @@ class Replayed:
     @property
     def all_or_nothing(self) -> NDArray[np.bool_]:
         """Which sets were of everything or of nothing; models × events × ε."""
-        return (self.sizes == 0) | (self.sizes >= self.n_candidates[:, None])
+        return np.asarray((self.sizes == 0) | (self.sizes >= self.n_candidates[:, None]))
 
 
 class _Seen(NamedTuple):

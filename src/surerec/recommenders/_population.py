@@ -253,13 +253,13 @@ class PopulationConformal(OverGroups):
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         now = self.statistics_
-        self.user_groups_, rest = groups_from_arrays(self.user_groups_, arrays, now.n_users)
+        self.user_groups_, rest = groups_from_arrays(self.user_groups_, arrays, now.n_user_codes)
         companies, rest = companies_from_parts(
-            rest, now.n_users, check_horizon(self.horizon), self.min_known
+            rest, now.n_user_codes, check_horizon(self.horizon), self.min_known
         )
         self._companies = {0 if c.formed == "given" else c.size: c for c in companies}
-        lists, rest = lists_from_parts(rest, now.n_users, now.n_items)
-        self._calibrated = self._calibration_of(*from_parts(rest, now.n_users))
+        lists, rest = lists_from_parts(rest, now.n_user_codes, now.n_items)
+        self._calibrated = self._calibration_of(*from_parts(rest, now.n_user_codes))
         self._lists = {
             listed.name: self._calibration_of(*kept, listed=listed) for listed, kept in lists
         }
