@@ -159,25 +159,25 @@ class Features:
         _assemble(sums, here, means, rows, ridge, near, found)
         if self._recency is not None:
             # Nobody stands in there: what the user took next is in none of those days.
-            day = self._day(rows.history[-1], without_user, moment)
-            found[-len(RECENCY) :] = self._recency.features(day, columns, self._own(without_user))
+            day = self._day(rows.history[-1], without, moment)
+            found[-len(RECENCY) :] = self._recency.features(day, columns, self._own(without))
         found[np.abs(found) < _NOTHING] = 0.0
         return found
 
-    def _own(self, user: int | None) -> NDArray[np.int64]:
-        """Give where in the flat profiles a user has theirs."""
-        return np.arange(*((0, 0) if user is None else self._interactions.offsets[user : user + 2]))
+    def _own(self, users: tuple[int, ...]) -> NDArray[np.int64]:
+        """Give where in the flat profiles some users have theirs."""
+        starts = self._interactions.offsets
+        parts = [np.arange(starts[user], starts[user + 1]) for user in users]
+        return np.concatenate([np.empty(0, np.int64), *parts])
 
-    def _day(self, last: int, user: int | None, moment: int | None) -> int:
+    def _day(self, last: int, users: tuple[int, ...], moment: int | None) -> int:
         """Give the day of the last known item."""
         assert self._recency is not None  # noqa: S101  # only asked for its features
         if moment is not None:
             return moment // DAY
-        own = self._own(user)
-        taken = own[self._interactions.items_taken[own] == last]
-        return (
-            int(self._interactions.times[taken[0]]) // DAY if taken.size else self._recency.last_day
-        )
+        own = self._own(users)
+        taken = self._interactions.times[own[self._interactions.items_taken[own] == last]]
+        return int(taken.max()) // DAY if taken.size else self._recency.last_day
 
     def takers(self, items: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """Draw one taker of each item; −1 where nobody took it."""
