@@ -17,6 +17,8 @@ from surerec.live import Live
 from surerec.measures import MEASURES
 from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
 from surerec.recommenders import (
+    GroupExplanation,
+    GroupSet,
     InductiveConformal,
     PopulationConformal,
     PrecedenceMining,
@@ -30,6 +32,8 @@ from surerec.recommenders import (
 __all__ = [
     "MEASURES",
     "FetchError",
+    "GroupExplanation",
+    "GroupSet",
     "HistoriesWarning",
     "InductiveConformal",
     "InputError",

@@ -24,6 +24,7 @@ from surerec.cli import (
     _replay,
     _reproduce,
     _serve,
+    _together,
 )
 from surerec.errors import SurerecError
 
@@ -43,6 +44,7 @@ app.command("recommend-all")(_model.recommend_all)
 app.command("explain")(_model.explain)
 app.command("slate")(_over_users.slate)
 app.command("calibrate")(_calibrate.calibrate)
+app.command("calibrate-groups")(_together.calibrate_groups)
 app.command("allow")(_over_users.allow)
 app.command("recalibrate")(_over_users.recalibrate)
 app.command("guarantees")(_guarantees.guarantees)

@@ -3,6 +3,7 @@
 from surerec.conformal._betting import bets_needed, betting_p_value, betting_p_values
 from surerec.conformal._isotonic import UserCurve
 from surerec.conformal._learn_then_test import Passed, ServedPrecision
+from surerec.conformal._merging import MERGERS, Merger, merge_p_values
 from surerec.conformal._p_values import p_value_counts, smoothed_p_values
 from surerec.conformal._pooling import isotonic_rates
 from surerec.conformal._risk import RiskCurve, users_needed
@@ -24,9 +25,11 @@ __all__ = [
     "DEFAULT_FALSE_ALARMS",
     "DEFAULT_STEP",
     "DEFAULT_TOLERANCE",
+    "MERGERS",
     "TOLERANCE",
     "Alarm",
     "CalibratedProbability",
+    "Merger",
     "Passed",
     "RiskCurve",
     "ServedPrecision",
@@ -42,6 +45,7 @@ __all__ = [
     "is_inside",
     "isotonic_rates",
     "left_out_up_to",
+    "merge_p_values",
     "p_value_counts",
     "significance_of",
     "smoothed_p_values",

@@ -5,8 +5,8 @@ from surerec.interactions._ids import IdMap
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
-from surerec.interactions._reading import read_interactions
-from surerec.interactions._user_groups import UserGroups, read_user_groups
+from surerec.interactions._reading import as_interactions, read_interactions
+from surerec.interactions._user_groups import UserGroups, read_members, read_user_groups
 
 __all__ = [
     "GrowingIds",
@@ -17,8 +17,10 @@ __all__ = [
     "RowsRead",
     "ScoredLists",
     "UserGroups",
+    "as_interactions",
     "find_columns",
     "read_interactions",
     "read_lists",
+    "read_members",
     "read_user_groups",
 ]

@@ -126,6 +126,14 @@ class Scorer:
         """Tell which users, by code and −1 for strangers, it can score; by default all."""
         return np.ones(len(users), dtype=bool)
 
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the fold of each user, by code: users of one fold can be left out at once.
+
+        −1 is in every fold. By default everybody is alone in theirs, so that nobody is left out
+        together with somebody else.
+        """
+        return users
+
     def known_items(self, statistics: PrecedenceStatistics) -> NDArray[np.bool_]:
         """Tell which items it knows anything of, by code: by default those that somebody took."""
         return statistics.support > 0

@@ -158,6 +158,36 @@ def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
 
 
 @njit(nogil=True, cache=True)
+def subtract_users(
+    offsets: NDArray[np.int64],
+    taken: NDArray[np.uint32],
+    instants: NDArray[np.int64],
+    items: NDArray[np.int64],
+    following: bool,  # noqa: FBT001
+    rows: NDArray[Any],
+) -> None:
+    """Subtract what some users contributed to the rows of items; ``rows[k]`` is that of items[k].
+
+    User u took ``taken[offsets[u]:offsets[u + 1]]``, each item once, at these instants: one that is
+    smaller comes before.
+    """
+    when = np.full(rows.shape[1], -1, np.int64)
+    for user in range(len(offsets) - 1):
+        begin, end = offsets[user], offsets[user + 1]
+        for place in range(begin, end):
+            when[taken[place]] = instants[place]
+        for k in range(len(items)):
+            at = when[items[k]]
+            if at < 0:
+                continue
+            for place in range(begin, end):
+                if (instants[place] > at) if following else (instants[place] < at):
+                    rows[k, taken[place]] -= 1
+        for place in range(begin, end):
+            when[taken[place]] = -1
+
+
+@njit(nogil=True, cache=True)
 def _count_nonzero(row: NDArray[Any]) -> int:
     n = np.int64(0)
     for j in range(np.uint64(len(row))):
