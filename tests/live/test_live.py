@@ -249,7 +249,7 @@ def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_p
 
 
 def test_it_recounts_by_itself_when_it_has_grown(tmp_path, model, films, monkeypatch):
-    monkeypatch.setattr("surerec.live._live._LEAST_GROWN", 100)
+    monkeypatch.setattr("surerec.live._recounting._LEAST_GROWN", 100)
     with Live.create(tmp_path / "shop", model) as live:
         live.observe(stream(films, 500))
         live._counting.join()
