@@ -17,9 +17,12 @@ TAKE_SOMETHING = [
     ("POST", "/v1/explanations"),
     ("POST", "/v1/slates"),
     ("GET", "/v1/items"),
+    ("POST", "/v1/events"),
+    ("POST", "/admin/forget"),
 ]
 TAKE_NOTHING = [
     ("GET", "/v1/model"),
+    ("GET", "/v1/health/promise"),
     ("POST", "/admin/reload"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from surerec.conformal import Steering
     from surerec.live._store import Transaction
     from surerec.measures import Query
     from surerec.recommenders import PopulationConformal, RecommendationSet, Recommender
@@ -249,6 +250,11 @@ class Live(Recounting):
         with self._lock:
             self._catch_up()
             yield self._served.recommender
+
+    @property
+    def steering_(self) -> Steering:
+        """The cuts of the sets, and what they delivered, as they were last looked at."""
+        return self._ledger.steering
 
     @property
     def base_(self) -> int:

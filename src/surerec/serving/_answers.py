@@ -33,8 +33,8 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
     level = level_of(recommender, asked)
-    picks = recommender.recommend(
-        query=query, **level, **_choosing(asked), k=k, exclude=asked.exclude
+    picks = model.recommend(
+        recommender, query, **level, **_choosing(asked), k=k, exclude=asked.exclude
     )
     return write_set(about_set(name, picks), picks)
 
@@ -42,7 +42,7 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
 def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
     name, recommender, query = _person(model, asked)
-    picks = recommender.recommend(query=query, **level_of(recommender, asked), **_choosing(asked))
+    picks = model.recommend(recommender, query, **level_of(recommender, asked), **_choosing(asked))
     return write(about_set(name, picks))
 
 
