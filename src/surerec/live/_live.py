@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import numpy as np
+
 from surerec._arguments import check_list, check_path
+from surerec._columns import Columns
 from surerec.conformal import significance_of
 from surerec.errors import InputError
 from surerec.live._events import Event
@@ -242,7 +245,9 @@ class Live(Recounting):
             says = self._promise(place)
             if len(found) < found.full_size:
                 says = f"None for this list, from which items were left out. The whole set: {says}"
-        return replace(found, significance=epsilon, guarantee=says)
+        entries = np.asarray(found.columns[Columns.EntryConfidence])
+        columns = {**found.columns, Columns.EntryConfidence: 1 - steering.nominal(1 - entries)}
+        return replace(found, columns=columns, significance=epsilon, guarantee=says)
 
     @contextmanager
     def asking(self) -> Iterator[PopulationConformal]:

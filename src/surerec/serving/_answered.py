@@ -315,6 +315,7 @@ class ModelCard(BaseModel):
     counts: Counts
     settings: dict[str, str]
     recommenders: list[CardRecommender]
+    live: bool = Field(False, description="Whether it takes events in and tells of its promise.")
 
 
 class Status(BaseModel):
@@ -341,6 +342,15 @@ class ObservedAnswer(BaseModel):
     alarms: list[str] = Field(description="That they raised, in words.")
 
 
+class PromiseWindow(BaseModel):
+    """What was delivered over some judged events in a row; from the highest confidence on."""
+
+    until: str = Field(description="The day of the last of them.")
+    n: int
+    delivered: list[float]
+    unsteered: list[float] = Field(description="What would have been without steering.")
+
+
 class PromiseAnswer(BaseModel):
     """What was promised and delivered over all judged events; from the highest confidence on."""
 
@@ -355,6 +365,7 @@ class PromiseAnswer(BaseModel):
     counted: str = Field(description="When the base was counted; its thresholds are of then.")
     n_since: int = Field(description="Events since then, which are in the counts.")
     alarms: list[str] = Field(description="The latest, last.")
+    windows: list[PromiseWindow] = Field(description="Of 2,000 judged events each, the last 60.")
 
 
 class ReceiptAnswer(BaseModel):

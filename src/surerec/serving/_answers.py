@@ -55,7 +55,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     found = recommender.assess(query, wanted=wanted)
     by_confidence = recommender.gives_confidence and not recommender.promises_precision
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
-    entries = found.entry_confidences[order]
+    entries = model.steered(found.entry_confidences)
     first = order[: asked.limit]
     codes = found.candidates[first]
     ids = recommender.items_.ids
@@ -65,7 +65,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     columns = {
         Columns.Score: numbers(found.shown(first)),
         Columns.PValue: numbers(found.p_values[first]),
-        Columns.EntryConfidence: numbers(found.entry_confidences[first]),
+        Columns.EntryConfidence: numbers(entries[first]),
         Columns.Probability: numbers(chances),
     }
     latest = query.history[-_HISTORY_SHOWN:]
@@ -75,8 +75,8 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
         "promises_precision": recommender.promises_precision,
         "about_probability": found.about_chances,
         "n_candidates": len(found.candidates),
-        "highest_confidence": found.highest_confidence,
-        "curve": curve_of(entries),
+        "highest_confidence": float(model.steered(np.array([found.highest_confidence]))[0]),
+        "curve": curve_of(entries[order]),
         "items": {
             Columns.Item: ids.gather(codes).to_list(),
             Columns.Title: titles_of(model, codes),

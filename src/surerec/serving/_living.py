@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from surerec.live import Live, LiveFolder
 from surerec.serving._metrics import ALARMS, DELIVERED, EVENTS, JUDGED
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from surerec.serving import _asked as ask
 
+_WINDOWS: Final = 60  # that are told
+
 
 def load(folder: Path) -> ServedModel:
     """Give the model of a folder, live or not, with every kernel it needs ready to run."""
@@ -32,8 +34,8 @@ def load(folder: Path) -> ServedModel:
         card = read_card(place.model(live.base_))
         made = served_of(card, {recommender.name_: recommender})
     _tell(live)
-    fields = {name: getattr(made, name) for name in ("recommenders", "card", "search")}
-    return LiveModel(**{**fields, "model_id": model_id, "live": live}, folder=place)
+    card = {**made.card, "model": model_id, "live": True}
+    return LiveModel(model_id, made.recommenders, card, made.search, live, folder=place)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
 
 def promise(model: ServedModel) -> bytes:
     """Give what was promised and delivered."""
-    status = _live(model).status()
+    live = _live(model)
+    status, frame = live.status(), live.delivered().filter(group="all")
     delivered = [None if math.isnan(each) else each for each in status.delivered]
     return write(
         {
@@ -97,6 +100,15 @@ def promise(model: ServedModel) -> bytes:
             "counted": status.counted,
             "n_since": status.n_since,
             "alarms": list(status.alarms),
+            "windows": [
+                {
+                    "until": rows["until"][0],
+                    "n": rows["n"][0],
+                    "delivered": rows["delivered"].to_list(),
+                    "unsteered": rows["unsteered"].to_list(),
+                }
+                for rows in frame.partition_by("window", maintain_order=True)[-_WINDOWS:]
+            ],
         }
     )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
+    from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
     from surerec.live import Live
@@ -54,6 +55,12 @@ class ServedModel:
         if self.live is None or not asked.keys() <= _STEERED:
             return recommender.recommend(query=query, **asked)
         return self.live.recommend(query=query, **asked)
+
+    def steered(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the confidences at which items enter sets as these are served."""
+        if self.live is None:
+            return confidences
+        return np.asarray(1 - self.live.steering_.nominal(1 - confidences))
 
     def close(self) -> None:
         """Let go of what it has open."""
