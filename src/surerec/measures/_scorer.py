@@ -207,6 +207,10 @@ class OwnScorer(Scorer):
         user = None if self.leaves_users_out is False else query.user
         return self._checked(self.own.score(query.history, without_user=user), self._n_items)
 
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Ask a scorer that can say; one with `score` alone leaves out one user at a time."""
+        return self.own.fold_of(users) if isinstance(self.own, Scorer) else users
+
     def _checked(self, given: Any, n_items: int | None) -> NDArray[np.float64]:
         scores = _as_numbers(given)
         if scores is None:

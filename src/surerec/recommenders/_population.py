@@ -240,7 +240,7 @@ class PopulationConformal(OverGroups):
 
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
         arrays = to_parts(self._calibrated) | lists_to_parts(self._lists.values())
-        arrays |= companies_to_parts(self._companies.values())
+        arrays |= companies_to_parts(self._by_size().values())
         return arrays | groups_to_parts(self.user_groups_)[0]
 
     def _calibration_texts(self) -> dict[str, str]:
