@@ -13,6 +13,7 @@ from surerec.errors import (
     SurerecError,
 )
 from surerec.interactions import Interactions, read_interactions
+from surerec.live import Live
 from surerec.measures import MEASURES
 from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
 from surerec.recommenders import (
@@ -38,6 +39,7 @@ __all__ = [
     "InputError",
     "Interactions",
     "LeftOutWarning",
+    "Live",
     "NotFittedError",
     "PopulationConformal",
     "PrecedenceMining",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from surerec.audit._as_of import as_of_rows
 from surerec.audit._audited import FEWEST_USERS, choose_audited
 from surerec.audit._calendar import age_rows, default_window, over_the_calendar
 from surerec.audit._drift import drift_rows
@@ -47,6 +48,7 @@ class Work:
     statistics: PrecedenceStatistics
     n_users: int
     seed: int
+    as_of: bool = False
     coverage: list[dict[str, Any]] = field(default_factory=list)
     drift: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
@@ -109,6 +111,21 @@ class Work:
             if promise.monotone:
                 cuts = [cut for cut in promise.audited if by_score or cut != "score"]
                 self._promise(promise, cuts)
+                if self.as_of:
+                    self._as_of(promise, cuts)
+
+    def _as_of(self, promise: Promise, cuts: Sequence[Cut]) -> None:
+        if not self.audited.has_times or not self.audited.scorer.leaves_users_out:
+            self.skipped.append(
+                f"{self.subject.name} is not counted as of then: "
+                + ("it may know these futures." if self.audited.has_times else "nothing has times.")
+            )
+            return
+        found = as_of_rows(
+            self.subject, self.statistics, self.audited.users, promise, cuts, self.seed
+        )
+        self.coverage += found.rows
+        self.skipped.append(found.said)
 
     def item_probabilities(self) -> None:
         """See whether items are taken as often as is said of them."""
@@ -248,6 +265,7 @@ class Work:
                 "horizon": self.subject.horizon(find_promise("miss-rate")),
                 "hit_horizon": self.subject.horizon(find_promise("hit")),
                 "window": days,
+                "as_of": self.as_of,
                 "seed": self.seed,
             },
             probabilities=None if self.reliability is None else self.reliability.groups,

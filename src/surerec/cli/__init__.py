@@ -18,8 +18,10 @@ from surerec.cli import (
     _demo,
     _fit,
     _guarantees,
+    _live,
     _model,
     _over_users,
+    _replay,
     _reproduce,
     _serve,
     _together,
@@ -49,6 +51,8 @@ app.command("guarantees")(_guarantees.guarantees)
 app.command("measures")(_fit.measures)
 app.command("audit")(_audit.audit_data)
 app.command("reproduce")(_reproduce.reproduce_paper)
+app.command("replay")(_replay.replay_data)
+app.add_typer(_live.live_app, name="live")
 app.command("serve")(_serve.serve)
 app.add_typer(_serve.keys_app, name="keys")
 app.command("describe")(_data.describe)

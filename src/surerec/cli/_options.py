@@ -139,11 +139,23 @@ ExecutorMemory = Annotated[
 ]
 
 
-def read(data: str, *, columns: str | None, **reading: Any) -> Interactions:
+def chosen(reading: dict[str, Any]) -> dict[str, Any]:
+    """Give the settings of reading that were given, as `read_interactions` takes them.
+
+    Examples
+    --------
+    >>> chosen({"user": None, "time": "", "columns": "user,item,time"})
+    {'time': '', 'columns': ['user', 'item', 'time']}
+    """
+    given = {name: value for name, value in reading.items() if value is not None}
+    if "columns" in given:
+        given["columns"] = given["columns"].split(",")
+    return given
+
+
+def read(data: str, **reading: Any) -> Interactions:
     """Read a file, or a data set by name; options that were not given keep their defaults."""
-    given = {key: value for key, value in reading.items() if value is not None}
-    if columns:
-        given["columns"] = columns.split(",")
+    given = chosen(reading)
     path = Path(data)
     if path.exists():
         return read_interactions(path, name=path.name, **given)

@@ -88,7 +88,7 @@ class MeasureScorer(Scorer):
         Scores are in a unit that keeps ties exact: a sum for a mean, the sum of the two middle
         values for a median, counts for what is a count over the number of users.
         """
-        query.within(self.statistics.n_items, self.statistics.n_users)
+        query.within(self.statistics.n_items, self.statistics.n_user_codes)
         rows = ProfileRows(self.statistics, query.history, query.users)
         measure = self.measure
         if measure.statistic == "score" and self.top > 1:

@@ -37,7 +37,7 @@ class PrecedenceScorer(Scorer):
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`surerec.measures.Scorer`."""
-        query.within(self.statistics.n_items, self.statistics.n_users)
+        query.within(self.statistics.n_items, self.statistics.n_user_codes)
         return log_score(ProfileRows(self.statistics, query.history, query.users), self.top)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:

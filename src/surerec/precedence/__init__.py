@@ -1,6 +1,7 @@
 """Precedence mining: who took what before what."""
 
 from surerec.precedence._backend import CountingBackend, MemoryBackend
+from surerec.precedence._growing import GrowingRows, GrowingStatistics
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
 from surerec.precedence._rows import Block, RowStore, source
 from surerec.precedence._sources import Source
@@ -18,6 +19,8 @@ __all__ = [
     "Block",
     "CountingBackend",
     "Direction",
+    "GrowingRows",
+    "GrowingStatistics",
     "MemoryBackend",
     "NoRows",
     "PrecedencePair",

@@ -225,3 +225,91 @@ def compress_rows(
                     items[place], counts[place] = j, row[j]
                     place += np.uint64(row[j] != 0)
     return ends[1:], stay, items[: ends[n_rows]], counts[: ends[n_rows]]
+
+
+@njit(nogil=True, cache=True)
+def log_pairs(
+    entries: NDArray[np.int32],
+    previous: NDArray[np.int64],
+    tails: NDArray[np.int64],
+    filled: NDArray[np.int64],
+    n_chunks: int,
+    rows: NDArray[np.uint32],
+    columns: NDArray[np.uint32],
+    minus: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+) -> int:
+    """Write down one more, or one less, in some rows and columns; give the number of chunks.
+
+    One of `rows` and `columns` may have length one, for all of the other. What a row gains is in
+    chunks of `entries`, linked from the last one back: that of row ``r`` is ``tails[r]``, −1 for
+    none, and has ``filled[r]`` columns, with all bits turned where one is taken away.
+    """
+    n, size = max(len(rows), len(columns)), entries.shape[1]
+    for k in range(n if min(len(rows), len(columns)) else 0):
+        row = rows[k if len(rows) > 1 else 0]
+        column = np.int32(columns[k if len(columns) > 1 else 0])
+        if tails[row] < 0 or filled[row] == size:
+            previous[n_chunks] = tails[row]
+            tails[row] = n_chunks
+            filled[row] = 0
+            n_chunks += 1
+        entries[tails[row], filled[row]] = ~column if minus else column
+        filled[row] += 1
+    return n_chunks
+
+
+@njit(nogil=True, cache=True)
+def add_logged(
+    entries: NDArray[np.int32],
+    previous: NDArray[np.int64],
+    tails: NDArray[np.int64],
+    filled: NDArray[np.int64],
+    items: NDArray[np.int64],
+    matrix: NDArray[Any],
+) -> None:
+    """Add to row ``k`` of the matrix what was written down for item ``items[k]``."""
+    for k in range(len(items)):
+        row, chunk, n = matrix[k], tails[items[k]], filled[items[k]]
+        while chunk >= 0:
+            for j in range(n):
+                column = entries[chunk, j]
+                if column >= 0:
+                    row[column] += np.uint16(1)
+                else:
+                    row[~column] -= np.uint16(1)
+            chunk = previous[chunk]
+            n = entries.shape[1]
+
+
+@njit(nogil=True, cache=True)
+def move_in_order(
+    order: NDArray[np.int64],
+    places: NDArray[np.int64],
+    support: NDArray[np.uint32],
+    item: int,
+    by: int,
+) -> None:
+    """Change an item's support by one, and keep `order` by support, the equally popular by code."""
+    new = np.int64(support[item]) + by
+    support[item] = np.uint32(new)
+    place = places[item]
+    low, high = (0, place) if by > 0 else (place + 1, len(order))
+    while low < high:  # the first that comes behind it now
+        middle = (low + high) >> 1
+        other = order[middle]
+        its = np.int64(support[other])
+        if its < new or (its == new and other > item):
+            high = middle
+        else:
+            low = middle + 1
+    if by > 0:
+        for k in range(place, low, -1):
+            order[k] = order[k - 1]
+            places[order[k]] = k
+    else:
+        low -= 1
+        for k in range(place, low):
+            order[k] = order[k + 1]
+            places[order[k]] = k
+    order[low] = item
+    places[item] = low

@@ -11,9 +11,8 @@ from surerec._checks import check_whole
 from surerec._compiling import first_use_notice
 from surerec._memory import available_memory, in_words
 from surerec._progress import progress
-from surerec._shown import shown
 from surerec.errors import InputError
-from surerec.interactions import Interactions
+from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import divide_budget, hold_rows
 from surerec.precedence._kernels import items_outside
@@ -135,6 +134,11 @@ class PrecedenceStatistics:
     def n_items(self) -> int:
         """Number of items."""
         return len(self.support)
+
+    @property
+    def n_user_codes(self) -> int:
+        """How many codes users have: as many as there are users, unless some were forgotten."""
+        return self.n_users
 
     def __repr__(self) -> str:
         return f"PrecedenceStatistics({self.n_users:,} users, {self.n_items:,} items)"
@@ -281,7 +285,7 @@ def count_precedence(
 
 
 def as_statistics(who: str, data: object) -> PrecedenceStatistics:
-    """Give counts as they are, and the counts of interactions; `who` takes nothing else.
+    """Give counts as they are, and count interactions, a frame or a file; `who` takes no others.
 
     Examples
     --------
@@ -289,11 +293,9 @@ def as_statistics(who: str, data: object) -> PrecedenceStatistics:
     >>> as_statistics("fit", Interactions.from_profiles([0, 2], [0, 1]))
     PrecedenceStatistics(1 users, 2 items)
     """
-    if isinstance(data, Interactions):
-        return count_precedence(data)
     if isinstance(data, PrecedenceStatistics):
         return data
-    raise InputError(f"{who} takes Interactions (see read_interactions), not {shown(data)}.")
+    return count_precedence(as_interactions(who, data))
 
 
 def _rows(interactions: Interactions, ties: Ties, strategy: Strategy, budget: int) -> RowStore:

@@ -164,7 +164,8 @@ class PopulationConformal(OverGroups):
         >>> print(model.recommend(history=taken, group="DE", confidence=0.8).guarantee)
         Of the last 40% of what they take, a share of at most 0.2 is left out on average over people
         with country 'DE', if they are exchangeable with the 75 calibration users, whose futures lie
-        between 2020-03-10 and 2021-12-30: as the calendar moves on it holds less well.
+        between 2020-03-10 and 2021-12-30: as the calendar moves on it holds less well, and what
+        scored them knew what others did later.
         """
         self._given_groups = user_groups
         try:
@@ -252,13 +253,13 @@ class PopulationConformal(OverGroups):
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         now = self.statistics_
-        self.user_groups_, rest = groups_from_arrays(self.user_groups_, arrays, now.n_users)
+        self.user_groups_, rest = groups_from_arrays(self.user_groups_, arrays, now.n_user_codes)
         companies, rest = companies_from_parts(
-            rest, now.n_users, check_horizon(self.horizon), self.min_known
+            rest, now.n_user_codes, check_horizon(self.horizon), self.min_known
         )
         self._companies = {0 if c.formed == "given" else c.size: c for c in companies}
-        lists, rest = lists_from_parts(rest, now.n_users, now.n_items)
-        self._calibrated = self._calibration_of(*from_parts(rest, now.n_users))
+        lists, rest = lists_from_parts(rest, now.n_user_codes, now.n_items)
+        self._calibrated = self._calibration_of(*from_parts(rest, now.n_user_codes))
         self._lists = {
             listed.name: self._calibration_of(*kept, listed=listed) for listed, kept in lists
         }
