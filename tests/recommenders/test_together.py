@@ -218,6 +218,8 @@ def test_other_bad_questions(model, users):
         model.recommend(users[0], group=users[:2], confidence=0.8)
     with pytest.raises(sr.InputError, match="group="):
         model.recommend(users[0], together="any", confidence=0.8)
+    with pytest.raises(sr.InputError, match="about one person"):
+        model.p_values(group=users[:2])
     with pytest.raises(sr.InputError, match="choose one of any, most"):
         model.recommend(group=users[:2], together="some", confidence=0.8)
     with pytest.raises(sr.InputError, match="size is 9"):
