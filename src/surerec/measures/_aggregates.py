@@ -68,6 +68,7 @@ class ProfileRows:
             statistics, users = statistics.without_users(users), ()
         self._statistics = statistics
         self.history = np.asarray(history, dtype=np.int64)
+        self.n_items = statistics.n_items
         self.n_users = statistics.n_users - len(users)
         self._own, times = statistics.taken_by(users[0] if users else None)
         strict = statistics.ties == "strict"
@@ -138,7 +139,7 @@ def aggregate(
     following = statistic != "share" or not literal
     forward = rows.source("followers" if following else "predecessors")
     reverse = rows.source("predecessors") if statistic == "ratio" else forward
-    result = room_for(forward.matrix.shape[1])
+    result = room_for(rows.n_items)  # rows may be longer, with room for more items
     aggregate_profile(
         STATISTIC_CODES[statistic],
         _ALL if only is None else WANTED[only],
