@@ -9,7 +9,7 @@ from surerec.conformal import RiskCurve
 from surerec.errors import InputError, StaleModelWarning
 from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer
-from surerec.recommenders import _population
+from surerec.recommenders import _over_users
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_a_window_calibrates_by_the_calendar(films, monkeypatch):
     begin = end - 120 * 86_400_000_000
     first, last = model.calibration_.period
     assert begin <= first <= last < end
-    monkeypatch.setattr(_population, "_now", lambda: model.valid_until_)
+    monkeypatch.setattr(_over_users, "_now", lambda: model.valid_until_)
     picks = model.recommend(history=films.items.ids[:8].to_list(), confidence=0.8)
     assert "Of the next 5 items within 120 days" in picks.guarantee
 
@@ -165,10 +165,10 @@ def test_a_model_knows_its_age_and_warns_once(films, monkeypatch):
     model = sr.PopulationConformal("CM12", window=120).fit(films)
     history = films.items.ids[:8].to_list()
     inside = model.valid_until_ - timedelta(days=1)
-    monkeypatch.setattr(_population, "_now", lambda: inside)
+    monkeypatch.setattr(_over_users, "_now", lambda: inside)
     model.recommend(history=history, confidence=0.8)  # warnings are errors here
     assert timedelta(days=118) < model.age() < timedelta(days=121)
-    monkeypatch.setattr(_population, "_now", lambda: inside + timedelta(days=30))
+    monkeypatch.setattr(_over_users, "_now", lambda: inside + timedelta(days=30))
     with pytest.warns(StaleModelWarning, match="calibrated for the 120 days after .*recalibrate"):
         model.recommend(history=history, confidence=0.8)
     model.recommend(history=history, confidence=0.8)

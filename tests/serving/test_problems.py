@@ -9,7 +9,7 @@ from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.interactions import IdMap
 from surerec.recommenders import make_recommender
 from surerec.serving import _answers as answers
-from surerec.serving import _schemas as ask
+from surerec.serving import _asked as ask
 from surerec.serving._models import ServedModel, load_served
 from surerec.serving._problems import REFUSALS, problem_of
 from surerec.serving._search import TitleSearch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -98,3 +98,26 @@ def interval_over_windows(losses: ArrayLike, level: float = LEVEL) -> Interval:
         return Interval(mean, np.nan, np.nan)
     reach = float(stats.t.ppf((1 + level) / 2, kept.size - 1)) * kept.std(ddof=1) / kept.size**0.5
     return Interval(mean, max(mean - reach, 0.0), min(mean + reach, 1.0))
+
+
+def coverage_rows(kind: str, name: str, measured: Measured) -> list[dict[str, Any]]:
+    """Give what the sets of one kind promised and delivered to users, a row for each ε."""
+    rows = []
+    for at, epsilon in enumerate(CHECKED_EPSILONS):
+        delivered, low, high = interval_over_users(measured.losses[at])
+        rows.append(
+            {
+                "kind": kind,
+                "name": name,
+                "epsilon": epsilon,
+                "promised": 1 - epsilon,
+                "delivered": delivered,
+                "low": low,
+                "high": high,
+                "size": float(measured.sizes[at].mean()),
+                "n": len(measured.users),
+                "unit": "users",
+                "windows_below": None,
+            }
+        )
+    return rows

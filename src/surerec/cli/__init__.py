@@ -15,6 +15,8 @@ from surerec.cli import (
     _audit,
     _calibrate,
     _data,
+    _demo,
+    _fit,
     _guarantees,
     _model,
     _over_users,
@@ -32,8 +34,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command("demo")(_model.demo)
-app.command("fit")(_model.fit)
+app.command("demo")(_demo.demo)
+app.command("fit")(_fit.fit)
 app.command("recommend")(_model.recommend)
 app.command("recommend-all")(_model.recommend_all)
 app.command("explain")(_model.explain)
@@ -42,7 +44,7 @@ app.command("calibrate")(_calibrate.calibrate)
 app.command("allow")(_over_users.allow)
 app.command("recalibrate")(_over_users.recalibrate)
 app.command("guarantees")(_guarantees.guarantees)
-app.command("measures")(_model.measures)
+app.command("measures")(_fit.measures)
 app.command("audit")(_audit.audit_data)
 app.command("reproduce")(_reproduce.reproduce_paper)
 app.command("serve")(_serve.serve)

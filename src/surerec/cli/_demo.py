@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import numpy as np
+import typer
 from rich.table import Table
 
 from surerec.cli import _show
+from surerec.cli._output import stdout
 from surerec.cli._serve import require_serving, serve_model
 from surerec.datasets import load_dataset, synthetic
 from surerec.errors import FetchError
@@ -33,6 +35,32 @@ _CONFIDENCES = (0.5, 0.7, 0.8, 0.9)
 _N_PEOPLE = 3
 _SERVED = ("icrs12", "icrs3", "crs-max", "precedence-mining")
 _N_HELD_OUT = 200
+
+
+def demo(
+    *,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the demonstration's model, and open its page.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="The page's port, with --serve; 0 takes a free one.")
+    ] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, with --serve.")
+    ] = True,
+) -> None:
+    """Show real people's recommendation sets, on real data; or serve them as a page.
+
+    [bold]Examples:[/bold]
+
+    surerec demo
+
+    surerec demo --serve
+    """
+    if serve:
+        serve_demo(stdout(), port=port, open_browser=browser)
+    else:
+        run_demo(stdout())
 
 
 def run_demo(console: Console) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from surerec._inputs import read_text
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.datasets import CATALOGUE, load_dataset
 from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
 from surerec.recommenders import recommender_names
+
+if TYPE_CHECKING:
+    from surerec.recommenders import Recommender
 
 
 def _datasets() -> list[str]:
@@ -180,3 +184,23 @@ def as_groups(value: str | None) -> int | str | tuple[str, int] | None:
         return int(value)
     column, comma, number = value.rpartition(",")
     return (column, int(number)) if comma and number.strip().isdigit() else value
+
+
+def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
+    """Take each text as an id if it is one, else as ids with commas between them."""
+    if given is None:
+        return None
+    found: list[str] = []
+    for text in given:
+        whole = text in fitted.items_ or "," not in text
+        found += [text] if whole else [part.strip() for part in text.split(",") if part.strip()]
+    return found
+
+
+def confidence_of(
+    fitted: Recommender, confidence: float | None, significance: float | None
+) -> float | None:
+    """Give the confidence that is asked for; where nothing is said the usual one, if it has any."""
+    if confidence is None and significance is None and fitted.gives_confidence:
+        return DEFAULT_CONFIDENCE
+    return confidence

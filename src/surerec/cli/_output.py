@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+import typer
 from rich.console import Console
 
 from surerec._files import file_aside
@@ -88,6 +89,15 @@ def _write(frames: Iterable[pl.DataFrame], kind: str, file: IO[bytes]) -> int:
         if writer is not None:
             writer.close()
     return n_rows
+
+
+def write_text(text: str, output: Path | None) -> None:
+    """Write a text, to a file or to stdout."""
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with write_aside(output) as file:
+        file.write(text.encode())
 
 
 def to_json(value: dict[str, Any]) -> str:

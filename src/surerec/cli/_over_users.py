@@ -9,7 +9,6 @@ import typer
 
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._model import as_items
 from surerec.cli._output import messages, stdout, to_json
 from surerec.cli._reading import Reader, reads_data
 from surerec.errors import InputError
@@ -43,7 +42,7 @@ def slate(
     [bold]Example:[/bold] surerec slate films --user 196 --k 10 --at-least 0.5
     """
     fitted = _over_users(load(model, recommender))
-    found = fitted.hit_probability(user, history=as_items(fitted, history), k=k)
+    found = fitted.hit_probability(user, history=opt.as_items(fitted, history), k=k)
     served = (at_least is None and expect is None) or found.worth_serving(
         at_least, expected_hits=expect
     )

@@ -1,116 +1,279 @@
-"""What is asked of a recommender beside whom it is for: checked once, refused in a sentence."""
+"""Questions about one person: a set, p-values, an explanation."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
-from surerec._arguments import check_list
-from surerec._checks import check_whole
-from surerec.conformal import DEFAULT_CONFIDENCE
-from surerec.errors import InputError, NotOffered
-from surerec.recommenders._wanted import Wanted, check_fraction
+from surerec._arguments import check_codes, check_kind
+from surerec._columns import Columns
+from surerec.errors import InProfile, NotOffered
+from surerec.measures import Query
+from surerec.recommenders._explanation import Explanation, explain
+from surerec.recommenders._offers import Offers
+from surerec.recommenders._query import resolve
+from surerec.recommenders._sets import RecommendationSet, guarantee, result_columns
+from surerec.recommenders._wanted import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from surerec.interactions import IdMap
+    from surerec.calibration import Assessment, Calibration
 
 
-class Asking:
-    """Gives a recommender `wanted`; what it has none of, it refuses."""
+class Asking(Offers):
+    """Gives a recommender its questions about one person."""
 
-    gives_probabilities = False
-    """Whether every item comes with the probability that it is taken."""
+    def query(
+        self, user: Any = None, *, history: Iterable[Any] | None = None, group: Any = None
+    ) -> Query:
+        """Turn ids into a query, as all questions do; one query may be asked several of them.
 
-    items_: IdMap
+        Parameters
+        ----------
+        user, history, group
+            As in :meth:`recommend`.
+        """
+        self.require_fit()
+        found = resolve(self.statistics_, self.items_, user, history)
+        if group is None:
+            return found
+        if self._user_groups() is None:
+            raise NotOffered(
+                f"This {type(self).__name__} has no groups by a column of people's own: ask "
+                "without group=."
+            )
+        return replace(found, group=str(group))
 
-    def significance(self, confidence: float | None, significance: float | None) -> float | None:
-        """Give ε from either way to say it."""
-        raise NotImplementedError  # every recommender says
+    def candidates(self, query: Query) -> NDArray[np.int64]:
+        """Give the codes of the items that may be recommended."""
+        self._within(query)
+        outside = self.statistics_.items_outside(query.history)
+        return outside if query.allowed is None else np.intersect1d(outside, query.allowed)
 
-    def wanted(
+    def assess(
         self,
+        query: Query,
+        candidates: NDArray[np.int64] | None = None,
+        *,
+        wanted: Wanted | None = None,
+    ) -> Assessment:
+        """Evaluate candidates: the confidence at which each enters the set, by code.
+
+        Parameters
+        ----------
+        query : Query
+            Whom it is about.
+        candidates : array of int, optional
+            Item codes outside the history; by default all that may be recommended.
+        wanted : Wanted, optional
+            What is asked for, where that says by which calibration.
+        """
+        scorer = self.scorer_
+        if candidates is None:
+            candidates = self._listed_of(self.candidates(query), wanted)
+        else:
+            self._within(query)
+            candidates = check_codes("candidates", candidates, self.statistics_.n_items)
+        calibration = self._calibration_for(wanted or Wanted())
+        return calibration.assess(scorer, self.statistics_, query, candidates)
+
+    def _calibration_for(self, wanted: Wanted) -> Calibration:  # noqa: ARG002
+        """Give the calibration that serves what is wanted."""
+        return self._calibration()
+
+    def _listed_of(
+        self,
+        candidates: NDArray[np.int64],
+        wanted: Wanted | None,  # noqa: ARG002
+    ) -> NDArray[np.int64]:
+        """Give the candidates that are in the list that is asked for."""
+        return candidates
+
+    def recommend(
+        self,
+        user: Any = None,
+        *,
+        history: Iterable[Any] | None = None,
+        group: Any = None,
+        query: Query | None = None,
         confidence: float | None = None,
         significance: float | None = None,
-        *,
         k: int | None = None,
+        exclude: Iterable[Any] = (),
         min_probability: float | None = None,
         precision: float | None = None,
         items: Iterable[Any] | None = None,
         among: str | None = None,
-        chances: bool = False,
-    ) -> Wanted:
-        """Give what is asked of everybody alike, checked; see :meth:`recommend`."""
-        if among is not None:
-            self._check_list(among)
-        if precision is not None:
-            precision = self._check_precision(precision)
-            if confidence is None and significance is None:
-                confidence = DEFAULT_CONFIDENCE
-        elif self.promises_precision:
-            raise NotOffered(
-                "This recommender promises precision: say which share of what is shown must be "
-                "taken, such as precision=0.5 (--precision 0.5)."
-            )
-        if min_probability is not None:
-            self.require_probabilities(among)
-            min_probability = check_fraction("min_probability", min_probability)
-        if chances:
-            self._check_chances(k, items)
-        return Wanted(
-            significance=self.significance(confidence, significance),
-            limit=None if k is None else check_whole("k", k),
+    ) -> RecommendationSet:
+        """Recommend a set of items.
+
+        Parameters
+        ----------
+        user : id, optional
+            A user of the data; their own profile is left out of all counts that score them.
+        history : iterable of ids, optional
+            What a person took, in order; beside `user`, what is known of that user.
+        group : str, optional
+            The person's group, where people are calibrated in groups by a column of their own; a
+            user of the data has theirs.
+        query : Query, optional
+            Instead of these, what :meth:`query` made of them.
+        confidence, significance : float, optional
+            1 − ε, or ε itself: one of the two, in (0, 1).
+        k : int, optional
+            Cut the set to the k best. This voids the guarantee, and the result says so.
+        exclude : iterable of ids, default=()
+            Items to leave out; with the same effect on the guarantee.
+        min_probability : float, optional
+            Only items that are taken with this probability at least; with the same effect. For
+            recommenders that are calibrated over users.
+        precision : float, optional
+            For a recommender that promises precision: which share of what is shown must be taken;
+            `confidence` is then that of the promise, 0.9 if nothing is said.
+        items : iterable of ids, optional
+            Only these may be recommended; with the same effect on the guarantee as excluding.
+        among : str, optional
+            Only the items of this list, which was named by
+            :meth:`surerec.PopulationConformal.allow`: what is promised is promised for them.
+
+        Returns
+        -------
+        RecommendationSet
+            Ordered by p-value, then by conformity, then by popularity. It may be empty: nothing
+            conforms well enough at that confidence.
+        """
+        wanted = self.wanted(
+            confidence,
+            significance,
+            k=k,
             min_probability=min_probability,
             precision=precision,
+            items=items,
             among=among,
-            allowed=None if items is None else self._codes_of(items),
-            chances=chances,
+        )
+        wanted = self._leaving_out(wanted, exclude)
+        asked = wanted.limited(self._asked(user, history, group, query))
+        return self._set_of(asked, wanted, self.assess(asked, wanted=wanted))
+
+    def _set_of(self, asked: Query, wanted: Wanted, assessment: Assessment) -> RecommendationSet:
+        """Give the set of what is wanted, with what is promised of it."""
+        epsilon, shown = wanted.significance, wanted.shown(assessment)
+        interactions = self.statistics_.interactions
+        return RecommendationSet(
+            columns=result_columns(assessment, shown.places),
+            item_ids=self.items_.ids,
+            titles=None if interactions is None else interactions.titles,
+            history=asked.history,
+            significance=epsilon,
+            guarantee=guarantee(
+                self._calibration_for(wanted),
+                epsilon,
+                assessment,
+                is_whole=shown.is_whole and asked.allowed is None,
+            ),
+            full_size=shown.full_size,
+            n_candidates=len(assessment.candidates),
+            highest_confidence=assessment.highest_confidence,
+            everything_qualifies=assessment.everything_qualifies(epsilon),
+            ignored=asked.ignored,
+            recommender=self.name_,
+            about_probability=assessment.about_chances,
+            precision=wanted.precision,
         )
 
-    def listed(self, among: str) -> Wanted:
-        """Give what is wanted by somebody who asks for all of a named list, at any level."""
-        self._check_list(among)
-        return Wanted(among=among)
+    def p_values(
+        self,
+        user: Any = None,
+        *,
+        history: Iterable[Any] | None = None,
+        group: Any = None,
+        query: Query | None = None,
+        items: Iterable[Any] | None = None,
+        codes: NDArray[np.int64] | None = None,
+    ) -> pl.DataFrame:
+        """Give the p-value of each candidate, or of the given items.
 
-    @property
-    def lists_(self) -> dict[str, list[Any]]:
-        """The named lists, each with its items; only what is calibrated over users has any."""
-        return {}
+        Parameters
+        ----------
+        user, history, group, query
+            As in :meth:`recommend`.
+        items : iterable of ids, optional
+            By default all items outside the known profile, the most popular first.
+        codes : array of int, optional
+            Instead of `items`, their codes, if they were looked up before.
 
-    @property
-    def promises_precision(self) -> bool:
-        """Whether a precision must be asked for."""
-        return False
-
-    def _check_precision(self, precision: float) -> float:  # noqa: ARG002
-        raise NotOffered(
-            "This recommender promises no precision: fit PopulationConformal(promise="
-            '"precision"), on the command line precision-cm12.'
+        Returns
+        -------
+        polars.DataFrame
+            ``item_id``, ``p_value``, ``entry_confidence``.
+        """
+        self.require_confidence()
+        asked = self._asked(user, history, group, query)
+        if codes is None and items is not None:
+            codes = self.items_.require(items)
+        if codes is None:
+            candidates = self.candidates(asked)
+            candidates = candidates[np.argsort(self.statistics_.popularity[candidates])]
+        else:
+            candidates = check_codes("codes", codes, self.statistics_.n_items)
+            self._refuse_known(asked, candidates, "it has no p-value")
+        assessment = self.assess(asked, candidates)
+        return pl.DataFrame(
+            {
+                Columns.Item: self.items_.ids.gather(candidates),
+                Columns.PValue: assessment.p_values,
+                Columns.EntryConfidence: assessment.entry_confidences,
+            }
         )
 
-    def _check_chances(self, k: object, items: object) -> None:  # noqa: ARG002
-        raise NotOffered(f"{type(self).__name__} has no chances of lists; PopulationConformal has.")
+    def explain(
+        self,
+        user: Any = None,
+        *,
+        history: Iterable[Any] | None = None,
+        group: Any = None,
+        query: Query | None = None,
+        item: Any,
+    ) -> Explanation:
+        """Say which earlier items speak for an item, with the counts in words.
 
-    def _check_list(self, name: str) -> None:  # noqa: ARG002
-        raise NotOffered(
-            f"{type(self).__name__} has no named lists; PopulationConformal has (model.allow)."
-        )
+        Parameters
+        ----------
+        user, history, group, query
+            As in :meth:`recommend`.
+        item : id
+            The item to explain.
+        """
+        asked = self._asked(user, history, group, query)
+        code = self.items_.code(item)
+        self._refuse_known(asked, np.array([code]), "there is nothing to explain")
+        assessment = self.assess(asked, np.array([code]))
+        scored = self._calibration().scored(asked)
+        found = explain(self.statistics_, self.items_, scored, code, assessment, self.scorer_)
+        return replace(found, recommender=self.name_)
 
-    def _codes_of(self, items: Iterable[Any]) -> NDArray[np.int64]:
-        """Give the codes of items, each once, or refuse an empty list or an unknown id."""
-        codes = np.unique(self.items_.require(check_list("items", items, "item ids")))
-        if not len(codes):
-            raise InputError("The list of items is empty: it needs at least one.")
-        return codes
+    def _asked(
+        self, user: Any, history: Iterable[Any] | None, group: Any, query: Query | None
+    ) -> Query:
+        """Give what is asked: the query that was made before, or one of ids."""
+        if query is None:
+            return self.query(user, history=history, group=group)
+        return self._within(query)
 
-    def require_probabilities(self, among: str | None = None) -> None:  # noqa: ARG002
-        """Refuse a recommender that has no probabilities of items, or none on a list."""
-        if not self.gives_probabilities:
-            raise NotOffered(
-                f"{type(self).__name__} has no probabilities of items; PopulationConformal has "
-                "(on the command line population-cm12, hit-cm12 and their like)."
-            )
+    def _within(self, query: Query) -> Query:
+        """Refuse what is no query, or has codes that are not there."""
+        self.require_fit()
+        check_kind("query", query, Query, "a Query, as Recommender.query makes it")
+        profiles = self.statistics_.interactions
+        return query.within(self.statistics_.n_items, 0 if profiles is None else profiles.n_users)
+
+    def _refuse_known(self, query: Query, codes: NDArray[np.int64], why: str) -> None:
+        taken = np.isin(codes, query.history)
+        if taken.any():
+            raise InProfile(self.items_[int(codes[int(np.argmax(taken))])], why)

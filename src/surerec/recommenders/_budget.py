@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec._columns import Columns
-from surerec.recommenders._many import framed
-from surerec.recommenders._sets import result_columns
+from surerec.recommenders._sets import people_frame, result_columns, stacked
 
 if TYPE_CHECKING:
     import polars as pl
 
     from surerec.calibration import UserCalibration
     from surerec.measures import Queries
-    from surerec.recommenders._many import Answers
+    from surerec.recommenders._asking import Asking
     from surerec.recommenders._wanted import Wanted
 
 
 def budget_rows(
-    model: Answers,
+    model: Asking,
     calibration: UserCalibration,
     asked: Queries,
     people: pl.Series,
@@ -31,7 +30,7 @@ def budget_rows(
     parts, rankings, lengths, expected, covered = [], [], [], [], []
     for query in queries:
         assessment = model.assess(query, wanted=wanted)
-        order = wanted.chosen(assessment)[0][: wanted.limit]
+        order = wanted.shown(assessment).places
         assert assessment.ranking is not None  # noqa: S101  # calibrated over users
         assert assessment.chances is not None  # noqa: S101
         parts.append(result_columns(assessment, order))
@@ -41,8 +40,8 @@ def budget_rows(
         covered.append(not assessment.gap)
     chances = calibration.list_chances(queries, rankings, lengths).probability
     chances[:, ~np.array(covered)] = np.nan  # nobody like them calibrated
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns, owners = stacked(parts)
     for n_hits, of_lists in enumerate(chances, start=1):
         columns[f"{Columns.AtLeast}{n_hits}"] = np.repeat(of_lists, lengths)
     columns[Columns.ExpectedHits] = np.repeat(expected, lengths)
-    return framed(model, columns, people.gather(np.repeat(np.arange(len(asked)), lengths)))
+    return people_frame(columns, people.gather(owners), model.items_.ids)

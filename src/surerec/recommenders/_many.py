@@ -1,125 +1,266 @@
-"""Recommending to many people: rows of all of them in one frame."""
+"""Questions about many people: rows of all of them in one frame, on all cores."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.errors import InputError, NoUsers
-from surerec.recommenders._sets import batch_columns, result_columns, result_frame
+from surerec.errors import HistoriesWarning, InputError, NoUsers
+from surerec.measures import Queries
+from surerec.recommenders._asking import Asking
+from surerec.recommenders._histories import Histories, read_histories
+from surerec.recommenders._sets import batch_columns, people_frame, result_columns, stacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Protocol
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, BestOfMany
-    from surerec.interactions import IdMap
-    from surerec.measures import Queries, Query
-    from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._histories import Histories
+    from surerec.calibration import BestOfMany
+    from surerec.interactions import Interactions
+    from surerec.measures import Query
     from surerec.recommenders._wanted import Wanted
 
-    class Answers(Protocol):
-        """What is needed of a recommender here."""
-
-        statistics_: PrecedenceStatistics
-        items_: IdMap
-
-        def assess(self, query: Query, *, wanted: Wanted) -> Assessment:
-            """Evaluate all candidates."""
-
-        def rows_of(self, users: NDArray[np.int64], wanted: Wanted) -> pl.DataFrame:
-            """Give the rows of some users."""
-
-        def rows_for(self, queries: Queries, people: pl.Series, wanted: Wanted) -> pl.DataFrame:
-            """Give the rows of some people."""
-
-        def best_of(self, queries: Queries, wanted: Wanted) -> BestOfMany | None:
-            """Find the best of some people at once, if that can be."""
-
-
-_USERS_AT_ONCE = 256
+_USERS_AT_ONCE: Final = 256
 _ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
 
 
-def iter_users(
-    model: Answers, users: Sequence[Any] | None, wanted: Wanted
-) -> Iterator[pl.DataFrame]:
-    """Give the rows of users by id, or of all, some at a time and in their order."""
-    interactions = model.statistics_.interactions
-    if interactions is None:
-        raise NoUsers("These statistics have no users to recommend to.")
-    n_users = interactions.n_users
-    codes = np.arange(n_users) if users is None else interactions.users.require(users)
-    if not len(codes):
-        raise InputError("There is nobody to recommend to: the list of users is empty.")
+class AskingMany(Asking):
+    """Gives a recommender its questions about many people."""
 
-    at_once = _people_at_once(model, wanted.limit)
+    def recommend_many(
+        self,
+        users: Sequence[Any] | None = None,
+        *,
+        histories: Any = None,
+        leave_out: bool = False,
+        confidence: float | None = None,
+        significance: float | None = None,
+        k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
+        chances: bool = False,
+    ) -> pl.DataFrame:
+        """Recommend to many people, on all cores.
 
-    def batch(start: int) -> pl.DataFrame:
-        return model.rows_of(codes[start : start + at_once], wanted)
+        Parameters
+        ----------
+        users : sequence of ids, optional
+            By default all users of the data.
+        histories : frame, Interactions, mapping or Histories, optional
+            Instead of these, people who need not be in the data: what :meth:`histories` takes or
+            gives. Whoever is left out is told by a ``HistoriesWarning``.
+        leave_out : bool, default=False
+            Whether people of these histories whose ids are users' of the data are these users, and
+            left out of all that scores them; see :meth:`histories`.
+        confidence, significance, k, min_probability, precision, items, among
+            As in :meth:`recommend`.
+        chances : bool, default=False
+            Say of each user's list, of at most k items, how likely at least one, two and three of
+            them are taken, and how many are to be expected; for what is calibrated over users.
 
-    yield from _in_batches(batch, len(codes), at_once)
+        Returns
+        -------
+        polars.DataFrame
+            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles; with
+            `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and ``expected_hits``.
 
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+        >>> model = sr.InductiveConformal().fit(films)
+        >>> new = {"ann": films.items.ids[:4], "bob": films.items.ids[6:9]}
+        >>> model.recommend_many(histories=new, confidence=0.5, k=2)["user_id"].to_list()
+        ['ann', 'ann', 'bob', 'bob']
+        """
+        self.require_fit()
+        wanted = self.wanted(
+            confidence,
+            significance,
+            k=k,
+            min_probability=min_probability,
+            precision=precision,
+            items=items,
+            among=among,
+            chances=chances,
+        )
+        return pl.concat(self._batches(self._whom(users, histories, leave_out), wanted))
 
-def iter_histories(model: Answers, histories: Histories, wanted: Wanted) -> Iterator[pl.DataFrame]:
-    """Give the rows of people by their histories, some at a time and in their order."""
-    at_once = _people_at_once(model, wanted.limit)
+    def iter_recommendations(
+        self,
+        users: Sequence[Any] | None = None,
+        *,
+        histories: Any = None,
+        leave_out: bool = False,
+        confidence: float | None = None,
+        significance: float | None = None,
+        k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
+        chances: bool = False,
+    ) -> Iterator[pl.DataFrame]:
+        """Recommend to many people, some at a time, so that results can be written as they come.
 
-    def batch(start: int) -> pl.DataFrame:
-        some = histories.queries.part(start, start + at_once)
-        people = histories.people.slice(start, len(some))
-        return model.rows_for(some, people, wanted)
+        Yields the rows of :meth:`recommend_many`, people in the order given.
+        """
+        self.require_fit()
+        wanted = self.wanted(
+            confidence,
+            significance,
+            k=k,
+            min_probability=min_probability,
+            precision=precision,
+            items=items,
+            among=among,
+            chances=chances,
+        )
+        yield from self._batches(self._whom(users, histories, leave_out), wanted)
 
-    yield from _in_batches(batch, len(histories), at_once)
+    def histories(self, source: Any, *, leave_out: bool = False, **reading: Any) -> Histories:
+        """Take what is known of many people who need not be in the data; it says what is not used.
 
+        Parameters
+        ----------
+        source : frame, path, Interactions or mapping
+            Who took what when: whatever :func:`surerec.read_interactions` reads, with or without a
+            column of times (without, the order of the rows counts); or a mapping of ids to lists of
+            items. With groups of people's own, it needs their column too.
+        leave_out : bool, default=False
+            These people are newcomers: nobody is left out of the counts, and an id that a user of
+            the data has too means nothing. With True it is that user, known by what is given here,
+            as in ``recommend(user=…, history=…)``: for newer histories of people of the data.
+        **reading
+            As in :func:`surerec.read_interactions`: ``user``, ``item``, ``time``, ``threshold``, …
 
-def _people_at_once(model: Answers, limit: int | None) -> int:
-    longest = model.statistics_.n_items if limit is None else limit
-    return int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
+        Returns
+        -------
+        Histories
+            For :meth:`recommend_many`; its ``ignored`` and ``left_out`` say what is not used.
 
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+        >>> model = sr.InductiveConformal().fit(films)
+        >>> new = model.histories({"ann": films.items.ids[:4], "bob": ["no such film"]})
+        >>> new, new.left_out.to_list(), len(new.ignored)
+        (Histories(1 people, 1 left out), ['bob'], 1)
+        """
+        self.require_fit()
+        interactions = self.statistics_.interactions
+        users = None if interactions is None or not leave_out else interactions.users
+        return read_histories(source, self.items_, users, self._user_groups(), reading)
 
-def _in_batches(
-    batch: Callable[[int], pl.DataFrame], n_people: int, at_once: int
-) -> Iterator[pl.DataFrame]:
-    with progress("Recommending", total=n_people) as advance:
-        for rows in run_blocks(batch, range(0, n_people, at_once)):
-            yield rows
-            advance(at_once)
+    def best_of(self, queries: Queries, wanted: Wanted) -> BestOfMany | None:
+        """Find the best items of many people at once, where there is a faster way than one by one.
 
+        Parameters
+        ----------
+        queries : Queries
+            Whom it is about.
+        wanted : Wanted
+            As :meth:`wanted` gives it.
+        """
+        if wanted.significance is None or not wanted.is_plain:
+            return None
+        return self._calibration().best_of_many(
+            self.scorer_, self.statistics_, queries, wanted.significance, wanted.limit
+        )
 
-def frame_of(
-    model: Answers,
-    queries: Queries,
-    people: pl.Series,
-    wanted: Wanted,
-) -> pl.DataFrame:
-    """Give the rows of some people: one frame for all, as frames cost more than rows.
+    def rows_of(self, users: NDArray[np.int64], wanted: Wanted) -> pl.DataFrame:
+        """Give the rows of :meth:`recommend_many` for some users by code.
 
-    All at once where that can be, else they are asked for one by one.
-    """
-    best = model.best_of(queries, wanted)
-    if best is not None:
-        columns, owners = batch_columns(best), best.owners
-    else:
-        parts = []
-        for place in range(len(queries)):
-            assessment = model.assess(wanted.limited(queries[place]), wanted=wanted)
-            order = wanted.chosen(assessment)[0][: wanted.limit]
-            parts.append(result_columns(assessment, order))
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        owners = np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])
-    return framed(model, columns, people.gather(owners))
+        Parameters
+        ----------
+        users : array of int
+            Their codes.
+        wanted : Wanted
+            As :meth:`wanted` gives it.
+        """
+        known = self._profiles()
+        asked = Queries.of_users(known, users)
+        return self.rows_for(asked, known.users.ids.gather(users), wanted)
 
+    def rows_for(self, queries: Queries, people: pl.Series, wanted: Wanted) -> pl.DataFrame:
+        """Give the rows of :meth:`recommend_many` for some people, with the ids they go by.
 
-def framed(model: Answers, columns: dict[str, NDArray[Any]], people: pl.Series) -> pl.DataFrame:
-    """Make the frame of the results of many people, with the ids of whom each row is about."""
-    ids = people.alias(Columns.User)
-    return result_frame(columns, model.items_.ids).select(ids, pl.all())
+        Parameters
+        ----------
+        queries : Queries
+            What is known of them.
+        people : polars.Series
+            Their ids.
+        wanted : Wanted
+            As :meth:`wanted` gives it.
+        """
+        best = self.best_of(queries, wanted)
+        if best is not None:
+            columns, owners = batch_columns(best), best.owners
+        else:
+            parts = [self._columns_of(queries[place], wanted) for place in range(len(queries))]
+            columns, owners = stacked(parts)
+        return people_frame(columns, people.gather(owners), self.items_.ids)
+
+    def _columns_of(self, query: Query, wanted: Wanted) -> dict[str, NDArray[Any]]:
+        assessment = self.assess(wanted.limited(query), wanted=wanted)
+        return result_columns(assessment, wanted.shown(assessment).places)
+
+    def _whom(
+        self,
+        users: Sequence[Any] | None,
+        histories: Any,
+        leave_out: bool,  # noqa: FBT001
+    ) -> NDArray[np.int64] | Histories:
+        """Give the codes of users, or people by what is known of them."""
+        if histories is None:
+            if leave_out:
+                raise InputError(
+                    "leave_out is about histories=: users of the data are always left out."
+                )
+            known = self._profiles()
+            codes = np.arange(known.n_users) if users is None else known.users.require(users)
+            if not len(codes):
+                raise InputError("There is nobody to recommend to: the list of users is empty.")
+            return codes
+        if users is not None:
+            raise InputError("Say for whom once: give users or histories=, not both.")
+        if isinstance(histories, Histories):
+            return histories
+        found = self.histories(histories, leave_out=leave_out)
+        for sentence in found.warnings():
+            warnings.warn(sentence, HistoriesWarning, stacklevel=3)
+        return found
+
+    def _profiles(self) -> Interactions:
+        interactions = self.statistics_.interactions
+        if interactions is None:
+            raise NoUsers("These statistics have no users to recommend to.")
+        return interactions
+
+    def _batches(
+        self, people: NDArray[np.int64] | Histories, wanted: Wanted
+    ) -> Iterator[pl.DataFrame]:
+        """Give the rows of people, some at a time and in their order."""
+        longest = self.statistics_.n_items if wanted.limit is None else wanted.limit
+        at_once = int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
+
+        def batch(start: int) -> pl.DataFrame:
+            if not isinstance(people, Histories):
+                return self.rows_of(people[start : start + at_once], wanted)
+            some = people.queries.part(start, start + at_once)
+            return self.rows_for(some, people.people.slice(start, len(some)), wanted)
+
+        with progress("Recommending", total=len(people)) as advance:
+            for rows in run_blocks(batch, range(0, len(people), at_once)):
+                yield rows
+                advance(at_once)

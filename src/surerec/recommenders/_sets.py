@@ -12,11 +12,11 @@ import polars as pl
 from surerec._columns import Columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, BestOfMany
+    from surerec.calibration import Assessment, BestOfMany, Calibration
     from surerec.conformal import CalibratedProbability
 
 
@@ -103,6 +103,23 @@ class RecommendationSet:
         return f"RecommendationSet({len(self):,} of {self.n_candidates:,} items{at}{cut})"
 
 
+def guarantee(
+    calibration: Calibration, significance: float | None, assessment: Assessment, *, is_whole: bool
+) -> str:
+    """Say what a set promises at ε, or why it promises nothing."""
+    if significance is None:
+        return "None: this recommender ranks, and promises nothing about its ranking."
+    if assessment.everything_qualifies(significance):
+        return calibration.beyond(significance, assessment)
+    if assessment.gap:
+        promise = f"None for this person: {assessment.gap}."
+    else:
+        promise = calibration.promise(significance, assessment)
+    if is_whole:
+        return promise
+    return f"None for this list, from which items were left out. The whole set: {promise}"
+
+
 def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
     """Give the columns of a result, with items as codes."""
     return {
@@ -141,3 +158,21 @@ def result_frame(
     if titles is None:
         return frame
     return frame.with_columns(titles.gather(codes).alias(Columns.Title))
+
+
+def stacked(
+    parts: Sequence[Mapping[str, NDArray[Any]]],
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+    """Give the columns of several results as one, and whose each row is."""
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return columns, np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])
+
+
+def people_frame(
+    columns: Mapping[str, NDArray[Any]], people: pl.Series, item_ids: pl.Series
+) -> pl.DataFrame:
+    """Make the frame of the results of many people: one for all, as frames cost more than rows.
+
+    `people` are the ids of whom each row is about.
+    """
+    return result_frame(columns, item_ids).select(people.alias(Columns.User), pl.all())

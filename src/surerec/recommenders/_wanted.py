@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment
     from surerec.measures import Query
+
+
+class Shown(NamedTuple):
+    """What is shown of an assessment."""
+
+    places: NDArray[np.intp]
+    """Of the items that are shown, best first."""
+    full_size: int
+    """How many there are in the whole set."""
+    is_whole: bool
+    """Whether nothing of it was left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +45,13 @@ class Wanted:
     """The only items that may be recommended, by code."""
     chances: bool = False
     """Whether to say how likely each list has one, two, three items that are taken."""
+    excluded: NDArray[np.int64] | None = None
+    """Items to leave out, by code."""
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing is wanted but sets of all items at a confidence, or the best of them."""
-        more = (self.min_probability, self.precision, self.among, self.allowed)
+        more = (self.min_probability, self.precision, self.among, self.allowed, self.excluded)
         return all(each is None for each in more) and not self.chances
 
     def limited(self, query: Query) -> Query:
@@ -60,7 +73,15 @@ class Wanted:
             assert assessment.chances is not None  # noqa: S101  # it was asked of one that has them
             # Who has no probabilities, as nobody like them calibrated, is shown nothing.
             order = order[(assessment.chances.probability >= self.min_probability)[order]]
+        if self.excluded is not None:
+            order = order[~np.isin(assessment.candidates[order], self.excluded)]
         return order, full_size
+
+    def shown(self, assessment: Assessment) -> Shown:
+        """Give what is shown of an assessment: the items wanted, cut to the k best."""
+        order, full_size = self.chosen(assessment)
+        places = order[: self.limit]
+        return Shown(places, full_size, is_whole=len(places) == full_size)
 
 
 def check_fraction(name: str, value: object) -> float:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +11,11 @@ from surerec._columns import Columns
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import NoUsers
 from surerec.recommenders import PopulationConformal
-from surerec.serving import _schemas as ask
+from surerec.serving import _asked as ask
 from surerec.serving._problems import Problem
+from surerec.serving._written import complement, finite, numbers, write, write_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from surerec.measures import Query
@@ -29,36 +25,30 @@ if TYPE_CHECKING:
 
 _ALMOST_NEVER = 1e-9  # a significance at which every item is in the set
 _HISTORY_SHOWN = 200
-_FEW = 100  # rows: as many are written sooner one by one than polars begins, on its own threads
 
 
 def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     """Give a person's recommendation set, with what it promises."""
-    name, recommender = _recommender(model, asked.recommender)
-    query = _query(recommender, asked)
+    name, recommender, query = _person(model, asked)
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
     level = _level(recommender, asked)
     picks = recommender.recommend(
         query=query, **level, **_choosing(asked), k=k, exclude=asked.exclude
     )
-    if len(picks) > _FEW:
-        return _json(_about(name, picks), items=_titled(picks.to_frame()))
-    return _json({**_about(name, picks), "items": _few_rows(picks)})
+    return write_set(_about(name, picks), picks)
 
 
 def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
-    name, recommender = _recommender(model, asked.recommender)
-    query = _query(recommender, asked)
+    name, recommender, query = _person(model, asked)
     picks = recommender.recommend(query=query, **_level(recommender, asked), **_choosing(asked))
-    return _json(_about(name, picks))
+    return write(_about(name, picks))
 
 
 def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> bytes:
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
-    name, recommender = _recommender(model, asked.recommender)
-    query = _query(recommender, asked)
+    name, recommender, query = _person(model, asked)
     wanted = None
     if asked.among is not None:
         wanted = recommender.listed(asked.among)
@@ -74,10 +64,10 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     if found.chances is not None:
         chances = found.chances.probability[first]
     columns = {
-        Columns.Score: _numbers(found.shown(first)),
-        Columns.PValue: _numbers(found.p_values[first]),
-        Columns.EntryConfidence: _numbers(found.entry_confidences[first]),
-        Columns.Probability: _numbers(chances),
+        Columns.Score: numbers(found.shown(first)),
+        Columns.PValue: numbers(found.p_values[first]),
+        Columns.EntryConfidence: numbers(found.entry_confidences[first]),
+        Columns.Probability: numbers(chances),
     }
     latest = query.history[-_HISTORY_SHOWN:]
     answer = {
@@ -100,7 +90,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
         "history_length": len(query.history),
         "ignored": list(query.ignored),
     }
-    return _json(answer)
+    return write(answer)
 
 
 def p_values(model: ServedModel, asked: ask.AskPValues) -> bytes:
@@ -113,26 +103,25 @@ def p_values(model: ServedModel, asked: ask.AskPValues) -> bytes:
     frame = recommender.p_values(query=query, codes=codes)
     titles = pl.Series(Columns.Title, _titles(model, codes), dtype=pl.String)
     answer = {"recommender": name, "ignored": list(query.ignored)}
-    return _json(answer, items=frame.with_columns(titles))
+    return write(answer, items=frame.with_columns(titles))
 
 
 def explanation(model: ServedModel, asked: ask.AskExplanation) -> bytes:
     """Give an item's score and p-value, and the earlier items that speak for it."""
-    name, recommender = _recommender(model, asked.recommender)
-    query = _query(recommender, asked)
+    name, recommender, query = _person(model, asked)
     why = recommender.explain(query=query, item=asked.item)
     answer = {
         "recommender": name,
         "item_id": why.item,
         "title": why.title,
-        "score": _finite(why.score),
-        "p_value": _finite(why.p_value),
-        "entry_confidence": _finite(why.entry_confidence),
+        "score": finite(why.score),
+        "p_value": finite(why.p_value),
+        "entry_confidence": finite(why.entry_confidence),
         "n_calibration": why.n_calibration,
         "sentences": why.sentences(asked.limit),
         "ignored": list(query.ignored),
     }
-    return _json(answer, because=why.to_frame().head(asked.limit))
+    return write(answer, because=why.to_frame().head(asked.limit))
 
 
 def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
@@ -153,15 +142,15 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     significance = level.get("significance")
     answer = {
         "recommender": name,
-        "confidence": _complement(significance) if confidence is None else confidence,
-        "significance": _complement(confidence) if significance is None else significance,
+        "confidence": complement(significance) if confidence is None else confidence,
+        "significance": complement(confidence) if significance is None else significance,
         "guarantee": (
             f"None for these lists, of which each is cut to its {asked.k} best; "
             "a user's whole set says what it promises."
         ),
         "unknown_users": [user for user, code in zip(users, codes, strict=True) if code < 0],
     }
-    return _json(answer, items=frame)
+    return write(answer, items=frame)
 
 
 def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
@@ -178,19 +167,19 @@ def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
     )
     titles = _titles(model, recommender.items_.codes(found.items))
     items = [
-        {Columns.Item: item, Columns.Title: title, Columns.Probability: _finite(chance)}
+        {Columns.Item: item, Columns.Title: title, Columns.Probability: finite(chance)}
         for item, title, chance in zip(found.items, titles, found.probabilities, strict=True)
     ]
     answer = {
         "recommender": name,
         "served": served,
-        "probability": _finite(found.probability),
-        "at_least": _numbers(found.at_least),
-        "expected_hits": _finite(found.expected_hits),
+        "probability": finite(found.probability),
+        "at_least": numbers(found.at_least),
+        "expected_hits": finite(found.expected_hits),
         "items": items if served else [],
         "guarantee": found.guarantee,
     }
-    return _json(answer)
+    return write(answer)
 
 
 def search(model: ServedModel, query: str, limit: int) -> bytes:
@@ -204,7 +193,7 @@ def search(model: ServedModel, query: str, limit: int) -> bytes:
             "support": np.asarray(statistics.support)[codes].astype(np.int64),
         }
     )
-    return _json({}, items=frame)
+    return write({}, items=frame)
 
 
 def _recommender(model: ServedModel, wanted: str | None) -> tuple[str, Recommender]:
@@ -213,6 +202,12 @@ def _recommender(model: ServedModel, wanted: str | None) -> tuple[str, Recommend
         known = ", ".join(model.recommenders)
         raise Problem(404, f"There is no such recommender; this model has {known}.")
     return name, model.recommenders[name]
+
+
+def _person(model: ServedModel, asked: ask._AboutPerson) -> tuple[str, Recommender, Query]:
+    """Give which recommender is asked, by its name too, and about whom."""
+    name, recommender = _recommender(model, asked.recommender)
+    return name, recommender, _query(recommender, asked)
 
 
 def _query(recommender: Recommender, asked: ask._AboutPerson) -> Query:
@@ -237,7 +232,7 @@ def _about(name: str, picks: RecommendationSet) -> dict[str, Any]:
     return {
         "recommender": name,
         "confidence": picks.confidence,
-        "significance": None if picks.confidence is None else _complement(picks.confidence),
+        "significance": None if picks.confidence is None else complement(picks.confidence),
         "precision": picks.precision,
         "guarantee": picks.guarantee,
         "about_probability": picks.about_probability,
@@ -249,57 +244,7 @@ def _about(name: str, picks: RecommendationSet) -> dict[str, Any]:
     }
 
 
-def _complement(level: float | None) -> float | None:
-    """Give 1 − level as a person writes it: 0.1, where floats say 0.09999999999999998."""
-    return None if level is None else round(1 - level, 12)
-
-
 def _titles(model: ServedModel, codes: NDArray[np.int64]) -> list[str | None]:
     if model.titles is None:
         return [None] * len(codes)
     return model.titles.gather(codes).to_list()
-
-
-def _few_rows(picks: RecommendationSet) -> list[dict[str, Any]]:
-    """Give the rows of ``to_frame``."""
-    numbers = {name: values.tolist() for name, values in picks.columns.items()}
-    codes, ranks = numbers.pop(Columns.Item), numbers.pop(Columns.Rank)
-    return [
-        {
-            Columns.Item: picks.item_ids[code],
-            Columns.Rank: ranks[place],
-            **{name: _finite(values[place]) for name, values in numbers.items()},
-            Columns.Title: None if picks.titles is None else picks.titles[code],
-        }
-        for place, code in enumerate(codes)
-    ]
-
-
-def _titled(frame: pl.DataFrame) -> pl.DataFrame:
-    if Columns.Title in frame.columns:
-        return frame
-    return frame.with_columns(pl.lit(None, dtype=pl.String).alias(Columns.Title))
-
-
-def _numbers(values: Iterable[float]) -> list[float | None]:
-    return [_finite(value) for value in np.asarray(values).tolist()]
-
-
-def _finite(value: float) -> float | None:
-    """Give null for what JSON cannot say."""
-    return value if math.isfinite(value) else None
-
-
-def _json(fields: dict[str, Any], **frames: pl.DataFrame) -> bytes:
-    """Write fields, and frames as rows; polars writes rows ten times as fast as Python does."""
-    # As bytes from the beginning: a quarter of a millisecond for a text of 250 kB and back.
-    answer = BytesIO()
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    answer.write(text[:-1].encode())
-    comma = "" if not fields else ","
-    for name, frame in frames.items():
-        answer.write(f'{comma}"{name}":'.encode())
-        frame.write_json(answer)
-        comma = ","
-    answer.write(b"}")
-    return answer.getvalue()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi.openapi.utils import get_openapi
 
+from surerec.serving._answered import ProblemDetail
 from surerec.serving._guard import is_public
 from surerec.serving._problems import PROBLEM_TYPE
-from surerec.serving._schemas import ProblemDetail
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from surerec.serving import _answered as told
 from surerec.serving import _answers as answers
-from surerec.serving import _schemas as ask
+from surerec.serving import _asked as ask
 from surerec.serving._metrics import exposition
 from surerec.serving._problems import Problem
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 router = APIRouter()
+_question = partial(router.post, tags=["recommending"])
 
 
 def _service(request: Request) -> Service:
@@ -37,44 +39,40 @@ async def _answer(request: Request, make: Callable[..., bytes], *asked: Any) -> 
     return Response(body, headers=headers, media_type="application/json")
 
 
-@router.post(
+@_question(
     "/v1/recommendations",
-    response_model=ask.RecommendationsAnswer,
+    response_model=told.RecommendationsAnswer,
     summary="Recommend a set of items to one person",
-    tags=["recommending"],
 )
 async def recommend(request: Request, asked: ask.AskRecommendations) -> Response:
     """Every item above the significance level, best first, with what is promised of the set."""
     return await _answer(request, answers.recommendations, asked)
 
 
-@router.post(
+@_question(
     "/v1/recommendations/batch",
-    response_model=ask.BatchAnswer,
+    response_model=told.BatchAnswer,
     summary="Recommend the best items to many users",
-    tags=["recommending"],
 )
 async def recommend_many(request: Request, asked: ask.AskBatch) -> Response:
     """Give the k best of each user's set; users that are not known are named, and left out."""
     return await _answer(request, answers.batch, asked)
 
 
-@router.post(
+@_question(
     "/v1/guarantees",
-    response_model=ask.GuaranteeAnswer,
+    response_model=told.GuaranteeAnswer,
     summary="Say what a set promises",
-    tags=["recommending"],
 )
 async def say_guarantee(request: Request, asked: ask.AskPromise) -> Response:
     """Give the guarantee's sentence and the set's size, without the items."""
     return await _answer(request, answers.guarantee, asked)
 
 
-@router.post(
+@_question(
     "/v1/entry-confidences",
-    response_model=ask.EntryConfidencesAnswer,
+    response_model=told.EntryConfidencesAnswer,
     summary="One answer for every confidence",
-    tags=["recommending"],
 )
 async def assess(request: Request, asked: ask.AskEntryConfidences) -> Response:
     """Give the items in order, with the confidence at which each enters, and the set's size.
@@ -85,40 +83,37 @@ async def assess(request: Request, asked: ask.AskEntryConfidences) -> Response:
     return await _answer(request, answers.entry_confidences, asked)
 
 
-@router.post(
+@_question(
     "/v1/slates",
-    response_model=ask.SlateAnswer,
+    response_model=told.SlateAnswer,
     summary="A short list with its chances of a hit",
-    tags=["recommending"],
 )
 async def give_slate(request: Request, asked: ask.AskSlate) -> Response:
     """Give the k best items, and the chances that at least one, two, three are taken."""
     return await _answer(request, answers.slate, asked)
 
 
-@router.post(
+@_question(
     "/v1/p-values",
-    response_model=ask.PValuesAnswer,
+    response_model=told.PValuesAnswer,
     summary="Give the p-value of items",
-    tags=["recommending"],
 )
 async def give_p_values(request: Request, asked: ask.AskPValues) -> Response:
     """How well each item conforms with what the person took."""
     return await _answer(request, answers.p_values, asked)
 
 
-@router.post(
+@_question(
     "/v1/explanations",
-    response_model=ask.ExplanationAnswer,
+    response_model=told.ExplanationAnswer,
     summary="Explain an item by counts",
-    tags=["recommending"],
 )
 async def explain(request: Request, asked: ask.AskExplanation) -> Response:
     """Which earlier items speak for it: how many who took them took it later."""
     return await _answer(request, answers.explanation, asked)
 
 
-@router.get("/v1/items", response_model=ask.Found, summary="Search items by title", tags=["model"])
+@router.get("/v1/items", response_model=told.Found, summary="Search items by title", tags=["model"])
 async def search_items(
     request: Request,
     q: Annotated[
@@ -130,7 +125,7 @@ async def search_items(
     return await _answer(request, answers.search, q, limit)
 
 
-@router.get("/v1/model", response_model=ask.ModelCard, summary="The model card", tags=["model"])
+@router.get("/v1/model", response_model=told.ModelCard, summary="The model card", tags=["model"])
 async def model_card(request: Request, response: Response) -> Any:
     """Give the model's data, counts, settings, recommenders and what these promise."""
     model = _service(request).models.current
@@ -140,7 +135,10 @@ async def model_card(request: Request, response: Response) -> Any:
 
 
 @router.post(
-    "/admin/reload", response_model=ask.Reloaded, summary="Take over the model anew", tags=["admin"]
+    "/admin/reload",
+    response_model=told.Reloaded,
+    summary="Take over the model anew",
+    tags=["admin"],
 )
 async def reload(request: Request) -> Any:
     """Load what the model folder holds now, in all workers, without dropping a request."""
@@ -150,13 +148,13 @@ async def reload(request: Request) -> Any:
     return result
 
 
-@router.get("/healthz", response_model=ask.Status, summary="Is it alive?", tags=["running"])
+@router.get("/healthz", response_model=told.Status, summary="Is it alive?", tags=["running"])
 async def healthz() -> Any:
     """Say that the process answers."""
     return {"status": "ok"}
 
 
-@router.get("/readyz", response_model=ask.Status, summary="Can it answer?", tags=["running"])
+@router.get("/readyz", response_model=told.Status, summary="Can it answer?", tags=["running"])
 async def readyz(request: Request) -> Any:
     """Say that a model is loaded and the server is not about to stop."""
     if _service(request).is_stopping():

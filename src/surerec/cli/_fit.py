@@ -1,0 +1,169 @@
+"""Making models: fit, and the measures to fit with."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  # typer reads it at run time
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from surerec._memory import from_words
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._output import messages, stdout, to_json
+from surerec.cli._reading import Reader, reads_data
+from surerec.cli._spark import check_engine, fit_on_spark
+from surerec.errors import InputError
+from surerec.measures import MEASURES, TRAINED
+from surerec.precedence import count_precedence
+from surerec.recommenders import PopulationConformal, make_recommender, save_all
+
+if TYPE_CHECKING:
+    from surerec.recommenders import Recommender
+
+
+@reads_data
+def fit(
+    data: Reader,
+    model: Annotated[Path, typer.Argument(help="The model folder to write.")],
+    *,
+    recommender: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Which to put in the folder: icrs1 … icrs17, crs-max, crs-med, "
+            "precedence-mining, precedence-mining-top1; calibrated over users: population-cm12, "
+            "hit-cm12, precision-cm12, with any measure. May be repeated; icrs12 if not given."
+        ),
+    ] = None,
+    horizon: Annotated[
+        float | None,
+        typer.Option(
+            help="Over users: the future as a share of the profile (0.4), or a number of next "
+            "items (5)."
+        ),
+    ] = None,
+    cut: Annotated[
+        Literal["rank", "score"] | None,
+        typer.Option(help="Over users: sets of one size, or of a size that adapts to the person."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Over users: separate thresholds by the number of known items (3), by a column of "
+            "--groups-file (country), or both (country,3)."
+        ),
+    ] = None,
+    groups_file: Annotated[
+        Path | None,
+        typer.Option(help="Over users: a table of users with the column that --groups names."),
+    ] = None,
+    window: Annotated[
+        float | None,
+        typer.Option(help="Over users: calibrate on the last so many days of the calendar."),
+    ] = None,
+    ties: opt.Ties = "order",
+    strategy: Annotated[
+        Literal["auto", "dense", "bounded", "on-demand"],
+        typer.Option(help="Hold all counts in memory, or count rows when they are asked for."),
+    ] = "auto",
+    memory: Annotated[
+        str | None,
+        typer.Option(help="For counts, such as 2GB; half of the free memory if not given."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace the model that the folder holds.")
+    ] = False,
+    engine: opt.Engine = "memory",
+    master: opt.Master = None,
+    sequence: Annotated[
+        str | None,
+        typer.Option(help="On Spark: the column of integers that says in which order rows come."),
+    ] = None,
+    executor_memory: opt.ExecutorMemory = None,
+    task_memory: Annotated[
+        str | None,
+        typer.Option(help="On Spark: for the counts of one task, such as 500MB; 256MB by default."),
+    ] = None,
+) -> None:
+    """Count who took what before what, and save a model folder.
+
+    The folder holds people's histories: keep it as you keep those.
+
+    [bold]Examples:[/bold]
+
+    surerec fit ml-1m films
+
+    surerec fit ratings.csv shop --recommender icrs12 --recommender crs-max
+
+    surerec fit ml-1m films --recommender population-cm12 --recommender hit-cm12
+
+    surerec fit ratings.csv shop --recommender population-cm12 --groups country --groups-file
+    users.csv
+
+    surerec fit /shared/ratings.parquet /shared/films --engine spark --master spark://host:7077
+    --sequence row
+    """
+    on_spark = {"sequence": sequence, "task-memory": task_memory}
+    check_engine(engine, master=master, **{"executor-memory": executor_memory}, **on_spark)
+    made = {name.lower(): make_recommender(name) for name in recommender or ["icrs12"]}
+    in_groups = opt.as_groups(groups)
+    _set_over_users(made, horizon=opt.as_horizon(horizon), cut=cut, groups=in_groups, window=window)
+    if (groups_file is None) != (in_groups is None or isinstance(in_groups, int)):
+        raise InputError(
+            "--groups-file and a column in --groups go together, such as --groups-file users.csv "
+            "--groups country."
+        )
+    budget = None if memory is None else from_words(memory)
+    if engine == "spark" and groups_file is not None:
+        raise InputError("--groups-file is read in memory only: leave --engine spark away.")
+    if engine == "spark":
+        counting = {"ties": ties, "strategy": strategy, "memory": budget}
+        counting["task_memory"] = None if task_memory is None else from_words(task_memory)
+        session = {"master": master, "executor_memory": executor_memory}
+        fit_on_spark(data, model, made, counting, session, sequence, overwrite=overwrite)
+        return
+    interactions = data()
+    begin = perf_counter()
+    statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
+    seconds = perf_counter() - begin
+    for each in made.values():
+        if isinstance(each, PopulationConformal):
+            each.fit(statistics, user_groups=groups_file)
+        else:
+            each.fit(statistics)
+    save_all(model, made, overwrite=overwrite)
+    _show.interactions(messages(), interactions)
+    messages().print(
+        f"Counted in {seconds:.2f} s and saved {', '.join(made)} in {_show.plain(str(model))}."
+    )
+
+
+def _set_over_users(made: dict[str, Recommender], **settings: Any) -> None:
+    """Give the settings to the recommenders that are calibrated over users, if there are any."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    over_users = [model for model in made.values() if isinstance(model, PopulationConformal)]
+    if given and not over_users:
+        raise InputError(
+            f"--{next(iter(given))} is for what is calibrated over users: add "
+            "--recommender population-cm12 or hit-cm12."
+        )
+    for model in over_users:
+        model.set_params(**given)
+
+
+def measures(
+    *,
+    format: Annotated[  # noqa: A002
+        Literal["table", "json"], typer.Option(help="A table for people, json for programs.")
+    ] = "table",
+) -> None:
+    """List the paper's 17 (non)conformity measures with their formulas, and those trained."""
+    if format == "table":
+        _show.measures(stdout(), MEASURES.values(), TRAINED)
+        return
+    rows = [
+        {"name": m.name, "readable": m.readable, "formula": m.formula} for m in MEASURES.values()
+    ]
+    trained = [{"name": name, "about": about} for name, about in TRAINED.items()]
+    typer.echo(to_json({"measures": rows, "trained": trained}))

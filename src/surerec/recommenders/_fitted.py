@@ -1,0 +1,144 @@
+"""What is fitted: counts, the scorer that a recipe made of them, and what it is called."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import polars as pl
+
+from surerec.errors import InputError, NotFittedError
+from surerec.interactions import IdMap
+from surerec.measures import as_scorer
+from surerec.precedence import PrecedenceStatistics, as_statistics
+from surerec.recommenders._parameters import Parameters
+
+if TYPE_CHECKING:
+    from surerec.calibration import Calibration
+    from surerec.interactions import Interactions
+    from surerec.measures import Recipe, Scorer
+
+
+class Fitted(Parameters, ABC):
+    """Gives a recommender `fit`, its scorer and its name."""
+
+    statistics_: PrecedenceStatistics
+    items_: IdMap
+    _scorer: Scorer
+    _scorer_key: tuple[object, ...]
+    _name: str | None = None
+    _own_name: str | None = None
+
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """Give what makes its scorer, by its parameters as they are."""
+
+    @abstractmethod
+    def _recipe_key(self) -> tuple[object, ...]:
+        """Give the parameters that the recipe depends on."""
+
+    @abstractmethod
+    def _calibration(self) -> Calibration:
+        """Give what turns scores into sets."""
+
+    @abstractmethod
+    def _validate(self) -> None:
+        """Refuse impossible hyper-parameters."""
+
+    @abstractmethod
+    def default_name(self) -> str:
+        """Give the paper's name for it, such as "icrs12"."""
+
+    def fit(self, data: Interactions | PrecedenceStatistics, y: object = None) -> Self:  # noqa: ARG002
+        """Count who took what before what, and fit the measure if it learns.
+
+        Parameters
+        ----------
+        data : Interactions or PrecedenceStatistics
+            Profiles, or counts that were made before and may serve several recommenders.
+        y : ignored
+            There for scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        self._take(data)
+        self._learn()
+        return self
+
+    def _take(self, data: Interactions | PrecedenceStatistics) -> None:
+        self._validate()
+        data = as_statistics("fit", data)
+        self.statistics_ = data
+        interactions = self.statistics_.interactions
+        if interactions is not None:
+            self.items_ = interactions.items
+        else:
+            self.items_ = IdMap(pl.Series(np.arange(self.statistics_.n_items)), noun="item")
+
+    def _learn(self) -> None:
+        """Learn from the statistics that were taken."""
+        self._keep_scorer(self.recipe().fit(self.statistics_))
+
+    def _keep_scorer(self, scorer: Scorer) -> None:
+        self._scorer = as_scorer(scorer, self.statistics_.n_items)
+        self._scorer_key = self._recipe_key()
+        self._own_name = None
+
+    @property
+    def scorer_(self) -> Scorer:
+        """What scores the items, made by the recipe."""
+        self.require_fit()
+        if self._scorer_key != self._recipe_key():  # made once, asked thousands of times
+            recipe = self.recipe()
+            if not self._may_change(recipe):
+                raise NotFittedError("The measure is to be learned: call fit again.")
+            self._keep_scorer(recipe.fit(self.statistics_))
+        return self._scorer
+
+    def _may_change(self, recipe: Recipe) -> bool:
+        """Tell whether another recipe may take the place of the fitted one without a new fit."""
+        return not recipe.learns
+
+    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        """Give another of its kind on statistics, with some settings changed.
+
+        What was learned from these statistics is not learned anew.
+        """
+        if getattr(self, "statistics_", None) is statistics and not params:
+            return self
+        return type(self)(**{**self.get_params(), **params}).fit(statistics)
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters; what was learned stays, and impossible values are refused."""
+        before = self.get_params()
+        self._own_name = None
+        super().set_params(**params)
+        self._name = None  # of other settings
+        try:
+            self._validate()
+        except InputError:
+            super().set_params(**before)
+            raise
+        return self
+
+    @property
+    def name_(self) -> str:
+        """What its answers call it: the name it was loaded by, else :meth:`default_name`."""
+        if self._name is not None:
+            return self._name
+        if self._own_name is None:
+            self._own_name = self.default_name()  # once: it looks measures up, and answers are many
+        return self._own_name
+
+    def named(self, name: str) -> Self:
+        """Take the name that a model folder knows it by."""
+        self._name = name
+        return self
+
+    def require_fit(self) -> None:
+        """Refuse a recommender that was not fitted."""
+        if not hasattr(self, "statistics_"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")

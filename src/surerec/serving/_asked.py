@@ -1,0 +1,182 @@
+"""What is asked, in the vocabulary of the Python API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
+
+from surerec.conformal import DEFAULT_CONFIDENCE
+
+MAX_HISTORY: Final = 5_000
+MAX_ITEMS: Final = 1_000
+MAX_USERS: Final = 500
+MAX_ROWS: Final = 10_000
+MAX_BATCH_K: Final = 100
+
+
+def _whole(value: Any) -> Any:
+    """Take 3.0 for 3: to JSON Schema, and to JavaScript, they are the same number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_AS_WHOLE = BeforeValidator(_whole)  # after the bounds, which the description then keeps
+Id = Annotated[StrictInt, _AS_WHOLE] | Annotated[StrictStr, Field(min_length=1, max_length=256)]
+"""A user's or an item's own id, as in the data."""
+
+Fraction = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
+Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+
+_ID_SCHEMA: Final = {"type": ["integer", "string"]}
+_NUMBER: Final = {"type": "number"}
+_PERSON: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"required": ["user"], "properties": {"user": _ID_SCHEMA}},
+        {"required": ["history"], "properties": {"history": {"type": "array"}}},
+    ]
+}
+_ONE_LEVEL: Final[dict[str, Any]] = {
+    "not": {
+        "required": ["confidence", "significance"],
+        "properties": {"confidence": _NUMBER, "significance": _NUMBER},
+    }
+}
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    recommender: Name | None = Field(
+        None, description="Which of the model's recommenders; what was fitted last if not given."
+    )
+
+
+class _AboutPerson(_Asked):
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_PERSON)
+
+    user: Id | None = Field(None, description="A user of the data.")
+    history: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
+        None, description="What a person took, in order; beside `user`, what is known of that user."
+    )
+
+    group: Id | None = Field(
+        None,
+        description="The person's group, where the model has groups by a column of people's own; "
+        "a user of the data has theirs.",
+    )
+
+    @model_validator(mode="after")
+    def _somebody(self) -> Self:
+        if self.user is None and self.history is None:
+            raise ValueError("Say for whom: give user or history")
+        return self
+
+
+class _AtLevel(BaseModel):
+    confidence: Fraction | None = Field(
+        None, description=f"1 − ε, in (0, 1); {DEFAULT_CONFIDENCE} if neither is given."
+    )
+    significance: Fraction | None = Field(None, description="ε, instead of the confidence.")
+
+    @model_validator(mode="after")
+    def _one_level(self) -> Self:
+        if self.confidence is not None and self.significance is not None:
+            raise ValueError("Give confidence or significance (1 − confidence), not both")
+        return self
+
+
+class AskGuarantee(_AtLevel, _AboutPerson):
+    """Whom a set is for, and how sure it must be."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={**_PERSON, **_ONE_LEVEL})
+
+
+class _Choosing(BaseModel):
+    precision: Fraction | None = Field(
+        None,
+        description="For recommenders that promise precision: the share of what is shown that must "
+        "be taken; the confidence is then that of this promise.",
+    )
+    min_probability: Fraction | None = Field(
+        None, description="Only items taken at least so probably, which voids the guarantee."
+    )
+    items: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
+        None, description="The only items that may be recommended, with the same effect."
+    )
+    among: Name | None = Field(
+        None, description="Only the items of this named list, with a promise on them."
+    )
+
+
+class AskPromise(_Choosing, AskGuarantee):
+    """Whom a set is for, how sure it must be, and what it may hold."""
+
+
+class AskRecommendations(AskPromise):
+    """Whom to recommend to, how surely, and how much of the set."""
+
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = Field(
+        None, description="Cut the set to the k best, which voids the guarantee."
+    )
+    exclude: list[Id] = Field(
+        default_factory=list,
+        max_length=MAX_HISTORY,
+        description="Items to leave out, with the same effect.",
+    )
+
+
+class AskEntryConfidences(_AboutPerson):
+    """Whom to assess all items for."""
+
+    limit: Annotated[StrictInt, Field(ge=0, le=MAX_ROWS), _AS_WHOLE] = Field(
+        500, description="How many of the best items to name; the curve is of all."
+    )
+    among: Name | None = Field(None, description="Only the items of this named list.")
+
+
+class AskPValues(_AboutPerson):
+    """Whom, and which items."""
+
+    items: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
+
+
+class AskExplanation(_AboutPerson):
+    """Whom, and which item."""
+
+    item: Id
+    limit: Annotated[StrictInt, Field(ge=1, le=100), _AS_WHOLE] = Field(
+        10, description="How many earlier items to name, those that say most."
+    )
+
+
+class AskBatch(_Choosing, _AtLevel, _Asked):
+    """Which users to recommend to."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
+
+    users: list[Id] = Field(min_length=1, max_length=MAX_USERS)
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
+        10, description="How many items for each."
+    )
+
+
+class AskSlate(_AboutPerson):
+    """Whom to show a short list, and how long."""
+
+    k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
+        10, description="How many items at most."
+    )
+    at_least: Fraction | None = Field(
+        None, description="Serve it only where a hit is at least so probable."
+    )
+    expected_hits: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="Serve it only where so many hits are to be expected."
+    )
