@@ -1,7 +1,8 @@
 """Aggregates over the rows of a profile: pure functions on arrays that release the GIL.
 
-Which of three ways is taken is known before the kernel, by the statistic and by where the rows lie. It
-is a type, so that a caller is compiled with its own way alone: all three take ten times as long.
+Which of three ways is taken is known before the kernel, by the statistic and by where the rows lie.
+It is a type, so that a caller is compiled with its own way alone: all three take ten times as
+long.
 """
 
 from __future__ import annotations
