@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.errors import InputError
 from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Parts, Scorer
 from surerec.measures.learned._boosting import contributions
