@@ -6,6 +6,7 @@ import pytest
 
 import surerec as sr
 from surerec.errors import NotOffered, UnknownId
+from surerec.futures import profile_cases
 from surerec.interactions import read_members
 from surerec.measures import MeasureScorer
 from surerec.together import AGGREGATIONS, Aggregation
@@ -166,6 +167,27 @@ def test_what_is_not_offered(model, films, users):
 
     with pytest.raises(NotOffered, match="cannot be left out"):
         sr.PopulationConformal(popular).fit(films).recommend(group=users[:2], confidence=0.8)
+    later = profile_cases(films, 0.4).future_rows()
+    past, future = films.keeping(~later), films.keeping(later)
+    own = popular(sr.count_precedence(past))
+    wrapped = sr.wrap(own, items=past.items.ids).calibrate(past, future)
+    with pytest.raises(NotOffered, match="cannot be left out"):
+        wrapped.recommend(group=users[:2], confidence=0.8)
+    assert wrapped.offers_together() == ()
+
+    def careful(statistics):
+        class Careful:
+            leaves_users_out = True
+
+            def score(self, history, *, without_user=None):  # noqa: ARG002
+                support = statistics.support.astype(float)
+                support[statistics.taken_by(without_user)[0]] -= 1
+                return support
+
+        return Careful()
+
+    with pytest.raises(NotOffered, match="one user at a time"):
+        sr.PopulationConformal(careful).fit(films).recommend(group=users[:2], confidence=0.8)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +218,8 @@ def test_other_bad_questions(model, users):
         model.recommend(users[0], group=users[:2], confidence=0.8)
     with pytest.raises(sr.InputError, match="group="):
         model.recommend(users[0], together="any", confidence=0.8)
+    with pytest.raises(sr.InputError, match="about one person"):
+        model.p_values(group=users[:2])
     with pytest.raises(sr.InputError, match="choose one of any, most"):
         model.recommend(group=users[:2], together="some", confidence=0.8)
     with pytest.raises(sr.InputError, match="size is 9"):

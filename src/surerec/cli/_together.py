@@ -10,8 +10,9 @@ import typer
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages, stdout, to_json, write_frame, write_text
+from surerec.cli._over_users import choose_over_users
 from surerec.errors import InputError
-from surerec.recommenders import PopulationConformal, load_all, save_all
+from surerec.recommenders import save_all
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,17 +58,7 @@ def calibrate_groups(
 
     surerec calibrate-groups films --size 2 --formed similar --aggregation least-misery
     """
-    every = load_all(model)
-    chosen = {
-        each: fitted
-        for each, fitted in every.items()
-        if isinstance(fitted, PopulationConformal) and recommender in (None, each)
-    }
-    if not chosen:
-        raise InputError(
-            f"{model}: {recommender or 'nothing in it'} is not calibrated over users; fit "
-            "population-cm12 or its like."
-        )
+    every, chosen = choose_over_users(model, recommender)
     for fitted in chosen.values():
         fitted.calibrate_groups(
             size or (2, 3, 4), formed=formed, aggregation=aggregation, groups=group_file

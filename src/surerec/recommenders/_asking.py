@@ -41,6 +41,11 @@ class Asking(AskingTogether):
             As in :meth:`recommend`.
         """
         self.require_fit()
+        if is_party(group):
+            raise InputError(
+                "This question is about one person; to a group of several recommend and "
+                "explain_group answer."
+            )
         found = resolve(self.statistics_, self.items_, user, history)
         if group is None:
             return found

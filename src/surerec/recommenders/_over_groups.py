@@ -38,6 +38,9 @@ class OverGroups(Calibrating):
 
     _companies: dict[int, GroupCalibration]
 
+    def _by_size(self) -> dict[int, GroupCalibration]:
+        return getattr(self, "_companies", {})  # a wrapped model never has any
+
     def calibrate_groups(
         self,
         sizes: int | Iterable[int] = (2, 3, 4),
@@ -89,22 +92,22 @@ class OverGroups(Calibrating):
         )
         for size in wanted:
             n = check_whole("size", size, lowest=2, highest=MOST_MEMBERS)
-            self._companies = {**self._companies, n: self._group_calibration(how, n, by)}
+            self._companies = {**self._by_size(), n: self._group_calibration(how, n, by)}
         return self
 
     @property
     def group_sizes_(self) -> tuple[int, ...]:
         """The sizes of groups that were calibrated; with given groups, up to the largest."""
         self.require_fit()
-        if _GIVEN in self._companies:
-            return tuple(range(2, self._companies[_GIVEN].size + 1))
-        return tuple(sorted(self._companies))
+        if _GIVEN in self._by_size():
+            return tuple(range(2, self._by_size()[_GIVEN].size + 1))
+        return tuple(sorted(self._by_size()))
 
     @property
     def group_calibrations_(self) -> tuple[GroupCalibration, ...]:
         """What was calibrated on groups, by size."""
         self.require_fit()
-        return tuple(each for _, each in sorted(self._companies.items()))
+        return tuple(each for _, each in sorted(self._by_size().items()))
 
     def _group_calibration(
         self,
@@ -158,7 +161,7 @@ class OverGroups(Calibrating):
 
     def _for_groups(self, n_members: int, together: str | None) -> KeptPromise:
         promise = find_group_promise(together or "any")
-        given = self._companies.get(_GIVEN)
+        given = self._by_size().get(_GIVEN)
         if given is not None:
             if n_members > given.size:
                 raise NotOffered(
@@ -173,6 +176,6 @@ class OverGroups(Calibrating):
                 "model.calibrate_groups(groups=…)."
             )
         with _CALIBRATING:  # several threads may ask for the first group of a size
-            if n_members not in self._companies:
+            if n_members not in self._by_size():
                 self.calibrate_groups(n_members)
             return self._companies[n_members].at(promise)

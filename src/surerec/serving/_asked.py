@@ -122,9 +122,7 @@ class AskPromise(_Choosing, AskGuarantee):
     """Whom a set is for, how sure it must be, and what it may hold."""
 
 
-class AskRecommendations(AskPromise):
-    """Whom to recommend to, how surely, and how much of the set."""
-
+class _Cutting(BaseModel):
     k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = Field(
         None, description="Cut the set to the k best, which voids the guarantee."
     )
@@ -133,6 +131,10 @@ class AskRecommendations(AskPromise):
         max_length=MAX_HISTORY,
         description="Items to leave out, with the same effect.",
     )
+
+
+class AskRecommendations(_Cutting, AskPromise):
+    """Whom to recommend to, how surely, and how much of the set."""
 
 
 class AskEntryConfidences(_AboutPerson):
@@ -222,17 +224,8 @@ class AskGroupGuarantee(_AtLevel, _AboutGroup):
     model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
 
 
-class AskGroupRecommendations(AskGroupGuarantee):
+class AskGroupRecommendations(_Cutting, AskGroupGuarantee):
     """Which group to recommend to, how surely, and how much of the set."""
-
-    k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = Field(
-        None, description="Cut the set to the k best, which voids the guarantee."
-    )
-    exclude: list[Id] = Field(
-        default_factory=list,
-        max_length=MAX_HISTORY,
-        description="Items to leave out, with the same effect.",
-    )
 
 
 class AskGroupEntryConfidences(_AboutGroup):

@@ -103,6 +103,11 @@ class GroupCalibration:
         else:
             groups = _within(cases, given, folds, profiles.n_users)
             size = max((len(group) for group in groups), default=size)
+        if len(cases) > 1 and len(np.unique(folds)) == len(cases):
+            raise NotOffered(
+                f"Groups are not offered with the scorer {scorer.name}: it leaves out one user at "
+                "a time (a Scorer says by fold_of who can be left out together)."
+            )
         if not groups:
             raise TooFewUsers(
                 f"There is no group of {size} to calibrate on: {len(cases):,} users have "
