@@ -233,8 +233,7 @@ class Live(Recounting):
             with lives_on():
                 found = model.recommend(query=query, significance=inside, k=k, exclude=exclude)
         if place is None:
-            stated = ", ".join(f"{1 - each:.4g}" for each in steering.epsilons[::-1])
-            says = f"None: a promise is kept live at the confidences {stated} only."
+            says = self._unstated()
         elif len(query.history) < model.min_known:
             n = len(query.history)
             says = (
@@ -248,6 +247,17 @@ class Live(Recounting):
         entries = np.asarray(found.columns[Columns.EntryConfidence])
         columns = {**found.columns, Columns.EntryConfidence: 1 - steering.nominal(1 - entries)}
         return replace(found, columns=columns, significance=epsilon, guarantee=says)
+
+    def promise(self, confidence: float) -> str:
+        """Say what is promised, and was delivered, at a confidence, to people who are judged."""
+        with self.asking():
+            place = self._ledger.steering.place_of(significance_of(confidence, None))
+            return self._unstated() if place is None else self._promise(place)
+
+    def _unstated(self) -> str:
+        epsilons = self._ledger.steering.epsilons[::-1]
+        stated = ", ".join(f"{1 - each:.4g}" for each in epsilons)
+        return f"None: a promise is kept live at the confidences {stated} only."
 
     @contextmanager
     def asking(self) -> Iterator[PopulationConformal]:

@@ -35,6 +35,8 @@ def load(folder: Path) -> ServedModel:
         made = served_of(card, {recommender.name_: recommender})
     _tell(live)
     card = {**made.card, "model": model_id, "live": True}
+    for each in card["recommenders"]:
+        each["guarantee"]["sentence"] = live.promise(each["guarantee"]["confidence"])
     return LiveModel(model_id, made.recommenders, card, made.search, live, folder=place)
 
 

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { byId, count, make, percent, show } from "./dom.js";
 
 const EVERY = 15_000; // milliseconds
+const ENOUGH = 500; // events of a window whose share is worth drawing
 const SVG = "http://www.w3.org/2000/svg";
 let timer;
 
@@ -32,7 +33,8 @@ function tell(told) {
       return [make("dt", { text: `${percent(promised)} promised` }), make("dd", { text: value })];
     }),
   );
-  byId("promise-lines").replaceChildren(...(told.windows.length > 1 ? [lines(told)] : []));
+  const whole = told.windows.filter((each) => each.n >= ENOUGH);
+  byId("promise-lines").replaceChildren(...(whole.length > 1 ? lines(told, whole) : []));
   byId("promise-alarms").replaceChildren(
     ...told.alarms.slice(-3).map((sentence) => make("li", { text: sentence })),
   );
@@ -45,9 +47,9 @@ function shape(tag, attributes) {
 }
 
 // The highest confidence over time: as promised, as delivered, and as it were without steering.
-function lines(told) {
+function lines(told, windows) {
   const series = { unsteered: [], delivered: [] };
-  for (const each of told.windows) {
+  for (const each of windows) {
     for (const name of Object.keys(series)) series[name].push(each[name][0]);
   }
   const all = [told.promised[0], ...series.unsteered, ...series.delivered];
@@ -65,5 +67,7 @@ function lines(told) {
     const points = shares.map((share, k) => `${(100 * k) / (shares.length - 1)},${y(share)}`);
     svg.append(shape("polyline", { class: name, points: points.join(" ") }));
   }
-  return svg;
+  const legend = `At ${percent(told.promised[0])}: delivered (solid), without steering (dashed), ` +
+    `promised (dotted), up to ${windows.at(-1).until}.`;
+  return [svg, make("p", { className: "hint", text: legend })];
 }
