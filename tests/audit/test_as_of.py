@@ -20,7 +20,9 @@ def test_promises_by_profile_are_measured_as_of_then_beside_what_counts_knew_lat
     assert kinds - more == {verdict.kind for verdict in plain.verdicts}
     assert found.settings["as_of"]
     assert not plain.settings["as_of"]
-    assert any("as of then: Counted up to the start of each of 12 blocks" in s for s in found.skipped)
+    assert any(
+        "as of then: Counted up to the start of each of 12 blocks" in s for s in found.skipped
+    )
 
 
 def test_what_may_know_the_futures_is_not_counted_as_of_then(films):

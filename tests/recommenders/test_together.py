@@ -249,6 +249,11 @@ def test_given_groups_of_any_size(films, users):
     assert "groups such as those given, of up to 10" in found.guarantee
     with pytest.raises(NotOffered, match="11 members, and the largest"):
         model.recommend(group=users[-11:], confidence=0.7)
+    short = films.users.ids.filter(pl.Series(np.diff(films.offsets) < 5))[0]
+    with pytest.warns(sr.LeftOutWarning, match="1 of the 2 given groups do not calibrate"):
+        model.calibrate_groups(groups={"a": users[:3], "b": [users[5], short]})
+    with pytest.raises(sr.InputError, match="no group of those given"):
+        model.calibrate_groups(groups={"b": [users[5], short]})
     with pytest.raises(sr.InputError, match="in two groups, 'a' and 'b'"):
         model.calibrate_groups(groups={"a": users[:2], "b": users[1:3]})
     with pytest.raises(sr.InputError, match="two members or more"):
