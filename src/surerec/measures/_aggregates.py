@@ -10,7 +10,7 @@ import numpy as np
 from surerec._threads import available_threads, run_together
 from surerec.measures import _folding as folding
 from surerec.measures._folding import Aggregates, room_for
-from surerec.measures._kernels import aggregate_columns
+from surerec.measures._kernels import aggregate_columns, way_of
 from surerec.measures._products import HUGE, gather_columns, top_products
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Block, source
@@ -68,6 +68,7 @@ class ProfileRows:
             statistics, users = statistics.without_users(users), ()
         self._statistics = statistics
         self.history = np.asarray(history, dtype=np.int64)
+        self.n_items = statistics.n_items
         self.n_users = statistics.n_users - len(users)
         self._own, times = statistics.taken_by(users[0] if users else None)
         strict = statistics.ties == "strict"
@@ -138,7 +139,7 @@ def aggregate(
     following = statistic != "share" or not literal
     forward = rows.source("followers" if following else "predecessors")
     reverse = rows.source("predecessors") if statistic == "ratio" else forward
-    result = room_for(forward.matrix.shape[1])
+    result = room_for(rows.n_items)  # rows may be longer, with room for more items
     aggregate_profile(
         STATISTIC_CODES[statistic],
         _ALL if only is None else WANTED[only],
@@ -182,8 +183,10 @@ def aggregate_profile(
     n_items = len(result.low)
     cost = cost_of(statistic, wanted, len(forward.places), n_items)
 
+    way = way_of(statistic, wanted, forward, reverse)
+
     def some_columns(block: tuple[int, int]) -> None:
-        aggregate_columns(*block, statistic, wanted, following, forward, reverse, left_out, result)
+        aggregate_columns(*block, way, wanted, following, forward, reverse, left_out, result)
 
     run_together(some_columns, equal_columns(n_items, cost))
 

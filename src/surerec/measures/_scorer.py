@@ -161,6 +161,10 @@ class Scorer:
         """Say what moved the score of one item, the strongest first; nothing by default."""
         return ()
 
+    def about(self, query: Query) -> str:  # noqa: ARG002
+        """Say how what scores a person was learned, in a sentence; nothing by default."""
+        return ""
+
     def parts(self) -> Parts | None:
         """Give what is to be stored; None if it must be given again when a model is loaded."""
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,138 +10,14 @@ from surerec._arguments import check_kind
 from surerec._checks import check_whole
 from surerec.errors import InputError
 from surerec.interactions import GrowingInteractions
-from surerec.precedence._kernels import add_logged, log_pairs, move_in_order
-from surerec.precedence._rows import Block, RowStore, check_fits
-from surerec.precedence._sources import read_rows
+from surerec.precedence._growing_rows import GrowingRows
+from surerec.precedence._kernels import move_in_order
 from surerec.precedence._statistics import PrecedenceStatistics, count_precedence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.interactions import Placed
-    from surerec.precedence._spans import Direction, Ties
-
-_CHUNK: Final = 32  # columns that a row gains, side by side
 _FIRST_TIME, _LAST_TIME = -(2**63), 2**63 - 1
-
-
-class _Log:
-    """What the rows of one direction gained and lost, in chunks that are linked backwards."""
-
-    def __init__(self, n_items: int) -> None:
-        self._entries = np.empty((64, _CHUNK), dtype=np.int32)
-        self._previous = np.empty(64, dtype=np.int64)
-        self._tails = np.full(n_items + 16, -1, dtype=np.int64)
-        self._filled = np.zeros(n_items + 16, dtype=np.int64)
-        self._n_chunks = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that is in use."""
-        return self._n_chunks * _CHUNK * self._entries.itemsize
-
-    def fit(self, n_items: int) -> None:
-        """Have room for so many rows."""
-        more = n_items - len(self._tails)
-        if more > 0:
-            more += n_items
-            self._tails = np.concatenate((self._tails, np.full(more, -1)))
-            self._filled = np.concatenate((self._filled, np.zeros(more, dtype=np.int64)))
-
-    def write(self, rows: NDArray[np.uint32], columns: NDArray[np.uint32], *, minus: bool) -> None:
-        """Write down pairs, one of the two being the same for all."""
-        needed = self._n_chunks + max(len(rows), len(columns))
-        if needed > len(self._previous):
-            more = max(needed, 2 * len(self._previous)) - len(self._previous)
-            self._entries = np.concatenate(
-                (self._entries, np.empty((more, _CHUNK), dtype=np.int32))
-            )
-            self._previous = np.concatenate((self._previous, np.empty(more, dtype=np.int64)))
-        parts = self._entries, self._previous, self._tails, self._filled
-        self._n_chunks = log_pairs(*parts, self._n_chunks, rows, columns, minus)
-
-    def add_to(self, items: NDArray[np.int64], matrix: NDArray[Any]) -> None:
-        """Add what the rows of some items gained to a matrix of these rows."""
-        add_logged(self._entries, self._previous, self._tails, self._filled, items, matrix)
-
-
-class GrowingRows(RowStore):
-    """Another store's rows, which stay as they are, with what was added as rows are read.
-
-    Parameters
-    ----------
-    base : RowStore
-        The rows to begin with.
-    n_items : int
-        How many items they have.
-    """
-
-    def __init__(self, base: RowStore, n_items: int) -> None:
-        self.base = base
-        self._n_base = n_items
-        self.n_items = n_items
-        self.is_wide = False
-        """Whether a count may be too large for 16 bits."""
-        self._logs: dict[Direction, _Log] = {
-            "followers": _Log(n_items),
-            "predecessors": _Log(n_items),
-        }
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that what was added takes."""
-        return sum(log.nbytes for log in self._logs.values())
-
-    def fit(self, n_items: int) -> None:
-        """Have rows and columns for so many items."""
-        self.n_items = n_items
-        for log in self._logs.values():
-            log.fit(n_items)
-
-    def place(self, placed: Placed, ties: Ties, *, minus: bool = False) -> None:
-        """Count, or uncount, an item at its place among the others of a profile."""
-        item = np.array([placed.item], dtype=np.uint32)
-        first = last = placed.place
-        if ties == "strict":  # what shares its instant neither precedes it nor follows
-            first = int(np.searchsorted(placed.times, placed.time, side="left"))
-            last = int(np.searchsorted(placed.times, placed.time, side="right"))
-        before, after = placed.items[:first], placed.items[last:]
-        followers, predecessors = self._logs["followers"], self._logs["predecessors"]
-        followers.write(before, item, minus=minus)
-        followers.write(item, after, minus=minus)
-        predecessors.write(item, before, minus=minus)
-        predecessors.write(after, item, minus=minus)
-
-    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(item, ·)``."""
-        row: NDArray[np.unsignedinteger] = self.block("followers", np.array([item])).matrix[0]
-        return row
-
-    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(·, item)``."""
-        row: NDArray[np.unsignedinteger] = self.block("predecessors", np.array([item])).matrix[0]
-        return row
-
-    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
-        """Give the rows of several items as they are now, in a matrix of their own."""
-        wanted = np.asarray(items, dtype=np.int64)
-        in_base = wanted < self._n_base
-        # New items have no row yet: any other's is read in its place, and emptied.
-        base = self.base.source(direction, np.where(in_base, wanted, 0))
-        counter = np.dtype(np.uint32) if self.is_wide else np.promote_types(
-            base.matrix.dtype, np.promote_types(base.counted.dtype, base.counts.dtype)
-        )  # fmt: skip
-        check_fits(len(wanted), self.n_items, counter)
-        matrix = np.empty((len(wanted), self.n_items), dtype=counter)
-        read_rows(base, self._n_base, matrix)
-        matrix[~in_base] = 0
-        self._logs[direction].add_to(wanted, matrix)
-        matrix.flags.writeable = False
-        return Block(matrix, np.arange(len(wanted)))
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give none: what grows is counted anew before it is stored."""
-        return {}
 
 
 class GrowingStatistics(PrecedenceStatistics):

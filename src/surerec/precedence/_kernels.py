@@ -282,6 +282,26 @@ def add_logged(
 
 
 @njit(nogil=True, cache=True)
+def count_in_place(
+    matrix: NDArray[Any],
+    slots: NDArray[np.int64],
+    rows: NDArray[np.uint32],
+    columns: NDArray[np.uint32],
+    minus: bool,  # noqa: FBT001
+) -> None:
+    """Count pairs, as `log_pairs` does, in those rows that are in the matrix: in their slots."""
+    n = max(len(rows), len(columns)) if min(len(rows), len(columns)) else 0
+    for k in range(n):
+        slot = slots[rows[k if len(rows) > 1 else 0]]
+        if slot >= 0:
+            column = columns[k if len(columns) > 1 else 0]
+            if minus:
+                matrix[slot, column] -= np.uint16(1)
+            else:
+                matrix[slot, column] += np.uint16(1)
+
+
+@njit(nogil=True, cache=True)
 def move_in_order(
     order: NDArray[np.int64],
     places: NDArray[np.int64],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from surerec._arguments import check_flag, check_seed
 from surerec._checks import check_whole
 from surerec.calibration import ItemCalibration, check_share
-from surerec.conformal import MERGERS
+from surerec.conformal import DEFAULT_CONFIDENCE, MERGERS
 from surerec.measures import as_recipe
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._measured import stored_measure
@@ -83,6 +83,10 @@ class InductiveConformal(Recommender):
         self.train_share = train_share
         self.smoothed = smoothed
         self.seed = seed
+
+    def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:
+        """Give what it promises in a few words, without the assumption."""
+        return f"keeps {confidence:.0%} of what you will take, if your taste stands still"
 
     def default_name(self) -> str:
         """Give the paper's name for it."""

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Promise
     from surerec.futures import Horizon
-    from surerec.interactions import Interactions
     from surerec.measures import Recipe, RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -131,7 +130,7 @@ class PopulationConformal(OverGroups):
 
     def fit(
         self,
-        data: Interactions | PrecedenceStatistics,
+        data: Any,
         y: object = None,
         *,
         user_groups: Any = None,
@@ -192,7 +191,7 @@ class PopulationConformal(OverGroups):
         """How many groups by the number of known items are asked for."""
         return parse_groups(self.groups)[1]
 
-    def _take(self, data: Interactions | PrecedenceStatistics) -> None:
+    def _take(self, data: Any) -> None:
         super()._take(data)
         self._companies = {}
         self._keep_groups(getattr(self, "_given_groups", None))

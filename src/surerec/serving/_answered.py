@@ -283,6 +283,7 @@ class CardRecommender(BaseModel):
 
     name: str
     kind: str
+    headline: str = Field(description="What it promises at 90%, without the assumption.")
     params: dict[str, Any]
     gives_confidence: bool
     gives_probabilities: bool

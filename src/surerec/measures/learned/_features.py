@@ -73,6 +73,22 @@ def in_words(extras: Sequence[str]) -> dict[str, str]:
     return FEATURES | {name: words for each in extras for name, words in EXTRAS[each].items()}
 
 
+def extras_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Give the ingredients whose features these are, beside the others.
+
+    Examples
+    --------
+    >>> extras_of([*in_words(["calendar"])]), extras_of([*FEATURES])
+    (('calendar',), ())
+    """
+    extras = tuple(each for each, more in EXTRAS.items() if not {*more}.isdisjoint(names))
+    if [*names] != [*in_words(extras)]:
+        raise InputError(
+            "This learned measure has other features than this surerec computes: train it anew."
+        )
+    return extras
+
+
 class Features:
     """The features of items for a profile, with some users left out of everything, exactly.
 

@@ -54,6 +54,7 @@ function confidenceMoved() {
 
 function showConfidence() {
   const at = percent(state.confidence);
+  if (card) nameRecommenders();
   byId("confidence-value").textContent = at;
   slider.style.setProperty("--at", (100 * state.confidence - 50) / 49);
   if (!answer) {
@@ -284,15 +285,23 @@ function showModel() {
     `${card.data ?? "A model"} · ${count(card.counts.users)} users · ${count(card.counts.items)} items`;
   const select = byId("recommender");
   select.replaceChildren(
-    ...card.recommenders.map(({ name, params }) =>
-      make("option", { value: name, text: params.measure ? `${name} · ${params.measure}` : name }),
-    ),
+    ...card.recommenders.map(({ name }) => make("option", { value: name, text: name })),
   );
+  nameRecommenders();
   const names = card.recommenders.map(({ name }) => name);
   if (!names.includes(state.recommender)) state.recommender = names[0];
   select.value = state.recommender;
   showLists();
   describeRecommender();
+}
+
+// By what they promise at this confidence; who gives it stands below, in small print.
+function nameRecommenders() {
+  const at = percent(state.confidence);
+  for (const option of byId("recommender").options) {
+    const { headline } = card.recommenders.find(({ name }) => name === option.value);
+    option.textContent = headline.replace("90%", at);
+  }
 }
 
 function showLists() {
@@ -309,7 +318,9 @@ function showLists() {
 
 function describeRecommender() {
   const chosen = card.recommenders.find(({ name }) => name === state.recommender);
-  byId("recommender-kind").textContent = chosen.kind;
+  const { measure } = chosen.params;
+  byId("recommender-kind").textContent =
+    `${chosen.name}: ${chosen.kind}${typeof measure === "string" ? ` with ${measure}` : ""}`;
   const { confidence, history_length: length, sentence } = chosen.guarantee;
   if (answer) return;
   // Until somebody is chosen, what is promised to somebody who took popular items.
