@@ -16,6 +16,7 @@ COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)]
 PARSED_ONLY = {
     "serve",
     "demo",
+    "warm-up",
     "reproduce",
     "keys",
 }  # tests/serving, tests/test_cli.py, tests/experiments

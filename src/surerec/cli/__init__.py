@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from surerec._compiling import compile_progress
 from surerec._shown import shown
 from surerec._version import __version__
 from surerec.cli import (
@@ -22,6 +23,7 @@ from surerec.cli import (
     _over_users,
     _reproduce,
     _serve,
+    _warm_up,
 )
 from surerec.errors import SurerecError
 
@@ -49,6 +51,7 @@ app.command("audit")(_audit.audit_data)
 app.command("reproduce")(_reproduce.reproduce_paper)
 app.command("serve")(_serve.serve)
 app.add_typer(_serve.keys_app, name="keys")
+app.command("warm-up")(_warm_up.warm_up)
 app.command("describe")(_data.describe)
 app.add_typer(_data.datasets_app, name="datasets")
 
@@ -73,7 +76,8 @@ def main() -> None:
     """Run the command line; a user's error is one sentence and exit code 2."""
     messages = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
-        app()
+        with compile_progress():
+            app()
     except SurerecError as error:
         messages.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
         sys.exit(2)
