@@ -93,6 +93,19 @@ def test_recalibrating_writes_a_renewed_model(run, folder):
     assert "Nothing has happened since" in again.err
 
 
+def test_tables_by_profile_can_be_counted_as_of_then(run):
+    asked = ("guarantees", "now.csv", "--measure", "CM12", "--users", "150", "--splits", "2")
+    done = run(*asked, "--table", "sizes", "--table", "misses", "--as-of")
+    assert done.code == 0
+    assert done.out.count("Counted up to the start of each of ") == 2
+    assert "was new to all" in done.out
+    assert "per-user p-values" not in done.out
+    assert "Counted up to" not in run(*asked, "--table", "misses").out
+    refused = run(*asked, "--table", "calendar", "--as-of")
+    assert refused.code != 0
+    assert "not for calendar" in refused.err
+
+
 def test_the_tables_of_the_guarantees_are_printed_and_written(run, folder):
     done = run(
         "guarantees", "now.csv", "--measure", "CM12", "--users", "80", "--splits", "2",

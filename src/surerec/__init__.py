@@ -16,9 +16,12 @@ if TYPE_CHECKING:
         SurerecError,
     )
     from surerec.interactions import Interactions, read_interactions
+    from surerec.live import Live
     from surerec.measures import MEASURES
     from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
     from surerec.recommenders import (
+        GroupExplanation,
+        GroupSet,
         InductiveConformal,
         PopulationConformal,
         PrecedenceMining,
@@ -44,6 +47,7 @@ _HOMES = {
         "Interactions",
         "read_interactions",
     ),
+    "surerec.live": ("Live",),
     "surerec.measures": ("MEASURES",),
     "surerec.precedence": (
         "PrecedenceStatistics",
@@ -51,6 +55,8 @@ _HOMES = {
         "strongest_pairs",
     ),
     "surerec.recommenders": (
+        "GroupExplanation",
+        "GroupSet",
         "InductiveConformal",
         "PopulationConformal",
         "PrecedenceMining",
@@ -69,6 +75,7 @@ _ROOMS = (
     "errors",
     "futures",
     "interactions",
+    "live",
     "measures",
     "precedence",
     "recommenders",
@@ -97,11 +104,14 @@ def __dir__() -> list[str]:
 __all__ = [
     "MEASURES",
     "FetchError",
+    "GroupExplanation",
+    "GroupSet",
     "HistoriesWarning",
     "InductiveConformal",
     "InputError",
     "Interactions",
     "LeftOutWarning",
+    "Live",
     "NotFittedError",
     "PopulationConformal",
     "PrecedenceMining",

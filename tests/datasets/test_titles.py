@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from surerec.datasets._titles import read_titles
@@ -71,6 +72,27 @@ def test_recbole_items_get_their_year_back(tmp_path):
         "267": '"unkonwn',
         "1412": "Land Before Time III",
     }
+
+
+def test_products_say_the_most_exact_that_is_known(tmp_path):
+    frame = pl.DataFrame(
+        {
+            "product_id": [26190, 26093, 26081],
+            "department": ["GROCERY", "PASTRY", "MISCELLANEOUS"],
+            "product_category": ["FRUIT", "BREAD", None],
+            "product_type": ["APPLE SAUCE", None, None],
+            "package_size": [" 50 OZ", None, None],
+        }
+    )
+    frame.write_parquet(tmp_path / "products.parquet")
+    assert dict(read_titles(tmp_path / "products.parquet").iter_rows()) == {
+        "26190": "APPLE SAUCE (50 OZ)",
+        "26093": "BREAD",
+        "26081": "MISCELLANEOUS",
+    }
+    (tmp_path / "products.parquet").write_bytes(b"no Parquet")
+    with pytest.raises(InputError, match="is not a file of titles"):
+        read_titles(tmp_path / "products.parquet")
 
 
 @pytest.mark.parametrize("name", ["movie_titles.csv", "movie_titles.txt"])

@@ -272,6 +272,8 @@ def test_trees_are_trained_for_the_promises_own_future(future):
 def slow_future(times, length, horizon, window):
     """Look at every later item."""
     later = list(range(length, len(times)))
+    if window is None and isinstance(horizon, float) and length < round(0.6 * len(times)):
+        later = later[: max(round(length * horizon / (1 - horizon)), 1)]
     if window is not None:
         later = [at for at in later if times[at] < times[length] + window * DAY]
     return len(later) if isinstance(horizon, float) else min(len(later), horizon)

@@ -31,7 +31,7 @@ def grown(seed, n_leaves=15, n_features=5, **settings):
 
 
 @settings(max_examples=15)
-@given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 3, 15, 31, 32]))
+@given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 3, 15, 31, 32, 33, 63, 64]))
 def test_trees_say_to_the_last_bit_what_lightgbm_says(seed, n_leaves):
     booster = grown(seed, n_leaves)
     trees = from_text(booster.model_to_string())
@@ -71,14 +71,14 @@ def test_damaged_texts_are_named(text, sentence):
 
 def test_too_many_leaves_and_other_splits_are_refused():
     with pytest.raises(InputError, match="leaves"):
-        from_text(grown(1, n_leaves=60, min_data_in_leaf=1).model_to_string())
+        from_text(grown(1, n_leaves=70, min_data_in_leaf=1).model_to_string())
     text = grown(1).model_to_string().replace("decision_type=2", "decision_type=9", 1)
     with pytest.raises(InputError, match="categories or missing"):
         from_text(text)
 
 
 @settings(max_examples=10)
-@given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 15, 32]))
+@given(seed=st.integers(0, 10**6), n_leaves=st.sampled_from([2, 15, 32, 64]))
 def test_what_is_written_anew_says_the_same_to_lightgbm(seed, n_leaves):
     booster = grown(seed, n_leaves)
     text = write_trees(read_trees(booster.model_to_string()), list("abcde"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from surerec._arguments import check_number, check_optional_text, check_seed
+from surerec._arguments import check_flag, check_number, check_optional_text, check_seed
 from surerec._checks import check_whole
 from surerec._shown import shown
 from surerec.audit._audited import FEWEST_USERS
@@ -30,6 +30,7 @@ def audit(
     name: str | None = None,
     n_users: int = 1000,
     window: float | None = None,
+    as_of: bool = False,
     seed: int = 0,
 ) -> Audit:
     """Measure whether each kind of guarantee holds on these data.
@@ -53,6 +54,10 @@ def audit(
     window : float, optional
         Length of the calendar's windows in days; by default a usual length of which the data have
         six or more.
+    as_of : bool, default=False
+        Measure user-level promises by profile a second time, with counts up to the start of each
+        case's block of the calendar (see :func:`surerec.evaluation.observe_as_of`): by default
+        counts know what others did later.
     seed : int, default=0
         Of everything that is drawn.
 
@@ -82,10 +87,11 @@ def audit(
         must = f"a number of days, from 1 to {_MOST_DAYS:,}"
         check_number("window", window, 1, _MOST_DAYS, must, ends=(True, True))
     statistics, subject = _subject(data, measure, make_scorer, name)
-    work = Work(subject, statistics, n_users, seed)
+    work = Work(subject, statistics, n_users, seed, check_flag("as_of", as_of))
     work.item_level()
     work.user_level()
     work.item_probabilities()
+    work.groups_together()
     days = work.calendar(window or subject.window)
     return work.result(days)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from surerec.audit._as_of import as_of_rows
 from surerec.audit._audited import FEWEST_USERS, choose_audited
 from surerec.audit._calendar import age_rows, default_window, over_the_calendar
 from surerec.audit._drift import drift_rows
@@ -15,6 +16,7 @@ from surerec.audit._groups import group_rows, groupings, mondrian_rows
 from surerec.audit._items import observe_items
 from surerec.audit._measured import coverage_rows
 from surerec.audit._result import Audit
+from surerec.audit._together import together_rows
 from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
 from surerec.audit._verdicts import of_kind, of_row, overall
 from surerec.calibration import PROMISES, find_promise
@@ -46,12 +48,14 @@ class Work:
     statistics: PrecedenceStatistics
     n_users: int
     seed: int
+    as_of: bool = False
     coverage: list[dict[str, Any]] = field(default_factory=list)
     drift: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
     mondrian: list[dict[str, Any]] = field(default_factory=list)
     windows: pl.DataFrame | None = None
     reliability: ItemReliability | None = None
+    together: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         assert self.statistics.interactions is not None  # noqa: S101  # was checked
@@ -107,6 +111,21 @@ class Work:
             if promise.monotone:
                 cuts = [cut for cut in promise.audited if by_score or cut != "score"]
                 self._promise(promise, cuts)
+                if self.as_of:
+                    self._as_of(promise, cuts)
+
+    def _as_of(self, promise: Promise, cuts: Sequence[Cut]) -> None:
+        if not self.audited.has_times or not self.audited.scorer.leaves_users_out:
+            self.skipped.append(
+                f"{self.subject.name} is not counted as of then: "
+                + ("it may know these futures." if self.audited.has_times else "nothing has times.")
+            )
+            return
+        found = as_of_rows(
+            self.subject, self.statistics, self.audited.users, promise, cuts, self.seed
+        )
+        self.coverage += found.rows
+        self.skipped.append(found.said)
 
     def item_probabilities(self) -> None:
         """See whether items are taken as often as is said of them."""
@@ -119,6 +138,25 @@ class Work:
             )
         except InputError as error:
             self.skipped.append(f"Probabilities of items are left out: {error}")
+
+    def groups_together(self) -> None:
+        """See what promises to groups of people who choose together deliver."""
+        scorer = self.audited.scorer
+        if scorer.leaves_users_out is not True:
+            self.skipped.append(
+                f"Groups of people are left out: nobody can be left out of {self.subject.name}."
+            )
+            return
+        horizon = self.subject.horizon(find_promise("miss-rate"))
+        try:
+            cases = profile_cases(self.interactions, horizon, min_known=self.subject.min_known)
+        except InputError as error:
+            self.skipped.append(f"Groups of people are left out: {error}")
+            return
+        cases = cases[np.isin(cases.users, self.audited.users)]
+        self.together += together_rows(scorer, self.audited.fitted_on, cases, self.seed)
+        if not self.together:
+            self.skipped.append("Groups of people are left out: too few can be formed.")
 
     def _futures(
         self, horizon: Horizon, users: NDArray[np.int64], *, keep_candidates: bool = False
@@ -227,10 +265,12 @@ class Work:
                 "horizon": self.subject.horizon(find_promise("miss-rate")),
                 "hit_horizon": self.subject.horizon(find_promise("hit")),
                 "window": days,
+                "as_of": self.as_of,
                 "seed": self.seed,
             },
             probabilities=None if self.reliability is None else self.reliability.groups,
             reliability=None if self.reliability is None else self.reliability.bins,
+            together=_frame(self.together) if self.together else None,
         )
 
     def _add_groups(self, kind: str, measured: Measured) -> Any:

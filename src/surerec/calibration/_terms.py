@@ -28,7 +28,8 @@ class Terms:
     >>> print(terms.in_words(0.1, 999))
     At least one of the next 5 items is in this set with probability at least 0.9, over people, if
     they are exchangeable with the 999 calibration users, whose futures lie between 1970-01-01 and
-    1970-01-02: as the calendar moves on it holds less well.
+    1970-01-02: as the calendar moves on it holds less well, and what scored them knew what others
+    did later.
     """
 
     promise: Promise
@@ -64,10 +65,12 @@ class Terms:
         return f"the next {items}{within}"
 
     def condition(self, n_users: int) -> str:
-        """Say what is assumed."""
+        """Say what is assumed, and by profile what else was known: see --as-of."""
+        by_profile = self.window is None and not self.about
+        knew = ", and what scored them knew what others did later" if by_profile else ""
         return (
             f"if they are exchangeable with the {n_users:,} calibration users, {self._whose()}"
-            f"{self._also()}: as the calendar moves on it holds less well."
+            f"{self._also()}: as the calendar moves on it holds less well{knew}."
         )
 
     def _whose(self) -> str:

@@ -39,6 +39,14 @@ def audit_data(
         float | None,
         typer.Option(help="Days in a window of the calendar; chosen by the data if not given."),
     ] = None,
+    as_of: Annotated[
+        bool,
+        typer.Option(
+            "--as-of",
+            help="Measure promises over users also with counts up to the start of each user's "
+            "block of the calendar (at most 12), not of what others did later.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     output: Annotated[
         Path | None, typer.Option(help="A folder for report.html, the figure and the tables.")
@@ -71,7 +79,8 @@ def audit_data(
             raise InputError(f"--recommender is for model folders, and {data.source} is none.")
         name = as_recipe(measure or "CM12").name
         audited = {name: count_precedence(data(), ties=ties)}
-    _run(audited, output, {"n_users": users, "window": window, "seed": seed}, overwrite=overwrite)
+    settings = {"n_users": users, "window": window, "as_of": as_of, "seed": seed}
+    _run(audited, output, settings, overwrite=overwrite)
 
 
 def _chosen(folder: str, recommender: str | None) -> dict[str, Recommender]:

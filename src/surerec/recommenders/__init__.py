@@ -3,6 +3,7 @@
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._explanation import Explanation
 from surerec.recommenders._folder import load, load_all, save_all
+from surerec.recommenders._group_sets import GroupExplanation, GroupSet
 from surerec.recommenders._histories import Histories
 from surerec.recommenders._inductive import InductiveConformal
 from surerec.recommenders._names import DEFAULT_NAMES, make_recommender, recommender_names
@@ -17,6 +18,8 @@ from surerec.recommenders._wrapped import WrappedRecommender
 __all__ = [
     "DEFAULT_NAMES",
     "Explanation",
+    "GroupExplanation",
+    "GroupSet",
     "Histories",
     "InductiveConformal",
     "PopulationConformal",

@@ -45,6 +45,8 @@ class Explanation:
         What that score is, in words.
     recommender : str
         Whose answer it is, by name.
+    learned : str
+        How what scored it was learned, in a sentence; empty where it was not.
     """
 
     item: Any
@@ -57,6 +59,7 @@ class Explanation:
     contributions: tuple[Contribution, ...] = ()
     unit: str = "score"
     recommender: str = ""
+    learned: str = ""
 
     @property
     def moved(self) -> tuple[Contribution, ...]:
@@ -108,6 +111,8 @@ class Explanation:
         lines = [f"{self.title}: {counts}."]
         if self.contributions:
             lines.append(self.strongest)
+        if self.learned:
+            lines.append(self.learned)
         return "\n".join([*lines, self.entry] if self.entry else lines)
 
     def __repr__(self) -> str:
@@ -130,7 +135,7 @@ def explain(
     support: NDArray[np.integer] = np.empty(0, dtype=np.int64)
     later, earlier = support, support
     if len(training):
-        rows = ProfileRows(statistics, training, scored.user)
+        rows = ProfileRows(statistics, training, scored.users)
         support = rows.support
         later, earlier = (
             rows.columns(direction, np.array([code])).matrix[:, 0] for direction in directions
@@ -160,6 +165,7 @@ def explain(
         frame=frame[np.argsort(-_surely(frame), kind="stable")],
         contributions=scorer.contributions(scored, code),
         unit=scorer.unit,
+        learned=scorer.about(scored),
     )
 
 

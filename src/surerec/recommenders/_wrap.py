@@ -104,7 +104,8 @@ def wrap(
     >>> print(picks.guarantee)
     Of the last 40% of what they take, a share of at most 0.2 is left out on average over people
     whom the model was not fitted on, if they are exchangeable with the ... calibration users, whose
-    futures lie between ... and ...: as the calendar moves on it holds less well.
+    futures lie between ... and ...: as the calendar moves on it holds less well, and what scored
+    them knew what others did later.
     """
     made = WrappedRecommender(
         model,

@@ -149,6 +149,8 @@ def _public_card(
                 "gives_probabilities": recommender.gives_probabilities,
                 "promises_precision": recommender.promises_precision,
                 "lists": list(recommender.lists_),
+                "together": list(recommender.offers_together()),
+                "group_sizes": list(getattr(recommender, "group_sizes_", ())),
                 "guarantee": _sample_guarantee(recommender),
             }
             for name, recommender in recommenders.items()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec.evaluation import observe_as_of
 from surerec.futures import observe, profile_cases
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
 from surerec.precedence import count_precedence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.evaluation import AsOf
     from surerec.futures import Cases, Horizon, Outcomes
     from surerec.interactions import Interactions
     from surerec.measures import Recipe, RecipeLike
@@ -52,6 +54,8 @@ class Observed:
     name: str
     scorer: str
     outcomes: Outcomes
+    as_of: AsOf | None = None
+    """How it was counted as of the moments of the questions, if it was."""
 
 
 def observe_all(
@@ -61,6 +65,7 @@ def observe_all(
     horizon: Horizon = 0.4,
     n_users: int = 2000,
     seed: int = 0,
+    as_of: bool = False,
 ) -> Iterator[Observed]:
     """Let each scorer rank the futures of the same users; one at a time, as they are large.
 
@@ -76,12 +81,19 @@ def observe_all(
         At most so many users, chosen at random.
     seed : int, default=0
         Of that choice.
+    as_of : bool, default=False
+        Count only what had happened by the start of each case's block of the calendar, see
+        :func:`surerec.evaluation.observe_as_of`; by default counts know what others did later.
     """
-    statistics = count_precedence(interactions)
     cases = profile_cases(interactions, horizon).sample(n_users, seed)
+    statistics = None if as_of else count_precedence(interactions)
     for given in scorers:
         recipe = recipe_by(given)
         name = given if isinstance(given, str) else recipe.name
+        if statistics is None:
+            found = observe_as_of(recipe, cases, keep_candidates=True)
+            yield Observed(interactions.name or "data", name, found.outcomes, found)
+            continue
         scorer = recipe.fit(statistics)
         outcomes = observe(
             scorer, statistics, cases, keep_candidates=True, doing=f"Observing {name}"

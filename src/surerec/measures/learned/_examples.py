@@ -57,6 +57,17 @@ class Examples(NamedTuple):
     """
     held_out: NDArray[np.bool_]
     """Those of users on whom training is stopped, so that it ends before it learns by heart."""
+    owners: NDArray[np.int64]
+    """Whose they are, by code."""
+
+    def picked(self, rows: NDArray[np.bool_]) -> Examples:
+        """Give some of them."""
+        return Examples(*(column[rows] for column in self))
+
+
+def set_aside(seed: int, key: int) -> bool:
+    """Tell whether nothing is learned from the user of a key, but trees are compared by them."""
+    return bool(np.random.default_rng((seed, key)).random() < _HELD_OUT)
 
 
 def log_odds(n_taken: float, n_others: float) -> float:
@@ -136,16 +147,18 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
         later = np.isin(others, profile)  # and there as well
         found = features.of(
             profile[:length],
-            without_user=user,
+            without=(user,),
             columns=columns,
             stand_ins=np.concatenate(
                 (nobody, np.where(later, -1, features.takers(others, chance)))
             ),
+            moment=int(times[length - 1]),  # never that of what came next
         )
         taken = np.zeros(len(columns), np.float32)
         taken[: len(after)] = 1.0
         offset = np.full(len(columns), log_odds(len(after), n_negatives))
-        examples.append(Examples(found.T, taken, offset, np.full(len(columns), held_out)))
+        owners = np.full(len(columns), user)
+        examples.append(Examples(found.T, taken, offset, np.full(len(columns), held_out), owners))
     return examples
 
 

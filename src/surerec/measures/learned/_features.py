@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._calendar import DAY
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _kernels as kernels
 from surerec.measures.learned._items import ItemFacts, ItemMeans
+from surerec.measures.learned._recency import RECENCY, Recency
 from surerec.measures.learned._ridge import Ridge
 from surerec.precedence import spans
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from surerec.precedence import Block, PrecedenceStatistics
@@ -49,14 +53,44 @@ FEATURES: Final[dict[str, str]] = {
 }
 """The features in order, each in words."""
 
+EXTRAS: Final[dict[str, dict[str, str]]] = {"calendar": RECENCY}
+"""Features that are used only where users who were set aside gain by them, by ingredient."""
+
 _HALF_LIVES: Final = (10.0, 40.0, 3.0)  # items after which an earlier one weighs half, by recency
 _N_LAST: Final = 5
 _NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
 _WINDOWS: Final = np.array([10, 50])
 
 
+def in_words(extras: Sequence[str]) -> dict[str, str]:
+    """Give all features in order, each in words, with those of some ingredients.
+
+    Examples
+    --------
+    >>> len(in_words(())), list(in_words(["calendar"]))[-1]
+    (26, 'age')
+    """
+    return FEATURES | {name: words for each in extras for name, words in EXTRAS[each].items()}
+
+
+def extras_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Give the ingredients whose features these are, beside the others.
+
+    Examples
+    --------
+    >>> extras_of([*in_words(["calendar"])]), extras_of([*FEATURES])
+    (('calendar',), ())
+    """
+    extras = tuple(each for each, more in EXTRAS.items() if not {*more}.isdisjoint(names))
+    if [*names] != [*in_words(extras)]:
+        raise InputError(
+            "This learned measure has other features than this surerec computes: train it anew."
+        )
+    return extras
+
+
 class Features:
-    """The features of items for a profile, with one user left out of everything, exactly.
+    """The features of items for a profile, with some users left out of everything, exactly.
 
     Parameters
     ----------
@@ -64,9 +98,16 @@ class Features:
         The counts, made from profiles.
     ridge : Ridge, optional
         Made of the same profiles; by default it is fitted here.
+    extras : sequence of str, optional
+        The ingredients of :data:`EXTRAS` whose features come after the others, in that order.
     """
 
-    def __init__(self, statistics: PrecedenceStatistics, ridge: Ridge | None = None) -> None:
+    def __init__(
+        self,
+        statistics: PrecedenceStatistics,
+        ridge: Ridge | None = None,
+        extras: Sequence[str] = (),
+    ) -> None:
         if statistics.interactions is None:
             raise InputError(
                 "These counts were given without profiles: the learned measure needs profiles."
@@ -75,16 +116,19 @@ class Features:
         self._interactions = statistics.interactions
         self.ridge = Ridge.fit(statistics.interactions) if ridge is None else ridge
         self._facts = ItemFacts(statistics.interactions)
-        self._nobody = self._facts.without(None)
+        self._nobody = self._facts.without(())
         self._following = spans(statistics.interactions, "followers", statistics.ties)
+        self._recency = Recency.of(statistics.interactions) if "calendar" in extras else None
+        self.in_words = in_words(extras)
 
     def of(
         self,
         history: NDArray[np.integer],
         *,
-        without_user: int | None = None,
+        without: tuple[int, ...] = (),
         columns: NDArray[np.int64] | None = None,
         stand_ins: NDArray[np.int64] | None = None,
+        moment: int | None = None,
     ) -> NDArray[np.float32]:
         """Give the features (rows) of every item, or of some (columns).
 
@@ -92,22 +136,25 @@ class Features:
         ----------
         history : array of int
             Item codes in time order.
-        without_user : int, optional
-            A user whose own contribution is left out.
+        without : tuple of int, default=()
+            The users whose own contribution is left out.
         columns : array of int, optional
             The items; by default all.
         stand_ins : array of int, optional
             For each column one of its takers, left out of that column too; −1 for nobody. See
             `surerec.measures.learned._examples`.
+        moment : int, optional
+            When the last item of the history was taken, in microseconds since 1970; by default as
+            that user took it, else after all that is known.
         """
         if not len(history):
             raise InputError("The history is empty: it needs at least one item.")
-        rows = ProfileRows(self.statistics, history, without_user)
-        means = self._nobody if without_user is None else self._facts.without(without_user)
+        rows = ProfileRows(self.statistics, history, without)
+        means = self._facts.without(without) if without else self._nobody
         age = np.arange(len(rows.history) - 1, -1, -1)
         recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
         weights = (recent / recent.sum()).astype(np.float32)
-        parts, near = self._near(rows, without_user)
+        parts, near = self._near(rows, without)
         if columns is None:
             columns, here = np.arange(self.statistics.n_items), means
             sums = self._sums_of_all(rows, weights)
@@ -117,13 +164,36 @@ class Features:
             here = means.at(columns)
             if stand_ins is not None:
                 taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
-                here = self._facts.without_takers(without_user, columns, stand_ins, taken_at)
+                here = self._facts.without_takers(without, columns, stand_ins, taken_at)
             sums = _sums(rows, weights, *blocks)
-        own = np.sort(self.statistics.taken_by(without_user)[0]).astype(np.int64)
+        taken = [self.statistics.taken_by(user)[0] for user in without]
+        own = [np.sort(items).astype(np.int64) for items in taken]
         ridge = self.ridge.score(
             rows.history, np.stack((np.ones(len(age)), late, recent, last)), own, columns
         )
-        return _assemble(sums, here, means, rows, ridge, near)
+        found = np.empty((len(self.in_words), len(columns)), np.float32)
+        _assemble(sums, here, means, rows, ridge, near, found)
+        if self._recency is not None:
+            # Nobody stands in there: what the user took next is in none of those days.
+            day = self._day(rows.history[-1], without, moment)
+            found[-len(RECENCY) :] = self._recency.features(day, columns, self._own(without))
+        found[np.abs(found) < _NOTHING] = 0.0
+        return found
+
+    def _own(self, users: tuple[int, ...]) -> NDArray[np.int64]:
+        """Give where in the flat profiles some users have theirs."""
+        starts = self._interactions.offsets
+        parts = [np.arange(starts[user], starts[user + 1]) for user in users]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def _day(self, last: int, users: tuple[int, ...], moment: int | None) -> int:
+        """Give the day of the last known item."""
+        assert self._recency is not None  # noqa: S101  # only asked for its features
+        if moment is not None:
+            return moment // DAY
+        own = self._own(users)
+        taken = self._interactions.times[own[self._interactions.items_taken[own] == last]]
+        return int(taken.max()) // DAY if taken.size else self._recency.last_day
 
     def takers(self, items: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """Draw one taker of each item; −1 where nobody took it."""
@@ -135,19 +205,19 @@ class Features:
         return np.where(taken, users, -1)
 
     def _near(
-        self, rows: ProfileRows, without_user: int | None
+        self, rows: ProfileRows, without: tuple[int, ...]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Give what the last items weigh, and for every item the share who took it soon after."""
         last, support = rows.history[-_N_LAST:], rows.support[-_N_LAST:]
         parts = (1 / (np.maximum(support, 1) * float(len(last)))).astype(np.float32)
-        own_end = -1 if without_user is None else int(self._interactions.offsets[without_user + 1])
+        own_ends = self._interactions.offsets[1:][np.array(without, dtype=np.int64)]
         near = np.zeros((len(_WINDOWS), self.statistics.n_items), np.float32)
         spans_of = self._following
         kernels.count_near(
             last,
             parts,
             _WINDOWS,
-            own_end,
+            own_ends,
             spans_of.offsets,
             spans_of.starts,
             spans_of.stops,
@@ -223,7 +293,8 @@ def _assemble(
     rows: ProfileRows,
     ridge: NDArray[np.float64],
     near: NDArray[np.float32],
-) -> NDArray[np.float32]:
+    out: NDArray[np.float32],
+) -> None:
     """Bring sums to means, and put what is known of item and profile beside them."""
     m, n_users = len(rows.history), max(rows.n_users, 1)
     support, place, time = here
@@ -233,7 +304,6 @@ def _assemble(
     count, back = sums[kernels.COUNT], sums[kernels.BACK]
     n_last = min(m, _N_LAST)
     own_support, own_place, own_time = (column[rows.history] for column in means)
-    out = np.empty((len(FEATURES), len(support)), np.float32)
     values = {
         "count": count / (m * n_users),
         "share": share,
@@ -264,5 +334,3 @@ def _assemble(
     }
     for row, name in enumerate(FEATURES):
         out[row] = values[name]
-    out[np.abs(out) < _NOTHING] = 0.0
-    return out

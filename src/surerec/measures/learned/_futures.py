@@ -25,6 +25,8 @@ class TrainedFuture:
     >>> times = np.array([0, 1, 2, 3, 10, 11]) * DAY
     >>> TrainedFuture(0.4).longest_past(times), TrainedFuture(2).longest_past(times)
     (4, 4)
+    >>> [TrainedFuture(0.4).stop(times, length) for length in (1, 3, 4)]
+    [2, 5, 6]
     >>> window = TrainedFuture(0.4, window=3)
     >>> window.longest_past(times), window.stop(times, 1)
     (4, 4)
@@ -61,9 +63,13 @@ class TrainedFuture:
     def stop(self, times: NDArray[np.int64], length: int) -> int:
         """Give where the future ends that begins after so many items.
 
-        A window begins with the next item: whoever took nothing in it has no future there.
+        A window begins with the next item: whoever took nothing in it has no future there. The
+        future of a share is ``horizon / (1 − horizon)`` of what is known, as it is where the
+        promise is made: all that follows a short past would teach what comes in the end.
         """
         stop = len(times)
+        if self.is_share and length < self.longest_past(times):
+            stop = min(stop, length + round(length * self.horizon / (1 - self.horizon)))
         if self.window is not None:
             end = int(times[length]) + int(self.window * DAY)
             stop = int(np.searchsorted(times, end, side="left"))

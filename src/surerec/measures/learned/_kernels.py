@@ -39,8 +39,7 @@ STEPS = 65536
 """Steps of a ratio between 0 and 1 in which medians are found."""
 
 _TILE = 512  # columns: the sums and two rows of them stay in the first-level cache
-_TREE_TILE = 1024
-_ALL = np.uint32(0xFFFFFFFF)
+_TREE_TILE = 512  # neighbours in popularity
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -152,7 +151,7 @@ def count_near(
     last: NDArray[np.int64],
     parts: NDArray[np.float32],
     windows: NDArray[np.int64],
-    own_end: int,
+    own_ends: NDArray[np.int64],
     span_offsets: NDArray[np.int64],
     starts: NDArray[Any],
     stops: NDArray[Any],
@@ -162,13 +161,16 @@ def count_near(
     """Add ``parts[k]`` for each user who took an item soon after ``last[k]``, to ``out[w]``.
 
     Soon is among the next ``windows[w]`` items, which ascend. Spans are as in
-    `surerec.precedence`; the user whose profile ends at `own_end` is left out.
+    `surerec.precedence`; the users whose profiles end at `own_ends` are left out.
     """
     for k in range(len(last)):
         part = parts[k]
         for span in range(span_offsets[last[k]], span_offsets[last[k] + 1]):
             stop = np.int64(stops[span])
-            if stop == own_end:
+            is_left_out = False
+            for end in own_ends:
+                is_left_out |= stop == end
+            if is_left_out:
                 continue
             begin = np.int64(starts[span])
             reached = begin
@@ -293,32 +295,104 @@ def add_trees(
     tree_starts: NDArray[np.int64],
     node_features: NDArray[np.int64],
     thresholds: NDArray[np.float32],
-    keeps: NDArray[np.uint32],
+    keeps: NDArray[np.unsignedinteger],
     leaf_values: NDArray[np.float64],
     places: NDArray[np.int64],
+    constants: NDArray[np.unsignedinteger],
     scores: NDArray[np.float64],
 ) -> None:
     """Add the value of every tree to the score of every column.
 
     A column's leaf is found without walking: each node whose test fails strikes out the leaves to
     its left, and the leftmost leaf that is left is the one (QuickScorer). So the work is the same
-    for all columns and runs in vector lanes, at a third of the time of walking.
+    for all columns and runs in vector lanes, at a third of the time of walking. A node that no
+    column of a tile fails, or all of them do, is not looked at column by column: neighbours in
+    popularity are alike in most of their features. Masks are of as many bits as a tree may have
+    leaves, 32 or 64; `constants` are of that kind as well: all bits, no bit, and what turns the
+    lowest bit into its place in `places`.
     """
-    n_columns = features.shape[1]
-    alive_room = np.empty(_TREE_TILE, np.uint32)
+    n_features, n_columns = features.shape
+    whole, nothing, spread, shift = constants[0], constants[1], constants[2], constants[3]
+    alive_room = np.empty(_TREE_TILE, keeps.dtype)
+    common = np.empty(1, keeps.dtype)  # in as many bits
+    lowest_of, highest_of = np.empty(n_features, np.float32), np.empty(n_features, np.float32)
     for left in range(0, n_columns, _TREE_TILE):
         right = min(left + _TREE_TILE, n_columns)
         width = np.uint64(right - left)
         total = scores[left:right]
         alive = alive_room[: right - left]
+        for f in range(n_features):
+            lowest_of[f], highest_of[f] = _range(features[f, left:right])
         for tree in range(len(tree_starts) - 1):
-            alive[:] = _ALL
+            alive[:] = whole
+            common[0] = whole
             for node in range(tree_starts[tree], tree_starts[tree + 1]):
-                values = features[node_features[node], left:right]
-                threshold, keep = thresholds[node], keeps[node]
+                f, threshold, keep = node_features[node], thresholds[node], keeps[node]
+                if highest_of[f] <= threshold:
+                    continue
+                if lowest_of[f] > threshold:
+                    common[0] &= keep
+                    continue
+                values = features[f, left:right]
                 for j in range(width):
-                    alive[j] &= _ALL if values[j] <= threshold else keep
+                    alive[j] &= whole if values[j] <= threshold else keep
             leaves = leaf_values[tree]
+            of_all = common[0]
             for j in range(width):
-                lowest = alive[j] & (np.uint32(0) - alive[j])
-                total[j] += leaves[places[np.uint32(lowest * np.uint32(0x077CB531)) >> 27]]
+                left_over = alive[j] & of_all
+                alive[j] = (left_over & (nothing - left_over)) * spread  # kept in as many bits
+                total[j] += leaves[places[alive[j] >> shift]]
+
+
+@njit(nogil=True, cache=True)
+def _range(values: NDArray[np.float32]) -> tuple[Any, Any]:
+    """Give the lowest and the highest."""
+    low, high = values[0], values[0]
+    for j in range(len(values)):
+        low = min(low, values[j])
+        high = max(high, values[j])
+    return low, high
+
+
+@njit(nogil=True, cache=True)
+def count_by_day(
+    offsets: NDArray[np.int64],
+    days: NDArray[np.int32],
+    columns: NDArray[np.int64],
+    limits: NDArray[np.int32],
+    own_items: NDArray[np.int64],
+    own_days: NDArray[np.int32],
+    counts: NDArray[np.float32],
+) -> None:
+    """Count the takers of each column before each day, and how old it was on the first of them.
+
+    `days` of item ``j`` ascend at ``offsets[j]:offsets[j + 1]``; the latest limit is the first. A
+    user who took `own_items` on `own_days` is left out. The last row of `counts` is the age in days
+    on the first limit, −1 for what nobody had taken.
+    """
+    own_of = np.full(len(offsets) - 1, -1)
+    for k in range(len(own_items)):
+        own_of[own_items[k]] = k
+    n_limits = len(limits)
+    for j in range(len(columns)):
+        item = columns[j]
+        begin, end = offsets[item], offsets[item + 1]
+        own = own_of[item]
+        for k in range(n_limits):
+            low, high = begin, end
+            while low < high:
+                middle = (low + high) // 2
+                if days[middle] < limits[k]:
+                    low = middle + 1
+                else:
+                    high = middle
+            end = low  # the next limit is earlier
+            found = low - begin
+            if own >= 0 and own_days[own] < limits[k]:
+                found -= 1
+            counts[k, j] = found
+        first = begin
+        if own >= 0 and first < offsets[item + 1] and days[first] == own_days[own]:
+            first += 1
+        known = counts[0, j] > 0
+        counts[n_limits, j] = limits[0] - days[first] if known else -1

@@ -12,10 +12,12 @@ from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.measures._folds import check_enough, deal, fold_for, renumbered
-from surerec.measures.learned._boosting import N_TREES, boost
+from surerec.measures.learned._boosting import SMALL, boost
+from surerec.measures.learned._choice import INGREDIENTS, Kept, choose
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
-from surerec.measures.learned._features import FEATURES, Features
+from surerec.measures.learned._features import EXTRAS, Features, in_words
 from surerec.measures.learned._futures import TrainedFuture
+from surerec.measures.learned._text import read_trees, write_trees
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
@@ -115,16 +117,17 @@ class LearnedMeasure:
         )
         fold_of = deal(statistics.n_users, n_folds, seed)
         with progress("Gathering examples", total=n_folds * most_users) as advance:
-            examples = [
-                _examples_without(
+            gathered = [
+                _gather_without(
                     statistics, fold_of == fold, most_users, sampling, (seed, fold), advance
                 )
                 for fold in range(n_folds)
             ]
-        with progress("Growing trees", total=n_folds * N_TREES) as advance:
-            grown = list(
-                run_blocks(lambda each: boost(each, list(FEATURES), seed, advance), examples)
-            )
+        kept = [each for _, each in gathered]
+        extras = [each for each in EXTRAS if any(each in fold.names for fold in kept)]
+        names = [*in_words(extras)]
+        with progress("Growing trees", total=n_folds * SMALL.most) as advance:
+            grown = list(run_blocks(lambda each: _grow(*each, names, seed, advance), gathered))
         folds, intercepts = [text for text, _ in grown], [number for _, number in grown]
         params: dict[str, Any] = {
             "horizon": horizon,
@@ -132,6 +135,7 @@ class LearnedMeasure:
             "n_users": n_users,
             "negatives": negatives,
             "seed": seed,
+            "ingredients": [each.to_dict() for each in kept],
         }
         if not future.is_share:
             assert statistics.interactions is not None  # noqa: S101  # it was learned from profiles
@@ -141,11 +145,11 @@ class LearnedMeasure:
                 for fold in range(n_folds)
             ]
             params |= {"window": window, "n_next": n_next}
-        return cls(folds, fold_of, list(FEATURES), intercepts, params)
+        return cls(folds, fold_of, names, intercepts, params)
 
-    def fold_for(self, user: int | None) -> int:
-        """Give the fold whose model may score a user: theirs, or the first for a new person."""
-        return fold_for(self.fold_of, user)
+    def fold_for(self, users: int | tuple[int, ...] | None) -> int:
+        """Give the fold whose model may score users: theirs, or the first for a new person."""
+        return fold_for(self.fold_of, users)
 
     def base(self, fold: int, history_length: int, n_items: int) -> float:
         """Give what is added to the trees of a fold: the log-odds if all items were alike.
@@ -161,6 +165,25 @@ class LearnedMeasure:
         n_others = max(n_items - history_length - n_next, 0.0)
         return self.intercepts[fold] + log_odds(n_next, n_others)
 
+    def about(self, fold: int) -> str:
+        """Say which ingredients the trees of a fold have, and what those not kept had gained.
+
+        Empty for what was learned before there were any.
+        """
+        tried = self.params.get("ingredients")
+        if not tried:
+            return ""
+        kept, gains = tried[fold]["kept"], tried[fold]["gains"]
+        if not gains:
+            return "Too few users were set aside to try other ingredients than the usual."
+        words = [
+            f"{name} ({'kept' if name in kept else 'left out'}: sets {abs(gains[name]):.1%} "
+            f"{'smaller' if gains[name] > 0 else 'larger'})"
+            for name in INGREDIENTS
+            if name in gains
+        ]
+        return f"Its trees were tried on users set aside with {', '.join(words)}."
+
     def renumbered(self, earlier_codes: NDArray[np.integer]) -> LearnedMeasure:
         """Give the same for users under other codes.
 
@@ -172,15 +195,18 @@ class LearnedMeasure:
         return replace(self, fold_of=renumbered(self.fold_of, earlier_codes))
 
 
-def _examples_without(
+def _gather_without(
     statistics: PrecedenceStatistics,
     left_out: NDArray[np.bool_],
     most_users: int,
     sampling: Sampling,
     seed: tuple[int, int],
     advance: Callable[[float], None],
-) -> Examples:
-    """Draw examples from the users of the other folds, with features of their profiles alone."""
+) -> tuple[Examples, Kept]:
+    """Draw examples from the users of the other folds, with features of their profiles alone.
+
+    And choose, by some of them who are set aside, which ingredients the trees get.
+    """
     if statistics.interactions is None:
         raise InputError(
             "These counts were given without profiles: the learned measure needs profiles."
@@ -189,8 +215,32 @@ def _examples_without(
     enough = np.flatnonzero(np.diff(others.offsets) >= _SHORTEST)
     check_enough(len(enough), _SHORTEST)
     chosen = np.sort(np.random.default_rng(seed).permutation(enough)[:most_users])
-    features = Features(count_precedence(others, ties=statistics.ties))
+    features = Features(count_precedence(others, ties=statistics.ties), extras=tuple(EXTRAS))
     keys = np.flatnonzero(~left_out)[chosen]
     examples = make_examples(features, chosen, keys, sampling, advance)
     advance(most_users - len(chosen))
-    return examples
+    return examples, choose(features, chosen, keys, examples, sampling)
+
+
+def _grow(
+    examples: Examples,
+    kept: Kept,
+    names: list[str],
+    seed: int,
+    advance: Callable[[float], None],
+) -> tuple[str, float]:
+    """Grow the trees of a fold, with the features of its ingredients; as numbered in `names`."""
+    columns = kept.columns()
+    offered = [*in_words(tuple(EXTRAS))]
+    seen = [offered[column] for column in columns]
+    some = examples._replace(features=examples.features[:, columns])
+    text, intercept = boost(some, seen, seed, advance, kept.growth)
+    advance(max(SMALL.most - kept.growth.most, 0))
+    if seen == names:
+        return text, intercept
+    places = [names.index(name) for name in seen]
+    trees = [
+        replace(tree, features=[places[feature] for feature in tree.features])
+        for tree in read_trees(text, len(seen))
+    ]
+    return write_trees(trees, names), intercept

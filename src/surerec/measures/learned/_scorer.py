@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.errors import InputError
+from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Parts, Scorer
 from surerec.measures.learned._boosting import contributions
-from surerec.measures.learned._features import FEATURES, Features
+from surerec.measures.learned._features import Features, extras_of
 from surerec.measures.learned._parts import to_parts
 from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
@@ -58,17 +58,15 @@ class LearnedScorer(Scorer):
         *,
         ridge: Ridge | None = None,
     ) -> None:
-        if learned.feature_names != list(FEATURES):
-            raise InputError(
-                "This learned measure has other features than this surerec computes: train it anew."
-            )
+        names = learned.feature_names
+        extras = extras_of(names)
         self.statistics = statistics
         self.learned = learned
-        self._features = Features(statistics, ridge)
-        folds = [read_trees(text, len(FEATURES)) for text in learned.folds]
+        self._features = Features(statistics, ridge, extras)
+        folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
         # Written anew: LightGBM does not look where a text leads it.
-        self._texts = [write_trees(trees, list(FEATURES)) for trees in folds]
+        self._texts = [write_trees(trees, names) for trees in folds]
 
     @property
     def ridge(self) -> Ridge:
@@ -86,12 +84,16 @@ class LearnedScorer(Scorer):
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
         query.within(self.statistics.n_items, self.statistics.n_users)
-        user, n_known = query.user, len(query.history)
-        fold, n_items = self.learned.fold_for(user), self.statistics.n_items
-        features = self._features.of(query.history, without_user=user)
+        n_known, n_items = len(query.history), self.statistics.n_items
+        fold = self.learned.fold_for(query.users)
+        features = self._features.of(query.history, without=query.users, moment=_moment(query))
         scores = np.full(features.shape[1], self.learned.base(fold, n_known, n_items))
         self._trees[fold].add_to(scores, features)
         return scores
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the fold of each user, whose trees were trained without its users."""
+        return folds_of(self.learned.fold_of, users)
 
     def value(
         self,
@@ -107,14 +109,26 @@ class LearnedScorer(Scorer):
 
         In log-odds against the average training example, the strongest first (TreeSHAP).
         """
-        column, user = np.array([item], dtype=np.int64), query.user
-        values = self._features.of(query.history, without_user=user, columns=column)[:, 0]
-        moved = contributions(self._texts[self.learned.fold_for(user)], values)[:-1]
-        found = zip(FEATURES.values(), values.tolist(), moved.tolist(), strict=True)
+        column = np.array([item], dtype=np.int64)
+        values = self._features.of(
+            query.history, without=query.users, columns=column, moment=_moment(query)
+        )[:, 0]
+        moved = contributions(self._texts[self.learned.fold_for(query.users)], values)[:-1]
+        words = self._features.in_words.values()
+        found = zip(words, values.tolist(), moved.tolist(), strict=True)
         return tuple(
             sorted((Contribution(*each) for each in found), key=lambda each: -abs(each.by))
         )
 
+    def about(self, query: Query) -> str:
+        """Say which ingredients the trees of the person's fold have, and why."""
+        return self.learned.about(self.learned.fold_for(query.user))
+
     def parts(self) -> Parts:
         """Give what is to be stored, the ridge included, so that opening it learns nothing."""
         return to_parts(self.learned, self.ridge)
+
+
+def _moment(query: Query) -> int | None:
+    """Give when the last known item was taken, if that is known."""
+    return None if query.times is None or not len(query.times) else int(query.times[-1])

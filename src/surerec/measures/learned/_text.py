@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-MOST_LEAVES: Final = 32
+MOST_LEAVES: Final = 64
 """Leaves of a tree at the most: one bit each."""
 _PLAIN: Final = {0, 2}  # a split by a number with no special place for missing ones
 _PLAIN_SPLIT: Final = "2"

@@ -96,8 +96,10 @@ async function askGuarantee() {
   if (answer.promises_precision) level = { precision: state.precision };
   const about = answer;
   try {
-    const told = await api.guarantee({ ...url.asked(state), ...level }, guaranteeRequest.signal);
+    const ask = state.mode === "group" ? api.groupGuarantee : api.guarantee;
+    const told = await ask({ ...url.asked(state), ...level }, guaranteeRequest.signal);
     byId("guarantee").textContent = told.guarantee;
+    who.serve(told.members ? told : null);
     about.shown = told.full_size;
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -112,6 +114,7 @@ async function askGuarantee() {
 // ---- The person: one request brings all that every confidence needs.
 
 function personChanged() {
+  if (card) showLists();
   rows = FIRST_ROWS;
   list.restart();
   url.write(state);
@@ -129,13 +132,15 @@ async function assess() {
   document.body.classList.add("waiting");
   try {
     const asked = url.asked(state);
-    answer = await api.entryConfidences({ ...asked, limit: rows }, request.signal);
+    const ask = state.mode === "group" ? api.groupEntryConfidences : api.entryConfidences;
+    answer = await ask({ ...asked, limit: rows }, request.signal);
     list.take(answer, asked);
     showAnswer();
     noticed("");
   } catch (error) {
     if (error.name === "AbortError") return;
-    if (error.status === 404 || error.status === 422) {
+    const aboutThem = state.mode === "group" && error.status === 409; // such as a size without promise
+    if (error.status === 404 || error.status === 422 || aboutThem) {
       forget();
       who.complain(error.message);
     } else {
@@ -194,6 +199,7 @@ function forget() {
   curve.clear();
   field.clear();
   who.show(null);
+  who.serve(null);
   slider.disabled = false;
   byId("size").textContent = "–";
   byId("size-of").textContent = "items in the set";
@@ -299,13 +305,15 @@ function nameRecommenders() {
 }
 
 function showLists() {
-  const { lists } = card.recommenders.find(({ name }) => name === state.recommender);
+  const chosen = card.recommenders.find(({ name }) => name === state.recommender);
+  who.offer(chosen);
+  const { lists } = chosen;
   if (!lists.includes(state.among)) state.among = "";
   const options = [make("option", { value: "", text: "all items" })];
   options.push(...lists.map((name) => make("option", { value: name, text: name })));
   byId("among").replaceChildren(...options);
   byId("among").value = state.among;
-  show(byId("among-row"), lists.length > 0);
+  show(byId("among-row"), lists.length > 0 && state.mode !== "group");
 }
 
 function describeRecommender() {

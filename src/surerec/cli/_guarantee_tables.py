@@ -1,0 +1,216 @@
+"""The tables of promises over users, each made of what was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from surerec.errors import InputError
+from surerec.evaluation import Calendar
+from surerec.experiments.guarantees import (
+    Observed,
+    calendar_table,
+    hits_table,
+    item_reliabilities,
+    lists_table,
+    misses_table,
+    observe_all,
+    per_user_sizes,
+    precision_calendar_table,
+    precision_table,
+    sizes_table,
+    slate_reliability,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from surerec.futures import Horizon
+    from surerec.interactions import Interactions
+
+_PER_USER: Final = "CM12"
+
+
+class Tables(StrEnum):
+    """The tables that can be asked for."""
+
+    misses = "misses"
+    sizes = "sizes"
+    hits = "hits"
+    calendar = "calendar"
+    slates = "slates"
+    probabilities = "probabilities"
+    precision = "precision"
+    precision_calendar = "precision-calendar"
+    lists = "lists"
+
+
+HEADINGS: Final = {
+    Tables.misses: "Share missed and items in the set at each ε, on users who did not calibrate",
+    Tables.sizes: "Items in the set at equal mean miss rates",
+    Tables.hits: "Hits among the next 5 items, promised with 1 − ε, and the length of the list",
+    Tables.calendar: "Share missed at each ε as the calendar moves on; unknown: new to the model",
+    Tables.slates: "Probability that one of the 10 best is among the next 5: said and happened",
+    Tables.probabilities: "Probability of each item: said and happened, on other users",
+    Tables.precision: "Precision promised with confidence 0.9, and delivered to other users",
+    Tables.precision_calendar: "Precision promised with 0.9, and delivered in the next window",
+    Tables.lists: "Share missed at each ε of the listed items that people took, on other users",
+}
+
+_BY_PROFILE: Final = (
+    Tables.misses,
+    Tables.sizes,
+    Tables.hits,
+    Tables.slates,
+    Tables.precision,
+)
+"""Those that are about the last part of profiles, and can be counted as of then."""
+
+
+def tables_wanted(given: list[Tables] | None, *, as_of: bool) -> list[Tables]:
+    """Give the tables to make: those named, else all that there are."""
+    every = list(_BY_PROFILE if as_of else Tables)
+    wanted = given or every
+    if others := [kind for kind in wanted if kind not in every]:
+        raise InputError(
+            f"--as-of is for tables by profile ({', '.join(_BY_PROFILE)}), not for {others[0]}: "
+            "leave one of the two out."
+        )
+    return wanted
+
+
+@dataclass
+class Asked:
+    """What tables are made of, on one data set."""
+
+    interactions: Interactions
+    scorers: list[str]
+    users: int
+    splits: int
+    window: float
+    windows: int | None
+    as_of: bool = False
+    _said: list[str] = field(default_factory=list)
+    _kept: dict[Horizon, Observed] = field(default_factory=dict)
+
+    def table(self, kind: Tables) -> pl.DataFrame:
+        """Make a table."""
+        self._said.clear()
+        return _TABLES[kind](self)
+
+    def about(self) -> list[str]:
+        """Say how the last table was counted, if not by all of the data."""
+        return list(dict.fromkeys(self._said))
+
+    def observed(self, scorers: Iterable[str], horizon: Horizon = 0.4) -> Iterator[Observed]:
+        """Let each scorer rank futures; what is asked of one scorer alone is kept."""
+        wanted = list(scorers)
+        if len(wanted) == 1 and horizon in self._kept:
+            found: Iterable[Observed] = [self._kept[horizon]]
+        else:
+            found = observe_all(
+                self.interactions, wanted, horizon=horizon, n_users=self.users, as_of=self.as_of
+            )
+        for one in found:
+            if len(wanted) == 1:
+                self._kept[horizon] = one
+            if one.as_of is not None:
+                self._said.append(one.as_of.in_words())
+            yield one
+
+    def calendar(self) -> Calendar:
+        """Give the windows."""
+        return Calendar(self.window, n_users=self.users)
+
+
+def _misses(asked: Asked) -> pl.DataFrame:
+    found = misses_table(asked.observed(asked.scorers), n_splits=asked.splits)
+    return found.select(
+        "scorer", "cut", "epsilon", pl.col("loss").alias("miss rate"), pl.col("size").alias("items")
+    ).pivot(on="epsilon", index=["scorer", "cut"], values=["miss rate", "items"])
+
+
+def _sizes(asked: Asked) -> pl.DataFrame:
+    observed = list(asked.observed(asked.scorers))
+    table = sizes_table(observed).drop("data")
+    if asked.as_of:  # the paper's p-values are counted from all of the data
+        return table
+    paper = per_user_sizes(observed[0].outcomes.cases, _PER_USER)
+    first = pl.DataFrame([{"scorer": _PER_USER, "cut": "per-user p-values"} | paper])
+    return pl.concat([first, table])
+
+
+def _hits(asked: Asked) -> pl.DataFrame:
+    observed = asked.observed([*asked.scorers, "popularity"], horizon=5)
+    return (
+        hits_table(observed, n_splits=asked.splits)
+        .drop("data")
+        .pivot(on="epsilon", index="scorer", values=["hit_rate", "length"])
+    )
+
+
+def _calendar(asked: Asked) -> pl.DataFrame:
+    parts = []
+    for scorer in asked.scorers:
+        found = calendar_table(
+            asked.interactions, scorer, asked.calendar(), n_windows=asked.windows
+        )
+        parts.append(
+            found.select(pl.lit(scorer).alias("scorer"), pl.all()).pivot(
+                on="epsilon",
+                index=["scorer", "model", "unknown", "n_test", "n_windows"],
+                values=["loss", "size"],
+            )
+        )
+    return pl.concat(parts)
+
+
+def _slates(asked: Asked) -> pl.DataFrame:
+    rows = []
+    for one in asked.observed(asked.scorers, horizon=5):
+        found = slate_reliability(one.outcomes)
+        head = {"scorer": one.scorer, "calibration error": found.calibration_error}
+        rows += [head | bin_ for bin_ in found.bins.to_dicts()]
+    return pl.DataFrame(rows)
+
+
+def _probabilities(asked: Asked) -> pl.DataFrame:
+    found = item_reliabilities(asked.interactions, asked.scorers, n_users=asked.users)
+    return pl.concat(
+        one.groups.select(pl.lit(name).alias("scorer"), pl.all()) for name, one in found
+    )
+
+
+def _precision(asked: Asked) -> pl.DataFrame:
+    return precision_table(asked.observed(asked.scorers), n_splits=asked.splits)
+
+
+def _precision_calendar(asked: Asked) -> pl.DataFrame:
+    return pl.concat(
+        precision_calendar_table(
+            asked.interactions, scorer, asked.calendar(), n_windows=asked.windows
+        ).select(pl.lit(scorer).alias("scorer"), pl.all())
+        for scorer in asked.scorers
+    )
+
+
+def _lists(asked: Asked) -> pl.DataFrame:
+    return lists_table(
+        asked.interactions, asked.scorers, n_users=asked.users, n_splits=asked.splits
+    )
+
+
+_TABLES: Final[dict[Tables, Callable[[Asked], pl.DataFrame]]] = {
+    Tables.misses: _misses,
+    Tables.sizes: _sizes,
+    Tables.hits: _hits,
+    Tables.calendar: _calendar,
+    Tables.slates: _slates,
+    Tables.probabilities: _probabilities,
+    Tables.precision: _precision,
+    Tables.precision_calendar: _precision_calendar,
+    Tables.lists: _lists,
+}

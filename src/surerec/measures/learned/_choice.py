@@ -1,0 +1,190 @@
+"""Which ingredients a fold's trees get: those by which users who were set aside gain.
+
+A few trees are grown with an ingredient and without it, and both rank the whole catalogue for users
+whom neither was grown on. What makes their sets smaller at equal miss rates, by more than chance,
+is kept. Nobody of the fold that the trees will score has a part in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from surerec._threads import run_blocks
+from surerec.measures.learned._boosting import LARGE, SMALL, boost
+from surerec.measures.learned._examples import log_odds, set_aside
+from surerec.measures.learned._features import EXTRAS, FEATURES
+from surerec.measures.learned._text import read_trees
+from surerec.measures.learned._trees import Trees
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.measures.learned._boosting import Growth
+    from surerec.measures.learned._examples import Examples, Sampling
+    from surerec.measures.learned._features import Features
+
+LARGER: Final = "larger trees"
+INGREDIENTS: Final = (LARGER, *EXTRAS)
+"""What is tried, in this order, each beside what was kept before."""
+
+_MISSES: Final = (0.1, 0.3)
+_MOST_JUDGED: Final = 200
+_FEWEST_JUDGED: Final = 30
+_MOST_ROOM: Final = 1 << 29  # bytes for what is known of every item to those who judge
+_N_DRAWS: Final = 50
+_FASTER: Final = 3.0  # so much faster are trees grown that are only compared
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The ingredients of one fold's trees."""
+
+    names: tuple[str, ...] = ()
+    gains: tuple[tuple[str, float], ...] = ()
+    """By how much each that was tried made the sets of users set aside smaller, as a share."""
+
+    @property
+    def growth(self) -> Growth:
+        """How trees are grown."""
+        return LARGE if LARGER in self.names else SMALL
+
+    def columns(self) -> NDArray[np.int64]:
+        """Give the places of its features among all that are offered."""
+        names = [*FEATURES]
+        wanted = [True] * len(names)
+        for extra, more in EXTRAS.items():
+            wanted += [extra in self.names] * len(more)
+        return np.flatnonzero(wanted)
+
+    def with_(self, name: str) -> Kept:
+        """Give the same with one more."""
+        return replace(self, names=(*self.names, name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what is stored."""
+        return {"kept": list(self.names), "gains": dict(self.gains)}
+
+
+class _Question(NamedTuple):
+    """A user set aside, asked for at the longest past."""
+
+    features: NDArray[np.float32]
+    """Of every item, with all extras."""
+    outside: NDArray[np.int64]
+    after: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, features: Features, user: int, sampling: Sampling) -> _Question:
+        """Ask for a user of the statistics, left out of them."""
+        interactions = features.statistics.interactions
+        assert interactions is not None  # noqa: S101  # features are made from profiles
+        profile, times = interactions.taken(user).astype(np.int64), interactions.times_of(user)
+        length = sampling.future.longest_past(times)
+        known, moment = profile[:length], int(times[length - 1])
+        return cls(
+            features.of(known, without=(user,), moment=moment),
+            features.statistics.items_outside(known),
+            profile[length : sampling.future.stop(times, length)],
+        )
+
+
+class _Judged(NamedTuple):
+    """How one way of growing ranked the futures of users set aside."""
+
+    shares: list[NDArray[np.float32]]
+    """Of each user's candidates, ascending."""
+    taken: list[NDArray[np.float32]]
+    """Of those that the user took."""
+
+    def sizes(self, users: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give the mean size of sets that miss each of the shares of `_MISSES` on average."""
+        shares = np.concatenate([self.taken[user] for user in users])
+        weights = np.concatenate(
+            [np.full(len(self.taken[user]), 1 / len(self.taken[user])) for user in users]
+        )
+        order = np.argsort(shares)
+        missed = np.cumsum(weights[order]) / len(users)
+        cuts = shares[order][np.minimum(np.searchsorted(missed, _MISSES), len(order) - 1)]
+        counts = [
+            len(self.shares[user]) - np.searchsorted(self.shares[user], cuts) for user in users
+        ]
+        return np.asarray(np.mean(counts, axis=0), dtype=np.float64)
+
+
+def choose(
+    features: Features,
+    users: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    examples: Examples,
+    sampling: Sampling,
+) -> Kept:
+    """Try each ingredient beside those kept before it, and keep it where users set aside gain.
+
+    Parameters
+    ----------
+    features : Features
+        With all extras, over the statistics that the users are part of.
+    users, keys : array of int
+        Whom the examples are of, and the numbers that seeded their draws.
+    examples : Examples
+        What is learned from.
+    sampling : Sampling
+        How they were drawn.
+    """
+    room = 4 * len(features.in_words) * features.statistics.n_items
+    most = min(_MOST_JUDGED, _MOST_ROOM // room)
+    judges = users[[set_aside(sampling.seed, int(key)) for key in keys]]
+    judges = np.random.default_rng(sampling.seed).permutation(judges)[:most]
+    kept = Kept()
+    if len(judges) < _FEWEST_JUDGED:
+        return kept
+    asked = list(run_blocks(lambda user: _Question.of(features, user, sampling), judges.tolist()))
+    # Half of the others are enough to compare.
+    some = examples.picked(examples.held_out | (examples.owners % 2 == 0))
+    before = _judge(asked, kept, some, sampling.seed)
+    for name in INGREDIENTS:
+        tried = kept.with_(name)
+        after = _judge(asked, tried, some, sampling.seed)
+        gain, error = _gain(before, after, sampling.seed)
+        gains = (*kept.gains, (name, round(gain, 4)))
+        if gain > error:
+            kept, before = tried, after
+        kept = replace(kept, gains=gains)
+    return kept
+
+
+def _judge(asked: Sequence[_Question], kept: Kept, examples: Examples, seed: int) -> _Judged:
+    columns = kept.columns()
+    some = examples._replace(features=examples.features[:, columns])
+    names = [str(column) for column in columns]
+    text, intercept = boost(some, names, seed, lambda _: None, kept.growth.faster(_FASTER))
+    trees = Trees.of(read_trees(text, len(columns)))
+
+    def ranked(one: _Question) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        n_after = len(one.after)
+        base = intercept + log_odds(n_after, len(one.outside) - n_after)
+        scores = np.full(one.features.shape[1], base)
+        trees.add_to(scores, np.ascontiguousarray(one.features[columns]))
+        chances = 0.5 * (1 + np.tanh(scores / 2))
+        shares = (chances / chances[one.outside].sum()).astype(np.float32)
+        return np.sort(shares[one.outside]), shares[one.after]
+
+    found = list(run_blocks(ranked, asked))
+    return _Judged([each[0] for each in found], [each[1] for each in found])
+
+
+def _gain(before: _Judged, after: _Judged, seed: int) -> tuple[float, float]:
+    """Give by how much sets got smaller, in logarithms, and its standard error over users."""
+    n = len(before.shares)
+    chance = np.random.default_rng(seed)
+
+    def gain(users: NDArray[np.int64]) -> float:
+        return float(np.mean(np.log(before.sizes(users) / after.sizes(users))))
+
+    draws = [gain(chance.integers(0, n, n)) for _ in range(_N_DRAWS)]
+    return gain(np.arange(n)), float(np.std(draws))

@@ -1,0 +1,138 @@
+"""How often each item was taken lately, at the moment of a question.
+
+Only days before that of the last known item count. What a person takes next lies on that day or
+later, so that nothing of it is in there; other takings of theirs are left out one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from surerec._calendar import DAY
+from surerec._grouping import group_rows
+from surerec.measures.learned._kernels import count_by_day
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.interactions import Interactions
+
+SPANS: Final = (7, 30, 90, 365)
+"""Days before the day of a question in which takers are counted."""
+RECENCY: Final[dict[str, str]] = {
+    "week": "how often it was taken in the 7 days before, of all that was taken then",
+    "month": "how often it was taken in the 30 days before, of all that was taken then",
+    "quarter": "how often it was taken in the 90 days before, of all that was taken then",
+    "year": "how often it was taken in the 365 days before, of all that was taken then",
+    "so_far": "how often it was taken until then, of all that was taken",
+    "trend": "how much more often it was taken in the 30 days before than until then",
+    "late_trend": "how much more often it was taken in the 7 days before than in the 90",
+    "age": "how long before it was taken for the first time",
+}
+"""The features in order, each in words."""
+
+_HALF: Final = 0.5  # of a taker, so that nobody has a logarithm too
+_FEW: Final = 50.0  # rows: shares of fewer say little
+
+
+@dataclass(frozen=True, eq=False)
+class Recency:
+    """The days on which each item was taken, in order.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=40, n_rows=900, seed=1)
+    >>> lately = Recency.of(films)
+    >>> lately.features(lately.last_day, np.arange(3), np.array([], dtype=np.int64)).shape
+    (8, 3)
+    """
+
+    offsets: NDArray[np.int64]
+    days: NDArray[np.int32]
+    """Of the takers of each item, ascending; item j's at ``offsets[j]:offsets[j + 1]``."""
+    all_days: NDArray[np.int32]
+    own_offsets: NDArray[np.int64]
+    own_items: NDArray[np.uint32]
+    own_days: NDArray[np.int32]
+    """The profiles, to leave a user out."""
+
+    @classmethod
+    def of(cls, interactions: Interactions) -> Recency:
+        """Sort the days of all takings by item."""
+        days = (interactions.times // DAY).astype(np.int32)
+        offsets, rows = group_rows(interactions.items_taken, interactions.n_items)
+        items = np.repeat(np.arange(interactions.n_items), np.diff(offsets))
+        by_item = days[rows]
+        by_item = by_item[np.lexsort((by_item, items))]
+        return cls(
+            offsets,
+            by_item,
+            np.sort(days),
+            interactions.offsets,
+            interactions.items_taken,
+            days,
+        )
+
+    @property
+    def last_day(self) -> int:
+        """The day after all that is known: for questions without a time."""
+        return int(self.all_days[-1]) + 1
+
+    def features(
+        self, day: int, columns: NDArray[np.int64], own: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Give the features (rows) of some items (columns), by what was taken before a day.
+
+        Parameters
+        ----------
+        day : int
+            The day of the question, in days since 1970.
+        columns : array of int
+            The items.
+        own : array of int
+            Where in the flat profiles the user to leave out has theirs; empty for nobody.
+        """
+        limits = np.array([day, *(day - span for span in SPANS)], dtype=np.int32)
+        counts = np.zeros((len(limits) + 1, len(columns)), np.float32)
+        count_by_day(
+            self.offsets,
+            self.days,
+            columns,
+            limits,
+            self.own_items[own].astype(np.int64),
+            self.own_days[own],
+            counts,
+        )
+        taken = np.searchsorted(self.all_days, limits).astype(np.float64)
+        taken -= (self.own_days[own] < limits[:, None]).sum(axis=1)
+        return _shares(counts, taken, len(self.offsets) - 1)
+
+
+def _shares(
+    counts: NDArray[np.float32], taken: NDArray[np.float64], n_items: int
+) -> NDArray[np.float32]:
+    """Bring counts before each limit to shares of all that was taken, in logarithms.
+
+    1 is what an item would have if all were alike.
+    """
+    so_far, age = counts[0], counts[-1]
+
+    def share(n: NDArray[np.float32], of: float) -> NDArray[np.float32]:
+        return np.log((n + np.float32(_HALF)) * np.float32(n_items / (of + _FEW)))
+
+    lately = [
+        share(so_far - before, taken[0] - taken[k])
+        for k, before in enumerate(counts[1:-1], start=1)
+    ]
+    until = share(so_far, taken[0])
+    out = np.empty((len(RECENCY), counts.shape[1]), np.float32)
+    out[: len(lately)] = lately
+    out[-4] = until
+    out[-3] = lately[1] - until
+    out[-2] = lately[0] - lately[2]
+    out[-1] = np.where(age < 0, np.float32(-1), np.log1p(np.maximum(age, 0)))
+    return out

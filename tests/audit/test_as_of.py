@@ -1,0 +1,33 @@
+import pytest
+
+import surerec as sr
+from surerec.audit import audit
+from surerec.errors import InputError
+from surerec.measures import MeasureScorer
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=250, n_items=60, n_rows=6000, drift=0.3, seed=3)
+
+
+def test_promises_by_profile_are_measured_as_of_then_beside_what_counts_knew_later(films):
+    found = audit(films, n_users=200, as_of=True)
+    plain = audit(films, n_users=200)
+    kinds = {verdict.kind for verdict in found.verdicts}
+    more = {"miss-rank-as-of", "miss-score-as-of", "hit-rank-as-of"}
+    assert more <= kinds
+    assert kinds - more == {verdict.kind for verdict in plain.verdicts}
+    assert found.settings["as_of"]
+    assert not plain.settings["as_of"]
+    assert any(
+        "as of then: Counted up to the start of each of 12 blocks" in s for s in found.skipped
+    )
+
+
+def test_what_may_know_the_futures_is_not_counted_as_of_then(films):
+    fitted = MeasureScorer(sr.count_precedence(films), "CM12")
+    found = audit(films, fitted, n_users=60, as_of=True)
+    assert any("comes fitted" in why and "as of then" in why for why in found.skipped)
+    with pytest.raises(InputError, match="as_of"):
+        audit(films, as_of="yes")
