@@ -84,7 +84,7 @@ def test_recommend_all_streams_to_a_file_that_equals_recommend_many(run, folder)
 
 
 def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
-    done = run("recommend-all", "model", "--confidence", "0.9", "--output", "sum.parquet")
+    done = run("recommend-all", "model", "--confidence", "0.7", "--output", "sum.parquet")
     rows = pl.read_parquet(folder / "sum.parquet").group_by("user_id").len()
     taken = sr.load(folder / "model").statistics_.interactions
     own = {user: len(taken.profile(user)) for user in rows["user_id"]}
