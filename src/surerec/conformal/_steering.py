@@ -106,7 +106,8 @@ class Steering:
         cuts = cuts + TOLERANCE * np.arange(1, len(cuts) + 1)
         ends = min(0.0, cuts[0] - self.step), max(1.0, cuts[-1] + self.step)
         known, said = [ends[0], *cuts, ends[1]], [0.0, *self.epsilons, 1.0]
-        return np.asarray(np.interp(levels, known, said), dtype=np.float64)
+        given = np.asarray(levels, dtype=np.float64)
+        return np.asarray(np.interp(given, known, said), dtype=np.float64)
 
     def after(self, level: float) -> Self:
         """Give what it is after an event whose item had this level."""
