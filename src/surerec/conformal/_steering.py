@@ -105,7 +105,9 @@ class Steering:
         # Cuts that are held down to others are told apart by what no level is.
         cuts = cuts + TOLERANCE * np.arange(1, len(cuts) + 1)
         ends = min(0.0, cuts[0] - self.step), max(1.0, cuts[-1] + self.step)
-        return np.interp(levels, [ends[0], *cuts, ends[1]], [0.0, *self.epsilons, 1.0])
+        known, said = [ends[0], *cuts, ends[1]], [0.0, *self.epsilons, 1.0]
+        given = np.asarray(levels, dtype=np.float64)
+        return np.asarray(np.interp(given, known, said), dtype=np.float64)
 
     def after(self, level: float) -> Self:
         """Give what it is after an event whose item had this level."""

@@ -11,7 +11,7 @@ from surerec.errors import InputError, StoreError
 from surerec.live._store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 _PRAGMAS: Final = (
@@ -65,6 +65,9 @@ class SqliteStore(Store):
     def _begin(self, *, write: bool) -> Any:
         self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         return self._connection.execute
+
+    def _run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._connection.executemany(statement, rows)
 
     def _commit(self) -> None:
         try:

@@ -167,7 +167,7 @@ async def observe(request: Request, asked: ask.AskEvents) -> Response:
     Sent again, an event of the same id changes nothing; without an id, one of the same user, item
     and time.
     """
-    return await _living(request, living.observe, asked)
+    return await _answer(request, living.observe, asked)
 
 
 @router.get(
@@ -178,7 +178,7 @@ async def observe(request: Request, asked: ask.AskEvents) -> Response:
 )
 async def health_of_promise(request: Request) -> Response:
     """Give what a live model promised and delivered, and its alarms."""
-    return await _living(request, living.promise)
+    return await _answer(request, living.promise)
 
 
 @router.post(
@@ -189,16 +189,7 @@ async def health_of_promise(request: Request) -> Response:
 )
 async def forget(request: Request, asked: ask.AskForget) -> Response:
     """Delete a person: from events and counts at once, from files at the next recount."""
-    return await _living(request, living.forget, asked)
-
-
-async def _living(request: Request, make: Callable[..., bytes], *asked: Any) -> Response:
-    """Give what a live model says of itself, or took in."""
-    service = _service(request)
-    model = service.models.current
-    body = await service.work.run(partial(make, model, *asked))
-    headers = {"Surerec-Model": model.model_id, "Cache-Control": "no-store"}
-    return Response(body, headers=headers, media_type="application/json")
+    return await _answer(request, living.forget, asked)
 
 
 @router.get("/v1/items", response_model=told.Found, summary="Search items by title", tags=["model"])
