@@ -5,7 +5,7 @@ FLOORS ?= .venv-floors
 TORCH ?= torch
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test test-floors test-adapters check format spark fuzz bench bench-full bench-spark clean
+.PHONY: help demo serve test test-floors test-adapters check docs package format spark fuzz bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
@@ -15,6 +15,8 @@ help:
 	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
 	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
 	@echo "make check   lint, format, types, and the borders between rooms"
+	@echo "make docs    build the documentation site, in site/"
+	@echo "make package build the wheel, and run the README's example from it in an empty environment"
 	@echo "make format  let ruff mend what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
 	@echo "make fuzz    try to crash it, or to make it lie: minutes"
@@ -49,6 +51,12 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m mkdocs build --quiet
+
+package: $(VENV)/.dev
+	$(BIN)/python -m checks.package
+
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -68,7 +76,7 @@ bench-full: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run --full --time-limit 1200
 
 clean:
-	rm -rf $(VENV) .venv-rectools .venv-lenskit .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf site dist $(VENV) .venv-rectools .venv-lenskit .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src -name '*.nb[ic]' -delete  # compiled kernels: numba looks only at the called one's file
 
 # A stamp stands for an environment that was completed; it is stale when pyproject.toml changed.
@@ -88,6 +96,10 @@ $(VENV)/.serve: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.core $(VENV)/.serve
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@ $(VENV)/.core
 
 $(VENV)/.spark: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'

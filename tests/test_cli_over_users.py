@@ -42,7 +42,7 @@ def test_fit_takes_the_settings_of_what_is_calibrated_over_users(run, folder):
 
 
 def test_settings_that_nothing_takes_are_refused(run):
-    done = run("fit", "then.csv", "none", "--horizon", "5")
+    done = run("fit", "then.csv", "none", "--recommender", "icrs12", "--horizon", "5")
     assert done.code == 2
     assert "--horizon is for what is calibrated over users" in done.err
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec.measures import MEASURES, MeasureScorer, _aggregates, find_measure
+from surerec.measures import MEASURES, MeasureScorer, Query, _aggregates, find_measure
 from surerec.precedence._rows import DenseRows
 from tests import oracle_method as paper
 
@@ -338,3 +338,22 @@ def test_every_budget_gives_the_same_scores_on_longer_profiles(monkeypatch, name
         expected = found if expected is None else expected
         for old, new in zip(expected, found, strict=True):
             np.testing.assert_array_equal(old, new)
+
+
+@given(st.sampled_from(paper.NAMES), st.data())
+def test_a_group_left_out_scores_as_a_refit_without_it(name, data):
+    rows = data.draw(some_rows)
+    ties = data.draw(st.sampled_from(["order", "strict"]))
+    interactions = read(rows)
+    strategy = data.draw(st.sampled_from(["dense", "bounded", "on-demand"]))
+    statistics = sr.count_precedence(interactions, ties=ties, strategy=strategy)
+    people = st.integers(0, interactions.n_users - 1)
+    group = data.draw(st.lists(people, min_size=1, max_size=4, unique=True))
+    items = st.integers(0, interactions.n_items - 1)
+    history = np.array(data.draw(st.lists(items, min_size=1, unique=True)))
+    others = sr.count_precedence(interactions.without_users(np.array(group)), ties=ties)
+    others.n_users -= len(group)  # who is left out stays in the map of users
+    top = data.draw(st.sampled_from([1, 3]))
+    scorers = [MeasureScorer(counts, name, top=top) for counts in (statistics, others)]
+    left_out = scorers[0].score_query(Query(history, tuple(group)))
+    np.testing.assert_array_equal(left_out, scorers[1].score_query(Query(history)))

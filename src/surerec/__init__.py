@@ -13,9 +13,12 @@ from surerec.errors import (
     SurerecError,
 )
 from surerec.interactions import Interactions, read_interactions
+from surerec.live import Live
 from surerec.measures import MEASURES
 from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
 from surerec.recommenders import (
+    GroupExplanation,
+    GroupSet,
     InductiveConformal,
     PopulationConformal,
     PrecedenceMining,
@@ -29,11 +32,14 @@ from surerec.recommenders import (
 __all__ = [
     "MEASURES",
     "FetchError",
+    "GroupExplanation",
+    "GroupSet",
     "HistoriesWarning",
     "InductiveConformal",
     "InputError",
     "Interactions",
     "LeftOutWarning",
+    "Live",
     "NotFittedError",
     "PopulationConformal",
     "PrecedenceMining",

@@ -21,6 +21,7 @@ __all__ = [
     "NotFittedError",
     "NotOffered",
     "StaleModelWarning",
+    "StoreError",
     "SurerecError",
     "TooFewUsers",
     "UnknownHistory",
@@ -52,6 +53,10 @@ class NotFittedError(SurerecError, ValueError, AttributeError):
 
 class FetchError(SurerecError, OSError):
     """A data set could not be brought: no network, a wrong checksum, a full disk."""
+
+
+class StoreError(SurerecError, OSError):
+    """The database of events is away, full or broken; what it acknowledged is safe."""
 
 
 class StaleModelWarning(UserWarning):

@@ -15,9 +15,20 @@ HEAD = "user,item,rating,time\n"
         ("", "the file is empty"),
         ("\n\n", "the file is empty"),
         (HEAD, "no row is left"),
-        ("1,2,3,4\n5,6,7,8\n", r"line 1, '1,2,3,4', names no known column; .*--columns"),
+        (
+            "1,2,3,4\n5,6,7,8\n",
+            r"line 1, '1,2,3,4', is data, not names of columns; name all 4 in order, .*--columns",
+        ),
         ("user,item,rating\n1,2,3\n", "no time column among 'user', 'item', 'rating'; .*--time"),
         ("user,time\n1,2\n", "no item column"),
+        (
+            "kunde,artikel,datum\nann,7,2024-05-01\n",
+            (
+                "no user or item or time column among 'kunde', 'artikel', 'datum'; name them with "
+                '--user NAME --item NAME --time NAME .*user="NAME", item="NAME", time="NAME" in'
+            ),
+        ),
+        ("book,7,2024-05-01\n", "line 1, .* is data"),
         (
             HEAD + "1,2,3,4\n1,3,3,yesterday\n",
             r"1 row with an unreadable time .*line 3, 'yesterday'",

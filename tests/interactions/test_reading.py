@@ -60,6 +60,33 @@ def test_every_dialect_of_text_gives_the_same_rows(write, name, content):
     assert rows(sr.read_interactions(write(name, content))) == EXPECTED
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "customer,product,purchased_at",
+        "Client ID;SKU;Created At",
+        "visitor,article_id,event_time",
+        "session_id,movie,ts",
+        "account,book_id,bought",
+        "MEMBER NO,track,Viewed",
+        "CustomerID,StockCode,InvoiceDate",
+        "reviewerID,asin,unixReviewTime",
+        "shopper,course_code,order_date",
+    ],
+)
+def test_the_columns_that_people_have_are_found(write, header):
+    separator = ";" if ";" in header else ","
+    lines = [separator.join(each) for each in (("ann", "20", "300"), ("ann", "10", "200"))]
+    path = write("shop.csv", "\n".join([header, *lines]) + "\n")
+    assert rows(sr.read_interactions(path)) == EXPECTED[:2]
+
+
+def test_the_likeliest_of_several_columns_is_taken(write):
+    header = "session_id,user_id,title,product_id,bought,created_at,rating"
+    path = write("shop.csv", f"{header}\n5,ann,Alien,10,1,200,3\n6,ann,Heat,20,1,300,4\n")
+    assert rows(sr.read_interactions(path)) == EXPECTED[:2]
+
+
 def test_headerless_files_take_the_given_columns(write):
     path = write("u.data", CSV.split("\n", 1)[1].replace(",", "\t"))
     names = ["user_id", "item_id", "rating", "timestamp"]

@@ -24,7 +24,7 @@ def one_thread():
 
 
 class Case:
-    """Random profiles with ties in time, a history, and perhaps a user to leave out."""
+    """Random profiles with ties in time, a history, and nobody, one or a group to leave out."""
 
     def __init__(self, data):
         taken = data.draw(st.lists(a_profile, min_size=2, max_size=8), label="profiles")
@@ -41,8 +41,8 @@ class Case:
             np.concatenate(times),
             item_ids=range(N_ITEMS),
         )
-        users = st.none() | st.integers(0, len(taken) - 1)
-        self.user = data.draw(users, label="left out")
+        users = st.lists(st.integers(0, len(taken) - 1), max_size=3, unique=True)
+        self.users = tuple(data.draw(users, label="left out"))
         items = st.integers(0, self.interactions.n_items - 1)
         self.history = data.draw(st.lists(items, min_size=1, max_size=N_ITEMS, unique=True))
         self.ridge = Ridge.fit(self.interactions)
@@ -54,21 +54,21 @@ class Case:
         return Features(statistics, self.ridge)
 
     def slow(self, *, stand_in=-1, item=-1):
-        """Without the user; and without one item in the profile of another."""
+        """Without the users; and without one item in the profile of another."""
         data = self.interactions
         profiles = []
         for user, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
             rows = zip(data.items_taken[a:b].tolist(), data.times[a:b].tolist(), strict=True)
-            if user != self.user:
+            if user not in self.users:
                 profiles.append([row for row in rows if user != stand_in or row[0] != item])
         return SlowFeatures(profiles, data.n_items, self.ties, 1.5 * data.n_users)
 
 
 @given(st.data())
-def test_features_are_those_of_the_definition_without_the_user(data):
+def test_features_are_those_of_the_definition_without_the_users(data):
     case = Case(data)
     slow = case.slow()
-    found = case.features().of(np.array(case.history), without_user=case.user)
+    found = case.features().of(np.array(case.history), without=case.users)
     assert found.dtype == np.float32
     for item in set(range(case.interactions.n_items)) - set(case.history):
         expected = slow.of(case.history, item)
@@ -85,8 +85,8 @@ def test_some_columns_are_the_same_as_in_all(data):
         data.draw(st.lists(st.integers(0, case.interactions.n_items - 1), min_size=1))
     )
     history = np.array(case.history)
-    every = features.of(history, without_user=case.user)
-    some = features.of(history, without_user=case.user, columns=columns)
+    every = features.of(history, without=case.users)
+    some = features.of(history, without=case.users, columns=columns)
     np.testing.assert_allclose(some, every[:, columns], rtol=1e-6, atol=1e-6)
     exact = [row for row, name in enumerate(FEATURES) if "ridge" not in name]
     np.testing.assert_array_equal(some[exact], every[np.ix_(exact, columns)])
@@ -98,11 +98,11 @@ def test_a_stand_in_is_left_out_of_one_column(data):
     features, history = case.features(), np.array(case.history)
     items = np.setdiff1d(np.arange(case.interactions.n_items), history)
     stand_ins = features.takers(items, np.random.default_rng(0))
-    stand_ins[stand_ins == (case.user if case.user is not None else -1)] = -1
+    stand_ins[np.isin(stand_ins, case.users)] = -1
     offsets, taken = case.interactions.offsets, case.interactions.items_taken
     for item, stand_in in zip(items.tolist(), stand_ins.tolist(), strict=True):
         assert stand_in < 0 or item in taken[offsets[stand_in] : offsets[stand_in + 1]]
-    found = features.of(history, without_user=case.user, columns=items, stand_ins=stand_ins)
+    found = features.of(history, without=case.users, columns=items, stand_ins=stand_ins)
     # A profile without an item is shorter: that moves the places of its others, as it should not.
     compared = [
         k for k, name in enumerate(FEATURES) if name != "place_ahead" and "ridge" not in name
@@ -130,7 +130,7 @@ def test_a_user_left_out_may_have_taken_anything():
     other = sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
     history = np.array([3, 9, 30, 12])
     both = [
-        Features(sr.count_precedence(each)).of(history, without_user=7) for each in (films, other)
+        Features(sr.count_precedence(each)).of(history, without=(7,)) for each in (films, other)
     ]
     exact = [row for row, name in enumerate(FEATURES) if "ridge" not in name]
     np.testing.assert_array_equal(both[0][exact], both[1][exact])
@@ -140,8 +140,8 @@ def test_a_user_left_out_may_have_taken_anything():
 def test_items_that_nobody_took_have_features_too():
     taken = sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0], item_ids=range(4))
     statistics = sr.count_precedence(taken)
-    for user in (None, 0):
-        found = Features(statistics).of(np.arange(taken.n_items), without_user=user)
+    for users in ((), (0,), (0, 1)):
+        found = Features(statistics).of(np.arange(taken.n_items), without=users)
         assert np.isfinite(found).all()
 
 

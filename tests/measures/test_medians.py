@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surerec.measures._folding import COUNT, HIGH, LOW, MIDDLE, TOTAL, Aggregates
-from surerec.measures._kernels import aggregate_columns
+from surerec.measures._kernels import OfCounts, aggregate_columns
 from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.measures._tiles import LeftOut
 from surerec.precedence import Source
@@ -73,7 +73,15 @@ def test_more_rows_than_narrow_counts_can_count():
     )
     found = [np.empty(3) for _ in range(4)]
     aggregate_columns(
-        0, 3, COUNT, LOW | MIDDLE | TOTAL | HIGH, True, rows, rows, out, Aggregates(*found)
+        0,
+        3,
+        OfCounts(COUNT),
+        LOW | MIDDLE | TOTAL | HIGH,
+        True,
+        rows,
+        rows,
+        out,
+        Aggregates(*found),
     )
     taken = matrix[places]
     for result, expected in zip(

@@ -207,3 +207,23 @@ def test_many_takers_alone_need_no_wide_counts():
     assert statistics.rows.followers(0).dtype == np.uint16
     assert statistics.followers(0).tolist() == [0, 35_000]
     assert statistics.predecessors(0).tolist() == [0, 35_000]
+
+
+@given(some_rows, ties_rules, strategies, st.data())
+def test_leaving_a_group_out_is_counting_without_it(rows, ties, strategy, data):
+    interactions = read(rows)
+    everybody = st.sampled_from(interactions.users.ids.to_list())
+    group = data.draw(st.lists(everybody, max_size=5))  # some of them twice, or nobody
+    rest = oracle.profiles([row for row in rows if row[0] not in group])
+    counts = sr.count_precedence(interactions, ties=ties, strategy=strategy)
+    left = counts.without_users([interactions.users.code(user) for user in group])
+    expected = by_id(interactions, oracle.precedence(rest, ties))
+    for direction in matrices(left):
+        np.testing.assert_array_equal(direction, expected)
+    support = oracle.support(rest)
+    assert [support[i] for i in interactions.items.ids] == left.support.tolist()
+    assert left.n_users == len(rest)
+    asked = data.draw(st.lists(st.integers(0, interactions.n_items - 1), min_size=1))
+    for direction, matrix in (("followers", expected), ("predecessors", expected.T)):
+        block = left.rows.block(direction, np.array(asked))
+        np.testing.assert_array_equal(block.matrix[block.picks], matrix[asked])

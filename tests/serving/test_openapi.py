@@ -16,6 +16,10 @@ TAKE_SOMETHING = [
     ("POST", "/v1/p-values"),
     ("POST", "/v1/explanations"),
     ("POST", "/v1/slates"),
+    ("POST", "/v1/groups/recommendations"),
+    ("POST", "/v1/groups/guarantees"),
+    ("POST", "/v1/groups/entry-confidences"),
+    ("POST", "/v1/groups/explanations"),
     ("GET", "/v1/items"),
 ]
 TAKE_NOTHING = [

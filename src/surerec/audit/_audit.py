@@ -91,6 +91,7 @@ def audit(
     work.item_level()
     work.user_level()
     work.item_probabilities()
+    work.groups_together()
     days = work.calendar(window or subject.window)
     return work.result(days)
 

@@ -28,6 +28,7 @@ class Findings:
     settings: dict[str, Any]
     probabilities: pl.DataFrame | None = None
     reliability: pl.DataFrame | None = None
+    together: pl.DataFrame | None = None
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give all tables by name."""
@@ -44,6 +45,7 @@ class Findings:
             "calendar",
             "probabilities",
             "reliability",
+            "together",
         )
         found = {"verdicts": verdicts} | {name: getattr(self, name) for name in names}
         return {name: table for name, table in found.items() if table is not None and len(table)}

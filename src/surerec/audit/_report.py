@@ -114,6 +114,8 @@ def _blocks(audit: Findings) -> list[Block]:
         blocks += _group_section(audit)
     if audit.probabilities is not None:
         blocks += _probability_section(audit.probabilities)
+    if audit.together is not None:
+        blocks += _together_section(audit.together)
     if audit.calendar is not None:
         blocks += _calendar_section(audit)
     if audit.skipped:
@@ -282,6 +284,35 @@ def _calendar_section(audit: Findings) -> list[Block]:
             header, rows, words=frozenset({0, 1}), folded=True,
         ),
     ]  # fmt: skip
+
+
+def _together_section(found: pl.DataFrame) -> list[Block]:
+    rows = tuple(
+        (
+            row["promise"],
+            f"{row['size']}",
+            Strong(with_interval(row)) if row["verdict"] == "does not hold" else with_interval(row),
+            f"{row['items']:,.0f}",
+            percent(row["members"], 1),
+            percent(row["least_served"], 1),
+            f"{row['n_groups']:,}",
+            f"{row['n_without']:,}",
+        )
+        for row in at_headline(found).sort("promise", "size", maintain_order=True).to_dicts()
+    )
+    header = ("promise", "members", "delivered", "set size", "a member's own", "the least served",
+              "groups", "without")  # fmt: skip
+    return [
+        Heading("Groups who choose together"),
+        Paragraph(
+            "Random groups of the audited users, ranked by the members' mean value with all of "
+            "them left out, and halved as users are. Delivered is what is promised to the group; "
+            "beside it what members got of their own next items, on average and the one who got "
+            "least, which nothing but the promise to the worst-served looks after. Groups that "
+            "took no such item do not count."
+        ),
+        Table(f"At {percent(1 - HEADLINE)}", header, rows, words=frozenset({0})),
+    ]
 
 
 def _probability_section(found: pl.DataFrame) -> list[Block]:

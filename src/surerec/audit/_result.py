@@ -43,6 +43,9 @@ class Audit(Findings):
         popularity and rank, with the calibration error and the log loss.
     reliability : polars.DataFrame or None
         The same in 15 bins of equal mass: the reliability diagram.
+    together : polars.DataFrame or None
+        What random groups of two, four and eight were delivered, for each promise to groups and ε;
+        and what their members got of their own, on average and the one who got least.
     """
 
     def to_html(self) -> str:

@@ -16,6 +16,7 @@ from surerec.audit._groups import group_rows, groupings, mondrian_rows
 from surerec.audit._items import observe_items
 from surerec.audit._measured import coverage_rows
 from surerec.audit._result import Audit
+from surerec.audit._together import together_rows
 from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
 from surerec.audit._verdicts import of_kind, of_row, overall
 from surerec.calibration import PROMISES, find_promise
@@ -56,6 +57,7 @@ class Work:
     mondrian: list[dict[str, Any]] = field(default_factory=list)
     windows: pl.DataFrame | None = None
     reliability: ItemReliability | None = None
+    together: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         assert self.statistics.interactions is not None  # noqa: S101  # was checked
@@ -144,6 +146,25 @@ class Work:
             )
         except InputError as error:
             self.skipped.append(f"Probabilities of items are left out: {error}")
+
+    def groups_together(self) -> None:
+        """See what promises to groups of people who choose together deliver."""
+        scorer = self.audited.scorer
+        if scorer.leaves_users_out is not True:
+            self.skipped.append(
+                f"Groups of people are left out: nobody can be left out of {self.subject.name}."
+            )
+            return
+        horizon = self.subject.horizon(find_promise("miss-rate"))
+        try:
+            cases = profile_cases(self.interactions, horizon, min_known=self.subject.min_known)
+        except InputError as error:
+            self.skipped.append(f"Groups of people are left out: {error}")
+            return
+        cases = cases[np.isin(cases.users, self.audited.users)]
+        self.together += together_rows(scorer, self.audited.fitted_on, cases, self.seed)
+        if not self.together:
+            self.skipped.append("Groups of people are left out: too few can be formed.")
 
     def _futures(
         self, horizon: Horizon, users: NDArray[np.int64], *, keep_candidates: bool = False
@@ -257,6 +278,7 @@ class Work:
             },
             probabilities=None if self.reliability is None else self.reliability.groups,
             reliability=None if self.reliability is None else self.reliability.bins,
+            together=_frame(self.together) if self.together else None,
         )
 
     def _add_groups(self, kind: str, measured: Measured) -> Any:

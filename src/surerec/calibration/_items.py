@@ -109,7 +109,8 @@ class ItemCalibration(Calibration):
         """Give every candidate's p-value among the calibration items."""
         n_training = training_size(len(query.history), self.train_share)
         plan, smoothed = scorer.plan, None
-        if not self.smoothed and plan is not None and pays(plan, n_training):
+        alone = len(query.users) <= 1
+        if alone and not self.smoothed and plan is not None and pays(plan, n_training):
             own, times = statistics.taken_by(query.user)
             new, counts = judge_profile(plan, query.history, n_training, own, times, candidates)
         else:
@@ -182,4 +183,4 @@ class ItemCalibration(Calibration):
 
 def _key(query: Query) -> NDArray[np.int64]:
     """Identify the person: a user by code, anybody else by their history."""
-    return query.history if query.user is None else np.array([-1 - query.user])
+    return np.array([-1 - query.users[0]]) if query.users else query.history

@@ -90,6 +90,21 @@ class CalibrationUsers:
         """Give which calibration user this user of the data is, if any."""
         return None if user is None else self._places.get(user)
 
+    def without(self, place: int) -> CalibrationUsers:
+        """Give the others: as if that calibration user had never been one."""
+        stays = np.arange(len(self)) != place
+        kept = stays[self.owners]
+        return CalibrationUsers(
+            users=self.users[stays],
+            n_known=self.n_known[stays],
+            entries=self.entries[kept],
+            owners=(np.cumsum(stays) - 1)[self.owners[kept]],
+            first_ranks=self.first_ranks[stays],
+            values=self.values[stays],
+            masses=self.masses[stays],
+            period=self.period,
+        )
+
     @cached_property
     def _places(self) -> dict[int, int]:
         return {int(user): place for place, user in enumerate(self.users) if user >= 0}

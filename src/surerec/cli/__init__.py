@@ -18,10 +18,13 @@ from surerec.cli import (
     _demo,
     _fit,
     _guarantees,
+    _live,
     _model,
     _over_users,
+    _replay,
     _reproduce,
     _serve,
+    _together,
 )
 from surerec.errors import SurerecError
 
@@ -41,12 +44,15 @@ app.command("recommend-all")(_model.recommend_all)
 app.command("explain")(_model.explain)
 app.command("slate")(_over_users.slate)
 app.command("calibrate")(_calibrate.calibrate)
+app.command("calibrate-groups")(_together.calibrate_groups)
 app.command("allow")(_over_users.allow)
 app.command("recalibrate")(_over_users.recalibrate)
 app.command("guarantees")(_guarantees.guarantees)
 app.command("measures")(_fit.measures)
 app.command("audit")(_audit.audit_data)
 app.command("reproduce")(_reproduce.reproduce_paper)
+app.command("replay")(_replay.replay_data)
+app.add_typer(_live.live_app, name="live")
 app.command("serve")(_serve.serve)
 app.add_typer(_serve.keys_app, name="keys")
 app.command("describe")(_data.describe)

@@ -82,7 +82,6 @@ def calibrate(
     known, later = (
         opt.read(
             str(path),
-            columns=None,
             user=user,
             item=item,
             time=time,

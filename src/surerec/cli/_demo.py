@@ -20,7 +20,12 @@ from surerec.errors import FetchError
 from surerec.evaluation import coverage_over_splits
 from surerec.futures import observe, profile_cases
 from surerec.precedence import count_precedence, strongest_pairs
-from surerec.recommenders import InductiveConformal, make_recommender, save_all
+from surerec.recommenders import (
+    InductiveConformal,
+    PopulationConformal,
+    make_recommender,
+    save_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 _MEASURE = "CM12"
 _CONFIDENCES = (0.5, 0.7, 0.8, 0.9)
 _N_PEOPLE = 3
-_SERVED = ("icrs12", "icrs3", "crs-max", "precedence-mining")
+_SERVED = ("population-cm12", "hit-cm12", "icrs12", "precedence-mining")
 _N_HELD_OUT = 200
 
 
@@ -79,10 +84,15 @@ def run_demo(console: Console) -> None:
         f"\nCounted {n_pairs:,} ordered pairs, in both directions, in {seconds * 1000:.0f} ms.",
         highlight=False,
     )
-    model = InductiveConformal(measure=_MEASURE).fit(statistics)
+    model = PopulationConformal(measure=_MEASURE).fit(statistics)
+    console.print(
+        f"\nCalibrated on the futures of {len(model.calibration_):,} people: a set at 90% "
+        f"{model.headline(0.9)}, on average over them.",
+        highlight=False,
+    )
     for user in _people(interactions):
         _person(console, model, interactions, user)
-    _held_out(console, model, interactions)
+    _held_out(console, InductiveConformal(measure=_MEASURE).fit(statistics), interactions)
     console.print(
         "\nMove the confidence yourself: `surerec demo --serve` opens this model as a page "
         "(it needs the extra: pip install 'surerec\\[serve]').",
@@ -126,7 +136,7 @@ def _people(interactions: Interactions) -> list[int]:
 
 
 def _person(
-    console: Console, model: InductiveConformal, interactions: Interactions, code: int
+    console: Console, model: PopulationConformal, interactions: Interactions, code: int
 ) -> None:
     user = interactions.users[code]
     taken = interactions.taken(code)
@@ -134,22 +144,20 @@ def _person(
     names = ", ".join(_show.plain(interactions.title(int(item))) for item in taken[-4:])
     console.print(f"took {len(taken):,} items, the latest: {names}", highlight=False)
     sets = {at: model.recommend(user, confidence=at) for at in _CONFIDENCES}
-    supported = sets[0.9].highest_confidence
     sizes = ", ".join(
         "everything" if picks.everything_qualifies else f"{len(picks):,} at {at:.0%}"
         for at, picks in sets.items()
     )
     console.print(
-        f"set sizes, of {sets[0.9].n_candidates:,}: {sizes}; this profile supports a confidence "
-        f"of {supported:.1%} at most",
+        f"set sizes, of {sets[0.9].n_candidates:,}: {sizes}",
         highlight=False,
     )
-    table = Table("Best at 50%", "p-value", "Because", box=None, header_style="bold")
+    table = Table("Best at 50%", "Probability", "Because", box=None, header_style="bold")
     for row in sets[0.5].to_frame().head(4).iter_rows(named=True):
         why = model.explain(user, item=row["item_id"]).to_frame().row(0, named=True)
         reason = f"{why['later']:,} of {why['support']:,} who took {why['title']} took it later"
         title = row.get("title") or str(row["item_id"])
-        table.add_row(_show.plain(title), f"{row['p_value']:.2f}", _show.plain(reason))
+        table.add_row(_show.plain(title), f"{row['probability']:.0%}", _show.plain(reason))
     console.print(table, highlight=False)
 
 
@@ -164,7 +172,7 @@ def _held_out(console: Console, model: InductiveConformal, interactions: Interac
         highlight=False,
     )
     table = Table(
-        "Promised", "Item by item: inside", "items", "Over users: inside", "items",
+        "Promised", "Over users: inside", "items", "Item by item: inside", "items",
         box=None, header_style="bold",
     )  # fmt: skip
     for place, confidence in enumerate(_CONFIDENCES):
@@ -172,13 +180,13 @@ def _held_out(console: Console, model: InductiveConformal, interactions: Interac
         size = np.mean([sizes[place] for _, sizes in rows])
         held, items = over_users[place]
         table.add_row(
-            f"{confidence:.0%}", f"{inside:.1%}", f"{size:,.0f}", f"{held:.1%}", f"{items:,.0f}"
+            f"{confidence:.0%}", f"{held:.1%}", f"{items:,.0f}", f"{inside:.1%}", f"{size:,.0f}"
         )
     console.print(table, highlight=False)
     console.print(
-        f"Item by item (the paper's p-values, {len(rows)} people) assumes that what comes next is "
-        "like what calibrated it, and taste drifts. Calibrated over users (PopulationConformal, on "
-        "half of the people, tested on the others) the promise holds.",
+        "Calibrated over users (PopulationConformal, on half of the people, tested on the others) "
+        f"the promise holds. Item by item (the paper's p-values, {len(rows)} people) it assumes that "
+        "what comes next is like what calibrated it, and taste drifts.",
         style="dim",
     )
 

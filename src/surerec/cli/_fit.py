@@ -14,10 +14,16 @@ from surerec.cli import _show
 from surerec.cli._output import messages, stdout, to_json
 from surerec.cli._reading import Reader, reads_data
 from surerec.cli._spark import check_engine, fit_on_spark
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
 from surerec.measures import MEASURES, TRAINED
 from surerec.precedence import count_precedence
-from surerec.recommenders import PopulationConformal, make_recommender, save_all
+from surerec.recommenders import (
+    DEFAULT_NAMES,
+    PopulationConformal,
+    make_recommender,
+    save_all,
+)
 
 if TYPE_CHECKING:
     from surerec.recommenders import Recommender
@@ -31,9 +37,8 @@ def fit(
     recommender: Annotated[
         list[str] | None,
         typer.Option(
-            help="Which to put in the folder: icrs1 … icrs17, crs-max, crs-med, "
-            "precedence-mining, precedence-mining-top1; calibrated over users: population-cm12, "
-            "hit-cm12, precision-cm12, with any measure. May be repeated; icrs12 if not given."
+            help="Which to put in the folder, by the names below; may be repeated. Where it is "
+            "not given population-cm12, and icrs12 beside it; on Spark icrs12 alone."
         ),
     ] = None,
     horizon: Annotated[
@@ -90,6 +95,21 @@ def fit(
 
     The folder holds people's histories: keep it as you keep those.
 
+    [bold]Recommenders, by what they promise:[/bold]
+
+    population-cm12: keeps 90 % of what people will take (of any confidence that you ask for)
+
+    hit-cm12: has at least one hit among the next 5 items
+
+    precision-cm12: shows little, of which a stated share is taken
+
+    icrs12 (icrs1 … icrs17): the paper's, keeps what you will take if your taste stands still
+
+    crs-max, crs-med: the older method; precedence-mining, precedence-mining-top1: only rank
+
+    In the place of cm12 may stand cm1 … cm13, ncm14 … ncm17, learned or als (icrs-learned,
+    icrs-als): `surerec measures` tells what each is.
+
     [bold]Examples:[/bold]
 
     surerec fit ml-1m films
@@ -106,7 +126,8 @@ def fit(
     """
     on_spark = {"sequence": sequence, "task-memory": task_memory}
     check_engine(engine, master=master, **{"executor-memory": executor_memory}, **on_spark)
-    made = {name.lower(): make_recommender(name) for name in recommender or ["icrs12"]}
+    standard = DEFAULT_NAMES[1:] if engine == "spark" else DEFAULT_NAMES
+    made = {name.lower(): make_recommender(name) for name in recommender or standard}
     in_groups = opt.as_groups(groups)
     _set_over_users(made, horizon=opt.as_horizon(horizon), cut=cut, groups=in_groups, window=window)
     if (groups_file is None) != (in_groups is None or isinstance(in_groups, int)):
@@ -127,16 +148,35 @@ def fit(
     begin = perf_counter()
     statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
     seconds = perf_counter() - begin
-    for each in made.values():
-        if isinstance(each, PopulationConformal):
-            each.fit(statistics, user_groups=groups_file)
-        else:
-            each.fit(statistics)
-    save_all(model, made, overwrite=overwrite)
+    skipped = {}
+    for name, each in made.items():
+        try:
+            if isinstance(each, PopulationConformal):
+                each.fit(statistics, user_groups=groups_file)
+                _check_supported(each, is_asked_for=recommender is not None)
+            else:
+                each.fit(statistics)
+        except InputError as error:
+            if recommender or groups_file or name == DEFAULT_NAMES[-1]:
+                raise
+            skipped[name] = str(error)
+    saved = {name: each for name, each in made.items() if name not in skipped}
+    save_all(model, saved, overwrite=overwrite)
     _show.interactions(messages(), interactions)
     messages().print(
-        f"Counted in {seconds:.2f} s and saved {', '.join(made)} in {_show.plain(str(model))}."
+        f"Counted in {seconds:.2f} s and saved {', '.join(saved)} in {_show.plain(str(model))}."
     )
+    _show.recommenders(messages(), saved, skipped)
+
+
+def _check_supported(fitted: PopulationConformal, *, is_asked_for: bool) -> None:
+    """Refuse what nobody asked for, and what has too few people behind it to leave anything out."""
+    needed, found = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1, len(fitted.calibration_)
+    if not is_asked_for and found < needed:
+        raise InputError(
+            f"A confidence of {DEFAULT_CONFIDENCE:g} needs at least {needed} calibration users, "
+            f"with 5 known items and a future; here {'is' if found == 1 else 'are'} {found}."
+        )
 
 
 def _set_over_users(made: dict[str, Recommender], **settings: Any) -> None:

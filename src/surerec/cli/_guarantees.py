@@ -12,6 +12,7 @@ from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._guarantee_tables import HEADINGS, Asked, Tables, tables_wanted
 from surerec.cli._output import make_folder, messages, stdout, write_aside, write_frame
+from surerec.cli._reading import Reading, takes_reading
 from surerec.datasets import synthetic
 from surerec.experiments.guarantees import Reliability, item_reliabilities
 from surerec.measures import MEASURES
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _SHOWN = 3  # diagrams side by side
 
 
+@takes_reading
 def guarantees(
     data: Annotated[
         list[str],
@@ -43,7 +45,7 @@ def guarantees(
     measure: Annotated[
         list[str] | None, typer.Option(help="Which measures; all if not given.")
     ] = None,
-    columns: opt.Columns = None,
+    reading: Reading,
     users: Annotated[int, typer.Option(help="Users looked at in each data set.")] = 2000,
     splits: Annotated[int, typer.Option(help="Random halves of the users.")] = 20,
     window: Annotated[float, typer.Option(help="Days of a window of the calendar.")] = 30,
@@ -77,10 +79,12 @@ def guarantees(
     surerec guarantees ml-1m drifting --table calendar --measure CM12
 
     surerec guarantees ml-1m --table sizes --measure learned --as-of
+
+    surerec guarantees log.csv --user visitor --item page --time seen --table misses
     """
     wanted = tables_wanted(table, as_of=as_of)
     scorers = measure or list(MEASURES)
-    sources = {name: _source(name, columns) for name in data}
+    sources = {name: _source(name, reading) for name in data}
     if output is not None:
         make_folder(output)
     console = stdout()
@@ -124,10 +128,10 @@ def _draw(found: pl.DataFrame, name: str, output: Path) -> None:
             file.write(content)
 
 
-def _source(name: str, columns: str | None) -> Interactions:
+def _source(name: str, reading: Reading) -> Interactions:
     if name == "drifting":
         return synthetic(n_users=3000, n_items=1000, n_rows=150_000, drift=0.5, seed=1)
-    return opt.read(name, columns=columns)
+    return opt.read(name, **reading)
 
 
 def _draw_items(

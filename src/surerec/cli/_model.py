@@ -21,8 +21,16 @@ from surerec.cli._output import (
 )
 from surerec.cli._reading import reads_histories
 from surerec.cli._spark import check_engine, recommend_on_spark
+from surerec.cli._together import (
+    is_group,
+    members,
+    one_of,
+    recommend_file,
+    show_explanation,
+    show_group,
+)
 from surerec.errors import InputError
-from surerec.recommenders import load
+from surerec.recommenders import GroupSet, load
 
 if TYPE_CHECKING:
     from surerec.recommenders import Explanation, Histories, RecommendationSet, Recommender
@@ -36,9 +44,11 @@ _Output = Annotated[
 def recommend(
     model: opt.Model,
     *,
-    user: opt.User = None,
+    user: opt.Users = None,
     history: opt.History = None,
     group: opt.Group = None,
+    together: opt.Together = None,
+    group_file: opt.GroupFile = None,
     confidence: opt.Confidence = None,
     significance: opt.Significance = None,
     k: opt.TopK = None,
@@ -52,36 +62,48 @@ def recommend(
     format: opt.Format = "table",  # noqa: A002  # the option's name
     output: _Output = None,
 ) -> None:
-    """Recommend a set of items to one person, with p-values and what is promised.
+    """Recommend a set of items to a person or a group, with p-values and what is promised.
 
     [bold]Examples:[/bold]
 
     surerec recommend films --user 196 --confidence 0.9
 
     surerec recommend films --history 50,172,133 --confidence 0.7 --format json
+
+    surerec recommend films --user 196 --user 22 --history 50,172,133,7,9 --together any
     """
     fitted = load(model, recommender)
     confidence = opt.confidence_of(fitted, confidence, significance)
+    level: dict[str, Any] = {"confidence": confidence, "significance": significance, "k": k}
+    level["items"] = opt.read_ids(items, "items")
+    if group_file is not None:
+        if user or history or group or exclude or precision or min_probability or among:
+            raise InputError(
+                "--group-file says for whom: only a level, --k and --items go with it."
+            )
+        recommend_file(fitted, group_file, format, output, together=together, **level)
+        return
+    is_party = is_group(user, together)
     picks = fitted.recommend(
-        user,
-        history=opt.as_items(fitted, history),
-        group=group,
-        confidence=confidence,
-        significance=significance,
-        k=k,
+        None if is_party else one_of(user),
+        history=None if is_party else opt.as_items(fitted, history),
+        group=members(fitted, user, history) if is_party else group,
         exclude=opt.as_items(fitted, exclude) or (),
         precision=precision,
         min_probability=min_probability,
-        items=opt.read_ids(items, "items"),
         among=among,
+        together=together,
+        **level,
     )
     if picks.ignored:
         named = ", ".join(str(item) for item in picks.ignored)
         messages().print(_show.plain(f"Nobody in the data took {named}: ignored."))
-    if format == "table":
+    if isinstance(picks, GroupSet):
+        show_group(picks, fitted, format, output, show)
+    elif format == "table":
         _show.recommendations(stdout(), picks, show)
     else:
-        _write(picks, _about(fitted, picks, user), "items", format, output)
+        _write(picks, _about(fitted, picks, one_of(user)), "items", format, output)
 
 
 @reads_histories
@@ -195,9 +217,10 @@ def explain(
     model: opt.Model,
     *,
     item: Annotated[str, typer.Option(help="The item to explain.")],
-    user: opt.User = None,
+    user: opt.Users = None,
     history: opt.History = None,
     group: opt.Group = None,
+    together: opt.Together = None,
     recommender: opt.RecommenderName = None,
     show: Annotated[int, typer.Option(min=1, help="How many earlier items to show.")] = 8,
     format: opt.Format = "table",  # noqa: A002
@@ -205,10 +228,19 @@ def explain(
 ) -> None:
     """Say which earlier items speak for an item, with the counts in words.
 
+    To several users, or with --together, it says it by member.
+
     [bold]Example:[/bold] surerec explain films --user 196 --item 302
     """
     fitted = load(model, recommender)
-    why = fitted.explain(user, history=opt.as_items(fitted, history), group=group, item=item)
+    if is_group(user, together):
+        people = members(fitted, user, history)
+        said = fitted.explain_group(people, item=item, together=together)
+        show_explanation(said, format, output, show)
+        return
+    why = fitted.explain(
+        one_of(user), history=opt.as_items(fitted, history), group=group, item=item
+    )
     if format == "table":
         _show.explanation(stdout(), why, show)
         return

@@ -56,6 +56,21 @@ Ties = Annotated[
 
 Model = Annotated[Path, typer.Argument(help="A model folder that `surerec fit` made.")]
 User = Annotated[str | None, typer.Option(help="A user of the data.")]
+Users = Annotated[
+    list[str] | None,
+    typer.Option("--user", help="A user of the data; again for each member of a group."),
+]
+Together = Annotated[
+    str | None,
+    typer.Option(
+        help="Promise it to a group: of what any, most or all take, to the worst served, a hit-any "
+        "or hit-all; or how p-values are merged (mean, …). Every --history is then a member's."
+    ),
+]
+GroupFile = Annotated[
+    Path | None,
+    typer.Option(help="Recommend to every group of a table with columns user_id and group."),
+]
 History = Annotated[
     list[str] | None,
     typer.Option(help="Items in the order taken: ids with commas, or the option again for each."),
@@ -124,11 +139,23 @@ ExecutorMemory = Annotated[
 ]
 
 
-def read(data: str, *, columns: str | None, **reading: Any) -> Interactions:
+def chosen(reading: dict[str, Any]) -> dict[str, Any]:
+    """Give the settings of reading that were given, as `read_interactions` takes them.
+
+    Examples
+    --------
+    >>> chosen({"user": None, "time": "", "columns": "user,item,time"})
+    {'time': '', 'columns': ['user', 'item', 'time']}
+    """
+    given = {name: value for name, value in reading.items() if value is not None}
+    if "columns" in given:
+        given["columns"] = given["columns"].split(",")
+    return given
+
+
+def read(data: str, **reading: Any) -> Interactions:
     """Read a file, or a data set by name; options that were not given keep their defaults."""
-    given = {key: value for key, value in reading.items() if value is not None}
-    if columns:
-        given["columns"] = columns.split(",")
+    given = chosen(reading)
     path = Path(data)
     if path.exists():
         return read_interactions(path, name=path.name, **given)

@@ -143,6 +143,20 @@ def allow(
     [bold]Example:[/bold] surerec allow films in-stock ids.txt
     """
     ids = opt.read_ids(items, "items")
+    every, chosen = choose_over_users(model, recommender)
+    for fitted in chosen.values():
+        fitted.allow(name, ids or [])
+    save_all(model, every)  # all of them, so that the first stays the first
+    sizes = ", ".join(
+        f"{each} ({len(fitted.lists_[name]):,} items)" for each, fitted in chosen.items()
+    )
+    messages().print(f"Calibrated the list {_show.plain(name)} for {sizes}.")
+
+
+def choose_over_users(
+    model: Path, recommender: str | None
+) -> tuple[dict[str, Recommender], dict[str, PopulationConformal]]:
+    """Give all recommenders of a folder, and those over users that are meant: one, or all."""
     every = load_all(model)
     chosen = {
         each: fitted
@@ -154,13 +168,7 @@ def allow(
             f"{model}: {recommender or 'nothing in it'} is not calibrated over users; fit "
             "population-cm12 or its like."
         )
-    for fitted in chosen.values():
-        fitted.allow(name, ids or [])
-    save_all(model, every)  # all of them, so that the first stays the first
-    sizes = ", ".join(
-        f"{each} ({len(fitted.lists_[name]):,} items)" for each, fitted in chosen.items()
-    )
-    messages().print(f"Calibrated the list {_show.plain(name)} for {sizes}.")
+    return every, chosen
 
 
 def _over_users(fitted: Recommender) -> PopulationConformal:

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
 
 
+Reading = dict[str, Any]
+"""How files are read, as the options say it; nothing for what was not given."""
+
+
 @dataclass(frozen=True)
 class Reader:
     """Reads the data when it is called, so that other options are checked before the wait."""
 
     source: str
     """The argument as it was typed."""
-    options: dict[str, Any]
+    options: Reading
     """How to read it."""
 
     def __call__(self) -> Interactions:
@@ -48,20 +52,41 @@ def _reading(
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command whose first parameter is a Reader the argument DATA and these options."""
     own = inspect.signature(command, eval_str=True)
-    options = inspect.signature(_reading, eval_str=True).parameters
     first, *others = own.parameters.values()
-    arguments = [p for p in others if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     data = first.replace(annotation=opt.Data)
+
+    @wraps(command)
+    def run(*, reading: Reading, **given: Any) -> None:
+        command(Reader(given.pop(data.name), reading), **given)
+
+    reading = inspect.Parameter("reading", inspect.Parameter.KEYWORD_ONLY)
+    arguments = [p for p in others if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    only_options = [p for p in others if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    return takes_reading(
+        _as(run, own.replace(parameters=[data, *arguments, reading, *only_options]))
+    )
+
+
+def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command these options in the place of its parameter `reading`, a Reading."""
+    own = inspect.signature(command, eval_str=True)
+    options = inspect.signature(_reading, eval_str=True).parameters
 
     @wraps(command)
     def run(**given: Any) -> None:
         reading = {name: given.pop(name) for name in options}
-        command(Reader(given.pop(data.name), reading), **given)
+        said = {name: value for name, value in reading.items() if value != options[name].default}
+        command(reading=said, **given)
 
-    only_options = [p for p in others if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    run.__signature__ = own.replace(  # type: ignore[attr-defined]  # what typer looks at
-        parameters=[data, *arguments, *options.values(), *only_options]
-    )
+    parameters: list[inspect.Parameter] = []
+    for parameter in own.parameters.values():
+        parameters += options.values() if parameter.name == "reading" else [parameter]
+    return _as(run, own.replace(parameters=parameters))
+
+
+def _as(run: Callable[..., None], signature: inspect.Signature) -> Callable[..., None]:
+    """Give a function the signature that typer looks at."""
+    run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {}
     return run
 
@@ -84,17 +109,10 @@ def reads_histories(command: Callable[..., None]) -> Callable[..., None]:
                 if value != options[name].default:
                     option = name.replace("_", "-")
                     raise InputError(f"--{option} says how to read --histories: give that too.")
-        chosen = {name: value for name, value in reading.items() if value is not None}
-        if "columns" in chosen:
-            chosen["columns"] = chosen["columns"].split(",")
-        command(histories=None if path is None else (path, chosen), **given)
+        command(histories=None if path is None else (path, opt.chosen(reading)), **given)
 
     parameters = [
         p.replace(annotation=opt.Histories) if p.name == "histories" else p
         for p in own.parameters.values()
     ]
-    run.__signature__ = own.replace(  # type: ignore[attr-defined]  # what typer looks at
-        parameters=[*parameters, *options.values()]
-    )
-    run.__annotations__ = {}
-    return run
+    return _as(run, own.replace(parameters=[*parameters, *options.values()]))

@@ -11,10 +11,12 @@ import typer
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages
+from surerec.cli._reading import Reading, takes_reading
 from surerec.cli._spark import check_engine, spark_engine
 from surerec.experiments import DataSource, Settings, reproduce
 
 
+@takes_reading
 def reproduce_paper(
     *,
     datasets: Annotated[
@@ -40,6 +42,7 @@ def reproduce_paper(
             "or learned. May be given several times."
         ),
     ] = None,
+    reading: Reading,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted run.")
     ] = False,
@@ -62,6 +65,8 @@ def reproduce_paper(
 
     surerec reproduce --datasets ml-100k --extra als --output out
 
+    surerec reproduce --datasets log.csv --user visitor --item page --time seen --output out
+
     surerec reproduce --datasets ml-1m --output /shared/out --engine spark --master spark://host:7077
     """
     check_engine(engine, master=master, **{"executor-memory": executor_memory})
@@ -73,6 +78,7 @@ def reproduce_paper(
         timed_users=timed_users,
         tuning_users=tuning_users,
         extra=tuple(dict.fromkeys(extra or ())),
+        reading=opt.chosen(reading),
     )
     begin = perf_counter()
     session = {"master": master, "executor_memory": executor_memory}

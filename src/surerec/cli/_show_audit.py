@@ -43,6 +43,9 @@ def show_audit(console: Console, audit: Audit) -> None:
     if len(audit.mondrian):
         console.print()
         console.print(_mondrian(audit))
+    if audit.together is not None:
+        console.print()
+        console.print(_together(audit.together))
     for sentence in audit.skipped:
         console.print(f"[yellow]Not audited:[/yellow] {escape(sentence)}", highlight=False)
 
@@ -90,6 +93,19 @@ def _groups(audit: Audit) -> Table:
 def _cell(row: dict[str, Any]) -> str:
     text = escape(with_interval(row))
     return f"[red]{text}[/]" if row["high"] < row["promised"] else text
+
+
+def _together(found: pl.DataFrame) -> Table:
+    title = f"Groups at {percent(1 - HEADLINE)}: of what"
+    table = Table(title, "Members", "Delivered", "Set size", "A member's own", "Least", **_PLAIN)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in at_headline(found).sort("promise", "size", maintain_order=True).to_dicts():
+        own, least = percent(row["members"], 1), percent(row["least_served"], 1)
+        table.add_row(
+            row["promise"], str(row["size"]), _cell(row), f"{row['items']:,.0f}", own, least
+        )
+    return table
 
 
 def _mondrian(audit: Audit) -> Table:

@@ -108,7 +108,7 @@ def reproduce(
 def _dataset_tables(
     source: DataSource, settings: Settings, parts: Path, engine: Engine
 ) -> list[tuple[str, pl.DataFrame]]:
-    interactions = source.load()
+    interactions = source.load(**settings.reading)
     begin = perf_counter()
     statistics = count_precedence(interactions)
     seconds = perf_counter() - begin

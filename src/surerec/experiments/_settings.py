@@ -6,7 +6,7 @@ import json
 import platform
 import shutil
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -54,11 +54,11 @@ class DataSource:
         elif not Path(self.path).expanduser().exists():
             raise InputError(f"{self.path}: no such file.")
 
-    def load(self) -> Interactions:
-        """Load the interactions."""
+    def load(self, **reading: Any) -> Interactions:
+        """Load the interactions, read as the settings of `read_interactions` say."""
         if self.path is None or self.name in CATALOGUE:
-            return load_dataset(self.name, path=self.path)
-        return read_interactions(self.path, name=self.name)
+            return load_dataset(self.name, path=self.path, **reading)
+        return read_interactions(self.path, name=self.name, **reading)
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,9 @@ class Settings:
     extra: tuple[str, ...] = ()
     """Trained measures to run the paper's method on, outside its ranks: "als", "learned"."""
 
+    reading: dict[str, Any] = field(default_factory=dict)
+    """How the data are read: settings of `read_interactions`, such as the names of columns."""
+
     def __post_init__(self) -> None:
         if not self.datasets:
             raise InputError("There is no data set to run on: name at least one.")
@@ -97,8 +100,9 @@ class Settings:
         check_whole("tuning_users", self.tuning_users, lowest=0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give them as JSON has them."""
-        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+        """Give them as JSON has them; without `reading` if nothing is said, as runs began once."""
+        given = {name: value for name, value in asdict(self).items() if value != {}}
+        return json.loads(json.dumps(given))  # type: ignore[no-any-return]
 
 
 def versions() -> dict[str, str]:

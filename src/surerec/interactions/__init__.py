@@ -1,20 +1,26 @@
 """Users' profiles in time order, from any ratings file or frame."""
 
+from surerec.interactions._growing import GrowingIds, GrowingInteractions, Placed
 from surerec.interactions._ids import IdMap
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
-from surerec.interactions._reading import read_interactions
-from surerec.interactions._user_groups import UserGroups, read_user_groups
+from surerec.interactions._reading import as_interactions, read_interactions
+from surerec.interactions._user_groups import UserGroups, read_members, read_user_groups
 
 __all__ = [
+    "GrowingIds",
+    "GrowingInteractions",
     "IdMap",
     "Interactions",
+    "Placed",
     "RowsRead",
     "ScoredLists",
     "UserGroups",
+    "as_interactions",
     "find_columns",
     "read_interactions",
     "read_lists",
+    "read_members",
     "read_user_groups",
 ]

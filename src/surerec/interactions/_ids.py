@@ -119,7 +119,7 @@ class IdMap:
         line, where everything is text.
         """
         given = check_list(f"{self.noun}s", values, "ids")
-        wanted = [self._as_stored(value) for value in given]
+        wanted = [self.as_stored(value) for value in given]
         known = np.array([value is not None for value in wanted], dtype=bool)
         if not len(self) or not known.any():
             return np.full(len(wanted), -1)
@@ -153,7 +153,8 @@ class IdMap:
         close = difflib.get_close_matches(_as_text(value)[:_LONGEST], sample, n=n, cutoff=0.5)
         return [self.ids[sample.index(text)] for text in close]
 
-    def _as_stored(self, value: Any) -> Any:
+    def as_stored(self, value: Any) -> Any:
+        """Give an id as it is stored here, None if it cannot be one of these."""
         if self.ids.dtype == pl.String:
             text = _as_text(value)
             return text if text.isascii() or _is_whole(text) else None

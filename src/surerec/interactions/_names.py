@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from surerec.errors import InputError
@@ -11,20 +12,43 @@ if TYPE_CHECKING:
 
 
 ROLES: Final = ("user", "item", "time", "rating")
+_NUMBER: Final = re.compile(r'[\s"]*[+-]?\.?\d')  # or a date
+_SHOWN: Final = 12  # names of columns in a message
 
-# Compared without case, spaces, "_" and "-", and without RecBole's ":type".
+_IDS: Final = ("id", "", "no", "nr", "number", "key", "code", "uuid", "guid", "hash")
+_PEOPLE: Final = (
+    "user", "customer", "client", "visitor", "member", "account", "person", "reviewer", "reader",
+    "viewer", "listener", "player", "buyer", "shopper", "subscriber", "student", "author", "device",
+    "household", "session", "basket",
+)  # fmt: skip
+_THINGS: Final = (
+    "item", "product", "sku", "article", "movie", "film", "book", "course", "track", "song",
+    "artist", "album", "game", "app", "video", "show", "series", "episode", "podcast", "channel",
+    "recipe", "dish", "restaurant", "hotel", "listing", "offer", "business", "place", "poi",
+    "venue", "content", "document", "paper", "page", "post", "news", "story", "stock", "material",
+)  # fmt: skip
+_INSTANTS: Final = ("at", "on", "date", "time", "datetime", "timestamp", "ts", "")
+_DONE: Final = (
+    "purchased", "bought", "ordered", "sold", "viewed", "watched", "seen", "read", "played",
+    "listened", "clicked", "visited", "rated", "reviewed", "borrowed", "rented", "downloaded",
+    "enrolled", "taken", "occurred", "happened", "created", "added", "logged",
+)  # fmt: skip
+# "viewtime" or "playtime" would be how long it took, so that doings have a list of their own.
+_EVENTS: Final = ("event", "order", "purchase", "transaction", "invoice", "review", "rating",
+                  "interaction", "click", "visit", "sale", "checkin", "log")  # fmt: skip
+
+# The likeliest first; compared without case, spaces, "_" and "-", and without RecBole's ":type".
 _USUAL: Final[dict[str, tuple[str, ...]]] = {
-    "user": (
-        "userid", "user", "uid", "userno", "customerid", "reviewerid", "visitorid",
-        "householdid",
-    ),
+    "user": ("userid", "user", "uid", *(noun + end for noun in _PEOPLE for end in _IDS)),
     "item": (
-        "itemid", "item", "movieid", "movie", "iid", "productid", "asin", "bookid", "trackid",
-        "artistid", "imdbid", "gameid", "appid", "isbn",
+        "itemid", "item", "iid", "asin", "isbn", "imdbid", "tmdbid", "ean", "gtin", "upc",
+        *(noun + end for noun in _THINGS for end in _IDS),
     ),
     "time": (
         "timestamp", "datetime", "tstamp", "time", "date", "ts", "unixtime", "unixreviewtime",
-        "ratedat", "createdat", "unixtimestamp", "transactiontimestamp",
+        "unixtimestamp", "epoch", "when",
+        *(noun + end for noun in _EVENTS for end in _INSTANTS[2:-1]),
+        *(verb + end for end in _INSTANTS for verb in _DONE),  # bare last: it may be yes or no
     ),
     "rating": ("rating", "weight", "score", "stars", "value", "preference", "overall"),
 }  # fmt: skip
@@ -36,10 +60,23 @@ def _plain(name: str) -> str:
 
 
 def looks_like_header(names: Sequence[str], wanted: Mapping[str, str | None]) -> bool:
-    """Tell whether the fields of a first line are names of columns rather than data."""
-    usual = {alias for aliases in _USUAL.values() for alias in aliases}
-    asked = {_plain(name) for name in wanted.values() if name}
-    return any(_plain(name) in usual | asked for name in names)
+    """Tell whether the fields of a first line are names of columns rather than data.
+
+    They are if one of them was asked for, if two have different usual roles, or if none is a
+    number or a date: data have at least a time.
+
+    Examples
+    --------
+    >>> looks_like_header(["kunde", "artikel", "datum"], {})
+    True
+    >>> looks_like_header(["17", "book", "2024-05-01"], {})
+    False
+    """
+    plain = {_plain(name) for name in names}
+    if plain & {_plain(name) for name in wanted.values() if name}:
+        return True
+    roles = [role for role, aliases in _USUAL.items() if plain & set(aliases)]
+    return len(roles) > 1 or not any(_NUMBER.match(name) for name in names)
 
 
 def find_columns(
@@ -67,14 +104,13 @@ def find_columns(
     >>> find_columns(["userId", "movieId", "rating", "timestamp"], {}, "ratings.csv")
     {'user': 'userId', 'item': 'movieId', 'time': 'timestamp', 'rating': 'rating'}
     """
-    found = {}
-    listed = ", ".join(repr(name.strip()) for name in names) or "none"
+    found, lacking = {}, []
     for role in ROLES:
         name = wanted.get(role)
         if name:
             same = [n for n in names if name in (n, n.strip(), n.strip().split(":")[0])]
             if not same:
-                raise InputError(f"{where}: there is no column {name!r}; found: {listed}.")
+                raise InputError(f"{where}: there is no column {name!r}; found: {_listed(names)}.")
             found[role] = _only(role, [n for n in same if n == name] or same, where)
             continue
         by_alias: dict[str, list[str]] = {}
@@ -84,11 +120,30 @@ def find_columns(
         if matches:
             found[role] = _only(role, matches[0], where)
         elif role != "rating" and name is None:
-            raise InputError(
-                f"{where}: no {role} column among {listed}; "
-                f"name it with {role}= in Python or --{role} on the command line."
-            )
+            lacking.append(role)
+    if lacking:
+        raise InputError(f"{where}: {_in_words(lacking, names)}")
     return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [repr(name.strip()[:40]) for name in names[:_SHOWN]]
+    more = [f"{len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
+    return ", ".join(shown + more) or "none"
+
+
+def _in_words(lacking: Sequence[str], names: Sequence[str]) -> str:
+    """Say what is not there, what is, and how to name it."""
+    them = "it" if len(lacking) == 1 else "them"
+    options = " ".join(f"--{role} NAME" for role in lacking)
+    arguments = ", ".join(f'{role}="NAME"' for role in lacking)
+    said = (
+        f"no {' or '.join(lacking)} column among {_listed(names)}; name {them} with {options} on "
+        f"the command line, or {arguments} in Python"
+    )
+    if "time" in lacking:
+        said += ', and an empty --time "" where the order of the rows is that of time'
+    return f"{said}."
 
 
 def _only(role: str, same: Sequence[str], where: str) -> str:

@@ -11,6 +11,7 @@ import polars as pl
 
 from surerec._arguments import check_path
 from surerec._inputs import check_file, damage_in_words
+from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.interactions._cells import read_ids, read_ratings, read_times
@@ -141,6 +142,35 @@ def read_interactions(
             repeats=profiles.n_repeats,
             short_profiles=profiles.n_short,
         ),
+    )
+
+
+def as_interactions(who: str, data: Any) -> Interactions:
+    """Give interactions as they are, and read those of a frame or file; `who` takes no others.
+
+    Parameters
+    ----------
+    who : str
+        Who asks, for the message.
+    data : Interactions, frame or path
+        As :func:`read_interactions` takes it, with columns of the usual names.
+
+    Examples
+    --------
+    >>> as_interactions("fit", pl.DataFrame({"user": [1, 1], "sku": ["a", "b"], "ts": [1, 2]}))
+    Interactions(1 users, 2 items, 2 rows)
+    """
+    if isinstance(data, Interactions):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        path = check_path("data", data)
+        return read_interactions(path, name=path.name)
+    is_frame = isinstance(data, pl.LazyFrame)  # first: it would warn when asked for its columns
+    if is_frame or hasattr(data, "columns") or hasattr(data, "__arrow_c_stream__"):
+        return read_interactions(data)
+    raise InputError(
+        f"{who} takes Interactions (see read_interactions), a pandas, polars or Arrow frame, or "
+        f"the path of a file, not {shown(data)}."
     )
 
 

@@ -152,9 +152,9 @@ def _sniff(
     if separator == "::" and len(fields) == len(_POSITIONS):
         return replace(dialect, names=_POSITIONS)
     raise InputError(
-        f"{path}: line 1, {first.strip()[:80]!r}, names no known column; add a header, or name the "
-        f"columns in order with columns= in Python or --columns on the command line, "
-        f"such as user_id,item_id,rating,timestamp."
+        f"{path}: line 1, {first.strip()[:80]!r}, is data, not names of columns; name all "
+        f"{len(fields)} in order, such as --columns user_id,item_id,rating,timestamp on the "
+        'command line or columns=["user_id", …] in Python, or add such a line to the file.'
     )
 
 

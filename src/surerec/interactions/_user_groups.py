@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +111,35 @@ def read_user_groups(
     groups = np.full(len(users), -1, dtype=np.int32)
     groups[found["user"].to_numpy()] = names.search_sorted(found["label"]).to_numpy()
     return UserGroups(column, tuple(names.to_list()), groups)
+
+
+def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
+    """Read groups of people who choose together: the members of each.
+
+    Parameters
+    ----------
+    source : mapping, frame or path
+        Members by group; or a frame or a file with a column of users and one of groups, a row for
+        each member.
+    column : str, default="group"
+        The name of that column.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"user": [7, 3, 9], "group": ["a", "b", "a"]})
+    >>> read_members(rows)
+    {'a': [7, 9], 'b': [3]}
+    """
+    if isinstance(source, Mapping):
+        for group, members in source.items():
+            if isinstance(members, str) or not isinstance(members, Iterable):
+                raise InputError(f"The members of group {group!r} must be a list of user ids.")
+        return {group: list(members) for group, members in source.items()}
+    rows, _ = _pairs(source, column, {})
+    found: dict[Any, list[Any]] = {}
+    for member, group in rows.drop_nulls("label").iter_rows():
+        found.setdefault(group, []).append(member)
+    return found
 
 
 def _pairs(source: Any, column: str, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:

@@ -10,7 +10,7 @@ import numpy as np
 from surerec._threads import available_threads, run_together
 from surerec.measures import _folding as folding
 from surerec.measures._folding import Aggregates, room_for
-from surerec.measures._kernels import aggregate_columns
+from surerec.measures._kernels import aggregate_columns, way_of
 from surerec.measures._products import HUGE, gather_columns, top_products
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Block, source
@@ -50,22 +50,27 @@ _COLUMNS_TOGETHER: Final = 256
 
 
 class ProfileRows:
-    """The rows of a profile's items, with one user's contribution left out exactly.
+    """The rows of a profile's items, with some users' contributions left out exactly.
 
-    That user's contribution stands only in the columns of the items that they took themselves, so
-    the rows are used as they are and it is subtracted as they are read.
+    One user's contribution stands only in the columns of the items that they took themselves, so
+    the rows are used as they are and it is subtracted as they are read. Several users' is
+    subtracted from a copy of the rows.
     """
 
     def __init__(
         self,
         statistics: PrecedenceStatistics,
         history: NDArray[np.integer],
-        without_user: int | None = None,
+        without: int | tuple[int, ...] | None = None,
     ) -> None:
+        users = () if without is None else (without,) if isinstance(without, int) else without
+        if len(users) > 1:
+            statistics, users = statistics.without_users(users), ()
         self._statistics = statistics
         self.history = np.asarray(history, dtype=np.int64)
-        self.n_users = statistics.n_users - (without_user is not None)
-        self._own, times = statistics.taken_by(without_user)
+        self.n_items = statistics.n_items
+        self.n_users = statistics.n_users - len(users)
+        self._own, times = statistics.taken_by(users[0] if users else None)
         strict = statistics.ties == "strict"
         self.left_out = LeftOut(
             self._own, *leave_out(self.history, statistics.support, self._own, times, strict)
@@ -134,7 +139,7 @@ def aggregate(
     following = statistic != "share" or not literal
     forward = rows.source("followers" if following else "predecessors")
     reverse = rows.source("predecessors") if statistic == "ratio" else forward
-    result = room_for(forward.matrix.shape[1])
+    result = room_for(rows.n_items)  # rows may be longer, with room for more items
     aggregate_profile(
         STATISTIC_CODES[statistic],
         _ALL if only is None else WANTED[only],
@@ -178,8 +183,10 @@ def aggregate_profile(
     n_items = len(result.low)
     cost = cost_of(statistic, wanted, len(forward.places), n_items)
 
+    way = way_of(statistic, wanted, forward, reverse)
+
     def some_columns(block: tuple[int, int]) -> None:
-        aggregate_columns(*block, statistic, wanted, following, forward, reverse, left_out, result)
+        aggregate_columns(*block, way, wanted, following, forward, reverse, left_out, result)
 
     run_together(some_columns, equal_columns(n_items, cost))
 

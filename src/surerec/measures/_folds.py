@@ -29,11 +29,26 @@ def deal(n_users: int, n_folds: int, seed: int) -> NDArray[np.int8]:
     return fold_of
 
 
-def fold_for(fold_of: NDArray[np.int8], user: int | None) -> int:
-    """Give the fold whose model may score a user: theirs, or the first for a new person."""
-    if user is None or user >= len(fold_of):
-        return 0
-    return max(int(fold_of[user]), 0)
+def fold_for(fold_of: NDArray[np.int8], users: int | tuple[int, ...] | None) -> int:
+    """Give the fold whose model may score somebody who is left out: theirs, or the first.
+
+    With several users, that of the first who is in one: it saw none of them if they share it.
+    """
+    several = () if users is None else (users,) if isinstance(users, int) else users
+    found = folds_of(fold_of, np.array(several, dtype=np.int64))
+    return int(found[found >= 0][0]) if (found >= 0).any() else 0
+
+
+def folds_of(fold_of: NDArray[np.int8], users: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the folds of users; −1 for those who came later, whom no fold's model has seen.
+
+    Examples
+    --------
+    >>> folds_of(np.array([0, 1], dtype=np.int8), np.array([1, 0, 2])).tolist()
+    [1, 0, -1]
+    """
+    known = (users >= 0) & (users < len(fold_of))
+    return np.where(known, fold_of[np.where(known, users, 0)] if len(fold_of) else -1, -1)
 
 
 def renumbered(fold_of: NDArray[np.int8], earlier_codes: NDArray[np.integer]) -> NDArray[np.int8]:

@@ -88,13 +88,17 @@ class MeasureScorer(Scorer):
         Scores are in a unit that keeps ties exact: a sum for a mean, the sum of the two middle
         values for a median, counts for what is a count over the number of users.
         """
-        query.within(self.statistics.n_items, self.statistics.n_users)
-        rows = ProfileRows(self.statistics, query.history, query.user)
+        query.within(self.statistics.n_items, self.statistics.n_user_codes)
+        rows = ProfileRows(self.statistics, query.history, query.users)
         measure = self.measure
         if measure.statistic == "score" and self.top > 1:
             return log_score(rows, self.top)
         found = aggregate(rows, measure.statistic, only=measure.aggregate, literal=self.literal)
         return measure.conformity(found)
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give one fold for all: any users are left out of the counts at once."""
+        return np.zeros(len(users), dtype=np.int64)
 
     def value(
         self,

@@ -9,7 +9,7 @@ from numba import njit
 
 from surerec.measures._aggregates import STATISTIC_CODES, WANTED, is_worth_threads
 from surerec.measures._folding import HIGH, LOW, MIDDLE, TOTAL
-from surerec.measures._kernels import aggregate_columns
+from surerec.measures._kernels import aggregate_columns, way_of
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Source, source
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._folding import Aggregates
+    from surerec.measures._kernels import Way
     from surerec.measures._table import Measure
     from surerec.precedence import PrecedenceStatistics
 
@@ -28,7 +29,7 @@ _NONE = np.empty(0, dtype=np.int64)
 class Plan(NamedTuple):
     """What a measure needs of the counts, as the kernels take it."""
 
-    statistic: int
+    way: Way
     wanted: int
     sign: float
     """−1 for a nonconformity."""
@@ -46,12 +47,14 @@ def make_plan(statistics: PrecedenceStatistics, measure: Measure, *, literal: bo
         return None
     forward, reverse = source(rows, "followers", _NONE), source(rows, "predecessors", _NONE)
     following = not (literal and measure.statistic == "share")
+    directions = (forward, reverse) if following else (reverse, forward)
+    wanted = WANTED[measure.aggregate]
     return Plan(
-        STATISTIC_CODES[measure.statistic],
-        WANTED[measure.aggregate],
+        way_of(STATISTIC_CODES[measure.statistic], wanted, *directions),
+        wanted,
         -1.0 if measure.is_nonconformity else 1.0,
         following,
-        *((forward, reverse) if following else (reverse, forward)),
+        *directions,
         statistics.support,
         statistics.ties == "strict",
     )
@@ -59,7 +62,7 @@ def make_plan(statistics: PrecedenceStatistics, measure: Measure, *, literal: bo
 
 def pays(plan: Plan, n_training: int) -> bool:
     """Tell whether one thread is as fast as several for so long a history."""
-    return not is_worth_threads(plan.statistic, plan.wanted, n_training, len(plan.support))
+    return not is_worth_threads(plan.way.statistic, plan.wanted, n_training, len(plan.support))
 
 
 @njit(nogil=True, cache=True)
@@ -90,7 +93,7 @@ def score_profile(
     aggregate_columns(
         0,
         len(plan.support),
-        plan.statistic,
+        plan.way,
         plan.wanted,
         plan.following,
         source,

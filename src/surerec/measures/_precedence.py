@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from surerec.measures._aggregates import ProfileRows, log_score
 from surerec.measures._recipe import Recipe
 from surerec.measures._scorer import Parts, Scorer
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from surerec.measures._query import Query
@@ -36,8 +37,12 @@ class PrecedenceScorer(Scorer):
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`surerec.measures.Scorer`."""
-        query.within(self.statistics.n_items, self.statistics.n_users)
-        return log_score(ProfileRows(self.statistics, query.history, query.user), self.top)
+        query.within(self.statistics.n_items, self.statistics.n_user_codes)
+        return log_score(ProfileRows(self.statistics, query.history, query.users), self.top)
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give one fold for all: any users are left out of the counts at once."""
+        return np.zeros(len(users), dtype=np.int64)
 
     def parts(self) -> Parts:
         """Give nothing: the statistics are all that it needs."""

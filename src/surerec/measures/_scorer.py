@@ -126,6 +126,14 @@ class Scorer:
         """Tell which users, by code and −1 for strangers, it can score; by default all."""
         return np.ones(len(users), dtype=bool)
 
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the fold of each user, by code: users of one fold can be left out at once.
+
+        −1 is in every fold. By default everybody is alone in theirs, so that nobody is left out
+        together with somebody else.
+        """
+        return users
+
     def known_items(self, statistics: PrecedenceStatistics) -> NDArray[np.bool_]:
         """Tell which items it knows anything of, by code: by default those that somebody took."""
         return statistics.support > 0
@@ -202,6 +210,10 @@ class OwnScorer(Scorer):
         # Nobody can be left out of what says so.
         user = None if self.leaves_users_out is False else query.user
         return self._checked(self.own.score(query.history, without_user=user), self._n_items)
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Ask a scorer that can say; one with `score` alone leaves out one user at a time."""
+        return self.own.fold_of(users) if isinstance(self.own, Scorer) else users
 
     def _checked(self, given: Any, n_items: int | None) -> NDArray[np.float64]:
         scores = _as_numbers(given)

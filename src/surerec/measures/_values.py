@@ -15,9 +15,7 @@ from surerec.measures._folding import (
     SHARE,
     SORTED_TILE,
     TILE,
-    TOTAL,
     fold,
-    in_matrix,
 )
 from surerec.measures._tiles import mark_own, own_columns
 from surerec.precedence.kernels import load
@@ -97,7 +95,7 @@ def _add_ratios(
 
 
 @njit(nogil=True, cache=True)
-def _total_ratios(
+def total_ratios(
     first: int,
     last: int,
     source: Source,
@@ -196,9 +194,6 @@ def aggregate_values(
 ) -> None:
     """Aggregate SHARE, RATIO or ABSENT; totals are summed in the order of the rows."""
     n_rows = len(source.places)
-    if statistic == RATIO and wanted == TOTAL and in_matrix(source) and in_matrix(reverse):
-        _total_ratios(first, last, source, reverse, out, result.total)
-        return
     size = SORTED_TILE if wanted & MIDDLE else TILE
     kept = np.empty((n_rows if wanted & MIDDLE else 1, size))
     counts, back = np.empty(size, source.counts.dtype), np.empty(size, source.counts.dtype)

@@ -1,6 +1,8 @@
 """Precedence mining: who took what before what."""
 
 from surerec.precedence._backend import CountingBackend, MemoryBackend
+from surerec.precedence._growing import GrowingStatistics
+from surerec.precedence._growing_rows import GrowingRows
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
 from surerec.precedence._rows import Block, RowStore, source
 from surerec.precedence._sources import Source
@@ -18,6 +20,8 @@ __all__ = [
     "Block",
     "CountingBackend",
     "Direction",
+    "GrowingRows",
+    "GrowingStatistics",
     "MemoryBackend",
     "NoRows",
     "PrecedencePair",

@@ -158,6 +158,36 @@ def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
 
 
 @njit(nogil=True, cache=True)
+def subtract_users(
+    offsets: NDArray[np.int64],
+    taken: NDArray[np.uint32],
+    instants: NDArray[np.int64],
+    items: NDArray[np.int64],
+    following: bool,  # noqa: FBT001
+    rows: NDArray[Any],
+) -> None:
+    """Subtract what some users contributed to the rows of items; ``rows[k]`` is that of items[k].
+
+    User u took ``taken[offsets[u]:offsets[u + 1]]``, each item once, at these instants: one that is
+    smaller comes before.
+    """
+    when = np.full(rows.shape[1], -1, np.int64)
+    for user in range(len(offsets) - 1):
+        begin, end = offsets[user], offsets[user + 1]
+        for place in range(begin, end):
+            when[taken[place]] = instants[place]
+        for k in range(len(items)):
+            at = when[items[k]]
+            if at < 0:
+                continue
+            for place in range(begin, end):
+                if (instants[place] > at) if following else (instants[place] < at):
+                    rows[k, taken[place]] -= 1
+        for place in range(begin, end):
+            when[taken[place]] = -1
+
+
+@njit(nogil=True, cache=True)
 def _count_nonzero(row: NDArray[Any]) -> int:
     n = np.int64(0)
     for j in range(np.uint64(len(row))):
@@ -195,3 +225,111 @@ def compress_rows(
                     items[place], counts[place] = j, row[j]
                     place += np.uint64(row[j] != 0)
     return ends[1:], stay, items[: ends[n_rows]], counts[: ends[n_rows]]
+
+
+@njit(nogil=True, cache=True)
+def log_pairs(
+    entries: NDArray[np.int32],
+    previous: NDArray[np.int64],
+    tails: NDArray[np.int64],
+    filled: NDArray[np.int64],
+    n_chunks: int,
+    rows: NDArray[np.uint32],
+    columns: NDArray[np.uint32],
+    minus: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+) -> int:
+    """Write down one more, or one less, in some rows and columns; give the number of chunks.
+
+    One of `rows` and `columns` may have length one, for all of the other. What a row gains is in
+    chunks of `entries`, linked from the last one back: that of row ``r`` is ``tails[r]``, −1 for
+    none, and has ``filled[r]`` columns, with all bits turned where one is taken away.
+    """
+    n, size = max(len(rows), len(columns)), entries.shape[1]
+    for k in range(n if min(len(rows), len(columns)) else 0):
+        row = rows[k if len(rows) > 1 else 0]
+        column = np.int32(columns[k if len(columns) > 1 else 0])
+        if tails[row] < 0 or filled[row] == size:
+            previous[n_chunks] = tails[row]
+            tails[row] = n_chunks
+            filled[row] = 0
+            n_chunks += 1
+        entries[tails[row], filled[row]] = ~column if minus else column
+        filled[row] += 1
+    return n_chunks
+
+
+@njit(nogil=True, cache=True)
+def add_logged(
+    entries: NDArray[np.int32],
+    previous: NDArray[np.int64],
+    tails: NDArray[np.int64],
+    filled: NDArray[np.int64],
+    items: NDArray[np.int64],
+    matrix: NDArray[Any],
+) -> None:
+    """Add to row ``k`` of the matrix what was written down for item ``items[k]``."""
+    for k in range(len(items)):
+        row, chunk, n = matrix[k], tails[items[k]], filled[items[k]]
+        while chunk >= 0:
+            for j in range(n):
+                column = entries[chunk, j]
+                if column >= 0:
+                    row[column] += np.uint16(1)
+                else:
+                    row[~column] -= np.uint16(1)
+            chunk = previous[chunk]
+            n = entries.shape[1]
+
+
+@njit(nogil=True, cache=True)
+def count_in_place(
+    matrix: NDArray[Any],
+    slots: NDArray[np.int64],
+    rows: NDArray[np.uint32],
+    columns: NDArray[np.uint32],
+    minus: bool,  # noqa: FBT001
+) -> None:
+    """Count pairs, as `log_pairs` does, in those rows that are in the matrix: in their slots."""
+    n = max(len(rows), len(columns)) if min(len(rows), len(columns)) else 0
+    for k in range(n):
+        slot = slots[rows[k if len(rows) > 1 else 0]]
+        if slot >= 0:
+            column = columns[k if len(columns) > 1 else 0]
+            if minus:
+                matrix[slot, column] -= np.uint16(1)
+            else:
+                matrix[slot, column] += np.uint16(1)
+
+
+@njit(nogil=True, cache=True)
+def move_in_order(
+    order: NDArray[np.int64],
+    places: NDArray[np.int64],
+    support: NDArray[np.uint32],
+    item: int,
+    by: int,
+) -> None:
+    """Change an item's support by one, and keep `order` by support, the equally popular by code."""
+    new = np.int64(support[item]) + by
+    support[item] = np.uint32(new)
+    place = places[item]
+    low, high = (0, place) if by > 0 else (place + 1, len(order))
+    while low < high:  # the first that comes behind it now
+        middle = (low + high) >> 1
+        other = order[middle]
+        its = np.int64(support[other])
+        if its < new or (its == new and other > item):
+            high = middle
+        else:
+            low = middle + 1
+    if by > 0:
+        for k in range(place, low, -1):
+            order[k] = order[k - 1]
+            places[order[k]] = k
+    else:
+        low -= 1
+        for k in range(place, low):
+            order[k] = order[k + 1]
+            places[order[k]] = k
+    order[low] = item
+    places[item] = low

@@ -10,7 +10,7 @@ import numpy as np
 from surerec._memory import available_memory, in_words
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.precedence._kernels import transpose_rows
+from surerec.precedence._kernels import subtract_users, transpose_rows
 from surerec.precedence._sources import Source, of_matrix
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from surerec.precedence._spans import Direction, Spans
 
 
-_AFTER_ALL = np.iinfo(np.int64).max
 _ROWS_AT_ONCE = 256
 _SURELY_FITS = 1 << 26  # looking at the free memory costs more than so small a block
 
@@ -176,43 +175,46 @@ class OnDemandRows(RowStore):
 
 @dataclass(frozen=True)
 class LeftOutRows(RowStore):
-    """Another store's rows without one user's contribution, subtracted when a row is asked for."""
+    """Another store's rows without some users' contributions, subtracted as rows are asked for."""
 
     rows: RowStore
+    offsets: NDArray[np.int64]
+    """Where each of these users begins among the items, and the last one ends."""
     items: NDArray[np.uint32]
-    """What that user took, by code."""
+    """What these users took, one after the other."""
     instants: NDArray[np.int64]
-    """When: an item precedes another if its instant is smaller."""
+    """When: an item precedes another of the same user if its instant is smaller."""
 
     def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)`` over the other users."""
-        row = self.rows.followers(item)
-        return _minus_one(row, self.items[self.instants > self._instant(item, never=_AFTER_ALL)])
+        return self._row("followers", item, self.rows.followers(item))
 
     def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(·, item)`` over the other users."""
-        row = self.rows.predecessors(item)
-        return _minus_one(row, self.items[self.instants < self._instant(item, never=-1)])
+        return self._row("predecessors", item, self.rows.predecessors(item))
 
     def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
         """Give the rows of several items over the other users."""
-        return stacked(self, direction, items)
+        matrix, picks = self.rows.block(direction, items)
+        check_fits(len(picks), matrix.shape[1], matrix.dtype)
+        rest = matrix[picks]
+        self._subtract(direction, np.asarray(items, dtype=np.int64), rest)
+        return Block(rest, np.arange(len(picks)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give none: only whole stores are stored."""
         return {}
 
-    def _instant(self, item: int, never: int) -> int:
-        own = self.instants[self.items == item]
-        return int(own[0]) if own.size else never
+    def _row(
+        self, direction: Direction, item: int, row: NDArray[np.unsignedinteger]
+    ) -> NDArray[np.unsignedinteger]:
+        rest = row[None].copy()
+        self._subtract(direction, np.array([item]), rest)
+        found: NDArray[np.unsignedinteger] = rest[0]
+        return found
 
-
-def _minus_one(
-    row: NDArray[np.unsignedinteger], items: NDArray[np.uint32]
-) -> NDArray[np.unsignedinteger]:
-    """Take one person out of a row: a profile holds no item twice, so each is subtracted once."""
-    if not items.size:
-        return row
-    rest = row.copy()
-    rest[items] -= rest.dtype.type(1)
-    return rest
+    def _subtract(
+        self, direction: Direction, items: NDArray[np.int64], matrix: NDArray[Any]
+    ) -> None:
+        following = direction == "followers"
+        subtract_users(self.offsets, self.items, self.instants, items, following, matrix)

@@ -76,3 +76,11 @@ def load(source: Source, k: int, left: int, tile: NDArray[Any]) -> None:
 def read_row(source: Source, k: int, row: NDArray[Any]) -> None:
     """Write the whole of row `k` into `row`."""
     load(source, k, 0, row)
+
+
+@njit(nogil=True, cache=True)
+def read_rows(source: Source, n_columns: int, matrix: NDArray[Any]) -> None:
+    """Write every row into the row of a matrix, and zeros behind its columns."""
+    for k in range(len(source.places)):
+        load(source, k, 0, matrix[k, :n_columns])
+        matrix[k, n_columns:] = 0

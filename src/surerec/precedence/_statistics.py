@@ -11,9 +11,8 @@ from surerec._checks import check_whole
 from surerec._compiling import first_use_notice
 from surerec._memory import available_memory, in_words
 from surerec._progress import progress
-from surerec._shown import shown
 from surerec.errors import InputError
-from surerec.interactions import Interactions
+from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import divide_budget, hold_rows
 from surerec.precedence._kernels import items_outside
@@ -21,6 +20,8 @@ from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
 from surerec.precedence._spans import Ties, narrowest, spans
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import ArrayLike, NDArray
 
     from surerec.precedence._held import HeldRows
@@ -134,6 +135,11 @@ class PrecedenceStatistics:
         """Number of items."""
         return len(self.support)
 
+    @property
+    def n_user_codes(self) -> int:
+        """How many codes users have: as many as there are users, unless some were forgotten."""
+        return self.n_users
+
     def __repr__(self) -> str:
         return f"PrecedenceStatistics({self.n_users:,} users, {self.n_items:,} items)"
 
@@ -157,12 +163,34 @@ class PrecedenceStatistics:
 
         Nothing is counted again: the user's part is subtracted from each row that is asked for.
         """
-        items, instants = self.profile_of(user)
-        support = self.support.copy()
-        support[items] -= np.uint32(1)
-        rows = LeftOutRows(self.rows, items, instants)
+        return self.without_users((user,))
+
+    def without_users(self, users: Iterable[int]) -> PrecedenceStatistics:
+        """Give the statistics without several users at once, exactly as if counted without them.
+
+        Nothing is counted again, as in :meth:`without_user`; a user who is named twice is left out
+        once.
+
+        Examples
+        --------
+        >>> from surerec import Interactions
+        >>> profiles = Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0])
+        >>> statistics = count_precedence(profiles).without_users([0, 1])
+        >>> statistics.n_users, statistics.followers(0).tolist(), statistics.followers(1).tolist()
+        (1, [0, 0], [1, 0])
+        """
+        profiles = [self.profile_of(user) for user in dict.fromkeys(users)]
+        items = np.concatenate([_NO_ITEMS, *(taken for taken, _ in profiles)])
+        instants = np.concatenate([_NO_TIMES, *(when for _, when in profiles)])
+        offsets = np.concatenate(([0], np.cumsum([len(taken) for taken, _ in profiles])))
+        support = self.support - np.bincount(items, minlength=self.n_items).astype(np.uint32)
+        rows = LeftOutRows(self.rows, offsets.astype(np.int64), items, instants)
         return PrecedenceStatistics(
-            self.n_users - 1, support, rows, ties=self.ties, popularity=self.popularity
+            self.n_users - len(profiles),
+            support,
+            rows,
+            ties=self.ties,
+            popularity=self.popularity,
         )
 
     def taken_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -257,7 +285,7 @@ def count_precedence(
 
 
 def as_statistics(who: str, data: object) -> PrecedenceStatistics:
-    """Give counts as they are, and the counts of interactions; `who` takes nothing else.
+    """Give counts as they are, and count interactions, a frame or a file; `who` takes no others.
 
     Examples
     --------
@@ -265,11 +293,9 @@ def as_statistics(who: str, data: object) -> PrecedenceStatistics:
     >>> as_statistics("fit", Interactions.from_profiles([0, 2], [0, 1]))
     PrecedenceStatistics(1 users, 2 items)
     """
-    if isinstance(data, Interactions):
-        return count_precedence(data)
     if isinstance(data, PrecedenceStatistics):
         return data
-    raise InputError(f"{who} takes Interactions (see read_interactions), not {shown(data)}.")
+    return count_precedence(as_interactions(who, data))
 
 
 def _rows(interactions: Interactions, ties: Ties, strategy: Strategy, budget: int) -> RowStore:

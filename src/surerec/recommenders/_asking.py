@@ -10,12 +10,13 @@ import polars as pl
 
 from surerec._arguments import check_codes, check_kind
 from surerec._columns import Columns
-from surerec.errors import InProfile, NotOffered
+from surerec.errors import InProfile, InputError, NotOffered
 from surerec.measures import Query
 from surerec.recommenders._explanation import Explanation, explain
-from surerec.recommenders._offers import Offers
+from surerec.recommenders._party import is_party
 from surerec.recommenders._query import resolve
 from surerec.recommenders._sets import RecommendationSet, guarantee, result_columns
+from surerec.recommenders._together import AskingTogether
 from surerec.recommenders._wanted import Wanted
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from surerec.calibration import Assessment, Calibration
 
 
-class Asking(Offers):
-    """Gives a recommender its questions about one person."""
+class Asking(AskingTogether):
+    """Gives a recommender its questions about one person, or one group."""
 
     def query(
         self, user: Any = None, *, history: Iterable[Any] | None = None, group: Any = None
@@ -40,6 +41,11 @@ class Asking(Offers):
             As in :meth:`recommend`.
         """
         self.require_fit()
+        if is_party(group):
+            raise InputError(
+                "This question is about one person; to a group of several recommend and "
+                "explain_group answer."
+            )
         found = resolve(self.statistics_, self.items_, user, history)
         if group is None:
             return found
@@ -110,8 +116,9 @@ class Asking(Offers):
         precision: float | None = None,
         items: Iterable[Any] | None = None,
         among: str | None = None,
+        together: str | None = None,
     ) -> RecommendationSet:
-        """Recommend a set of items.
+        """Recommend a set of items to a person, or to a group of people who choose together.
 
         Parameters
         ----------
@@ -119,9 +126,12 @@ class Asking(Offers):
             A user of the data; their own profile is left out of all counts that score them.
         history : iterable of ids, optional
             What a person took, in order; beside `user`, what is known of that user.
-        group : str, optional
-            The person's group, where people are calibrated in groups by a column of their own; a
-            user of the data has theirs.
+        group : list or mapping, or str, optional
+            The members of a group that is to get one set: users' ids, lists of items (histories) of
+            people who need not be in the data, or both; a mapping gives them names. Items that any
+            member has taken are no candidates. Or, as text, the kind of person that this one is,
+            where people are calibrated in groups by a column of their own; a user of the data has
+            theirs.
         query : Query, optional
             Instead of these, what :meth:`query` made of them.
         confidence, significance : float, optional
@@ -141,12 +151,18 @@ class Asking(Offers):
         among : str, optional
             Only the items of this list, which was named by
             :meth:`surerec.PopulationConformal.allow`: what is promised is promised for them.
+        together : str, optional
+            What is promised to a group. Over users: of what "any" member takes (the default),
+            "most" or "all" of them; by the "worst"-served one; a "hit-any" or "hit-all". By the
+            paper's p-values, how they are merged: "mean" (twice; the default), "geometric",
+            "harmonic" or "bonferroni" for what everyone takes, "maximum" for what someone does.
 
         Returns
         -------
         RecommendationSet
             Ordered by p-value, then by conformity, then by popularity. It may be empty: nothing
-            conforms well enough at that confidence.
+            conforms well enough at that confidence. For a group a :class:`GroupSet`, which also
+            says how well each member is served.
         """
         wanted = self.wanted(
             confidence,
@@ -158,6 +174,10 @@ class Asking(Offers):
             among=among,
         )
         wanted = self._leaving_out(wanted, exclude)
+        if is_party(group):
+            _refuse_more(user, history, query)
+            return self._set_together(self.party(group), wanted, together)
+        _refuse_together(together)
         asked = wanted.limited(self._asked(user, history, group, query))
         return self._set_of(asked, wanted, self.assess(asked, wanted=wanted))
 
@@ -246,10 +266,12 @@ class Asking(Offers):
         Parameters
         ----------
         user, history, group, query
-            As in :meth:`recommend`.
+            As in :meth:`recommend`; to people who choose together :meth:`explain_group` does.
         item : id
             The item to explain.
         """
+        if is_party(group):
+            raise InputError("To explain an item to each member of a group, call explain_group.")
         asked = self._asked(user, history, group, query)
         code = self.items_.code(item)
         self._refuse_known(asked, np.array([code]), "there is nothing to explain")
@@ -277,3 +299,17 @@ class Asking(Offers):
         taken = np.isin(codes, query.history)
         if taken.any():
             raise InProfile(self.items_[int(codes[int(np.argmax(taken))])], why)
+
+
+def _refuse_more(user: Any, history: Any, query: Any) -> None:
+    if user is not None or history is not None or query is not None:
+        raise InputError(
+            "Say for whom once: a group's members are all in group=, users and histories alike."
+        )
+
+
+def _refuse_together(together: str | None) -> None:
+    if together is not None:
+        raise InputError(
+            f"together={together!r} says what is promised to a group: give its members, group=[…]."
+        )

@@ -135,7 +135,7 @@ def explain(
     support: NDArray[np.integer] = np.empty(0, dtype=np.int64)
     later, earlier = support, support
     if len(training):
-        rows = ProfileRows(statistics, training, scored.user)
+        rows = ProfileRows(statistics, training, scored.users)
         support = rows.support
         later, earlier = (
             rows.columns(direction, np.array([code])).matrix[:, 0] for direction in directions

@@ -16,7 +16,6 @@ from surerec.recommenders._parameters import Parameters
 
 if TYPE_CHECKING:
     from surerec.calibration import Calibration
-    from surerec.interactions import Interactions
     from surerec.measures import Recipe, Scorer
 
 
@@ -50,13 +49,14 @@ class Fitted(Parameters, ABC):
     def default_name(self) -> str:
         """Give the paper's name for it, such as "icrs12"."""
 
-    def fit(self, data: Interactions | PrecedenceStatistics, y: object = None) -> Self:  # noqa: ARG002
+    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who took what before what, and fit the measure if it learns.
 
         Parameters
         ----------
-        data : Interactions or PrecedenceStatistics
-            Profiles, or counts that were made before and may serve several recommenders.
+        data : Interactions, PrecedenceStatistics, frame or path
+            Profiles, or counts that were made before and may serve several recommenders; or a
+            pandas, polars or Arrow frame or a file, as :func:`surerec.read_interactions` takes it.
         y : ignored
             There for scikit-learn.
 
@@ -68,7 +68,7 @@ class Fitted(Parameters, ABC):
         self._learn()
         return self
 
-    def _take(self, data: Interactions | PrecedenceStatistics) -> None:
+    def _take(self, data: Any) -> None:
         self._validate()
         data = as_statistics("fit", data)
         self.statistics_ = data

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 from surerec._arguments import check_flag, check_seed
 from surerec._checks import check_whole
 from surerec.calibration import ItemCalibration, check_share
+from surerec.conformal import DEFAULT_CONFIDENCE, MERGERS
 from surerec.measures import as_recipe
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._measured import stored_measure
+from surerec.together import MergedPValues, check_leaves_out, find_merger
 
 if TYPE_CHECKING:
     from surerec.calibration import Calibration
@@ -82,6 +84,10 @@ class InductiveConformal(Recommender):
         self.smoothed = smoothed
         self.seed = seed
 
+    def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:
+        """Give what it promises in a few words, without the assumption."""
+        return f"keeps {confidence:.0%} of what you will take, if your taste stands still"
+
     def default_name(self) -> str:
         """Give the paper's name for it."""
         return f"icrs{self.recipe().short_name}".lower()
@@ -95,6 +101,15 @@ class InductiveConformal(Recommender):
 
     def _calibration(self) -> Calibration:
         return ItemCalibration(self.train_share, self.smoothed, self.seed)
+
+    def offers_together(self) -> tuple[str, ...]:
+        """Give how members' p-values can be merged, by name."""
+        return tuple(MERGERS) if self.scorer_.leaves_users_out is True else ()
+
+    def _for_groups(self, n_members: int, together: str | None) -> MergedPValues:  # noqa: ARG002
+        check_leaves_out(self.scorer_)
+        calibration = ItemCalibration(self.train_share, self.smoothed, self.seed)
+        return MergedPValues(find_merger(together), calibration)
 
     def _stored_params(self, recipe: Recipe) -> dict[str, Any]:
         return {**self.get_params(), "measure": stored_measure(self.measure, recipe)}

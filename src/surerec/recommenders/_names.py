@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from surerec._arguments import check_text
 from surerec._shown import shown
@@ -60,6 +60,10 @@ def _over_users() -> dict[str, Callable[[], Recommender]]:
 
 def _promising(promise: Promise, measure: str) -> Recommender:
     return PopulationConformal(measure, promise=promise.name, horizon=promise.horizon)
+
+
+DEFAULT_NAMES: Final = ("population-cm12", "icrs12")
+"""What is fitted where nothing is said: a promise that holds in time order, and the paper's."""
 
 
 def recommender_names() -> list[str]:

@@ -30,6 +30,19 @@ class Offers(Fitted):
     gives_probabilities = False
     """Whether every item comes with the probability that it is taken."""
 
+    def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:  # noqa: ARG002
+        """Give what it promises in a few words, without the assumption: to choose one by.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> sr.PopulationConformal("CM12").headline(0.8)
+        'keeps 80% of what people will take'
+        >>> sr.PrecedenceMining().headline()
+        'only ranks, and promises nothing'
+        """
+        return "only ranks, and promises nothing"
+
     def wanted(
         self,
         confidence: float | None = None,

@@ -13,6 +13,7 @@ from surerec._arguments import check_kind
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
 from surerec.calibration import NO_CHANCES, PrecisionCalibration, find_promise
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError, NotOffered, StaleModelWarning
 from surerec.futures import SLATE_MOST
 from surerec.recommenders._base import Recommender
@@ -46,6 +47,10 @@ class OverUsers(Recommender):
     _calibrated: UserCalibration
     _lists: dict[str, UserCalibration]
     _warned = False
+
+    def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:
+        """Give what it promises in a few words, without the assumption."""
+        return find_promise(self.promise).headline(confidence)
 
     def _calibration(self) -> UserCalibration:
         return self._calibrated

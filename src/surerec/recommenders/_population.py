@@ -16,7 +16,7 @@ from surerec.calibration import (
 )
 from surerec.futures import check_horizon
 from surerec.measures import as_recipe
-from surerec.recommenders._calibrating import Calibrating, count_without
+from surerec.recommenders._calibrating import count_without
 from surerec.recommenders._groups import (
     Groups,
     groups_by_id,
@@ -27,6 +27,8 @@ from surerec.recommenders._groups import (
     read_groups,
 )
 from surerec.recommenders._measured import stored_measure
+from surerec.recommenders._over_groups import OverGroups
+from surerec.together import companies_from_parts, companies_to_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Promise
     from surerec.futures import Horizon
-    from surerec.interactions import Interactions
     from surerec.measures import Recipe, RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -43,7 +44,7 @@ _MOST_DAYS: Final = 1_000_000
 """Of a window: it ends in the calendar, which has hardly four times as many."""
 
 
-class PopulationConformal(Calibrating):
+class PopulationConformal(OverGroups):
     """Recommendation sets calibrated over users, by conformal risk control.
 
     A measure ranks all items by the whole known profile. How much of the ranking a set must hold is
@@ -129,7 +130,7 @@ class PopulationConformal(Calibrating):
 
     def fit(
         self,
-        data: Interactions | PrecedenceStatistics,
+        data: Any,
         y: object = None,
         *,
         user_groups: Any = None,
@@ -190,8 +191,9 @@ class PopulationConformal(Calibrating):
         """How many groups by the number of known items are asked for."""
         return parse_groups(self.groups)[1]
 
-    def _take(self, data: Interactions | PrecedenceStatistics) -> None:
+    def _take(self, data: Any) -> None:
         super()._take(data)
+        self._companies = {}
         self._keep_groups(getattr(self, "_given_groups", None))
 
     def _keep_groups(self, given: Any) -> None:
@@ -238,6 +240,7 @@ class PopulationConformal(Calibrating):
 
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
         arrays = to_parts(self._calibrated) | lists_to_parts(self._lists.values())
+        arrays |= companies_to_parts(self._by_size().values())
         return arrays | groups_to_parts(self.user_groups_)[0]
 
     def _calibration_texts(self) -> dict[str, str]:
@@ -249,9 +252,13 @@ class PopulationConformal(Calibrating):
 
     def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         now = self.statistics_
-        self.user_groups_, rest = groups_from_arrays(self.user_groups_, arrays, now.n_users)
-        lists, rest = lists_from_parts(rest, now.n_users, now.n_items)
-        self._calibrated = self._calibration_of(*from_parts(rest, now.n_users))
+        self.user_groups_, rest = groups_from_arrays(self.user_groups_, arrays, now.n_user_codes)
+        companies, rest = companies_from_parts(
+            rest, now.n_user_codes, check_horizon(self.horizon), self.min_known
+        )
+        self._companies = {0 if c.formed == "given" else c.size: c for c in companies}
+        lists, rest = lists_from_parts(rest, now.n_user_codes, now.n_items)
+        self._calibrated = self._calibration_of(*from_parts(rest, now.n_user_codes))
         self._lists = {
             listed.name: self._calibration_of(*kept, listed=listed) for listed, kept in lists
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, BestOfMany, Calibration
+    from surerec.calibration import Assessment, BestOfMany
     from surerec.conformal import CalibratedProbability
 
 
@@ -103,8 +103,23 @@ class RecommendationSet:
         return f"RecommendationSet({len(self):,} of {self.n_candidates:,} items{at}{cut})"
 
 
+class Promises(Protocol):
+    """What says what a set promises: a calibration, over people or over groups."""
+
+    def promise(self, significance: float, assessment: Any) -> str:
+        """Say what the confidence promises, with its assumption."""
+
+    def beyond(self, significance: float, assessment: Any) -> str:
+        """Say why every item qualifies at a confidence that cannot be supported."""
+
+
 def guarantee(
-    calibration: Calibration, significance: float | None, assessment: Assessment, *, is_whole: bool
+    calibration: Promises,
+    significance: float | None,
+    assessment: Assessment,
+    *,
+    is_whole: bool,
+    whom: str = "person",
 ) -> str:
     """Say what a set promises at ε, or why it promises nothing."""
     if significance is None:
@@ -112,7 +127,7 @@ def guarantee(
     if assessment.everything_qualifies(significance):
         return calibration.beyond(significance, assessment)
     if assessment.gap:
-        promise = f"None for this person: {assessment.gap}."
+        promise = f"None for this {whom}: {assessment.gap}."
     else:
         promise = calibration.promise(significance, assessment)
     if is_whole:

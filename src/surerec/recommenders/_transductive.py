@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from surerec._arguments import check_choice
 from surerec.calibration import TransductiveCalibration, check_share
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.measures import PrecedenceRecipe
 from surerec.recommenders._base import Recommender
 
@@ -55,6 +56,10 @@ class TransductiveConformal(Recommender):
         self.zeros = zeros
         self.train_share = train_share
         self.search = search
+
+    def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:
+        """Give what it promises in a few words, without the assumption."""
+        return f"keeps {confidence:.0%} of what you will take: the older method, not proven"
 
     def default_name(self) -> str:
         """Give the paper's name for it."""

@@ -160,6 +160,82 @@ class BatchAnswer(BaseModel):
     items: list[BatchRow]
 
 
+class ServedMember(BaseModel):
+    """A member of a group, and how well the set serves them."""
+
+    member: AnyId
+    satisfaction: Number = Field(
+        description="The share of their own best items, as many as the set holds, that is in it."
+    )
+
+
+class GroupGuaranteeAnswer(GuaranteeAnswer):
+    """What a group's set promises, and how it serves each member."""
+
+    together: str
+    formed: str = Field(description="Which groups the promise is about, in words.")
+    members: list[ServedMember]
+    least_served: AnyId | None
+
+
+class GroupRecommended(Recommended):
+    """An item of a group's set."""
+
+    member_ranks: list[int] = Field(description="Its rank for each member alone.")
+    member_values: list[float] = Field(description="The same, from 1 for the best down to 0.")
+
+
+class GroupRecommendationsAnswer(GroupGuaranteeAnswer):
+    """A group's set, best first."""
+
+    items: list[GroupRecommended]
+
+
+class GroupColumns(RankedColumns):
+    """The best items of a group, as columns; for each item, a value for each member."""
+
+    member_values: list[list[float]]
+
+
+class GroupEntryConfidencesAnswer(BaseModel):
+    """One answer for every confidence."""
+
+    recommender: str
+    gives_confidence: bool
+    promises_precision: bool
+    about_probability: str
+    together: str
+    members: list[AnyId]
+    n_candidates: int
+    highest_confidence: float
+    curve: Curve
+    items: GroupColumns
+    titles: dict[str, Text] = Field(description="Of the items of the members' own histories.")
+    history_length: int
+    ignored: list[AnyId]
+
+
+class MemberBecause(BaseModel):
+    """What speaks for an item, to one member."""
+
+    member: AnyId
+    rank: int = Field(description="Its rank for this member alone.")
+    sentences: list[str]
+    because: list[Because]
+
+
+class GroupExplanationAnswer(BaseModel):
+    """Why an item is where it is for a group, by member."""
+
+    recommender: str
+    item_id: AnyId
+    title: str
+    rank: int
+    n_candidates: int
+    entry_confidence: Number
+    members: list[MemberBecause]
+
+
 class SlateItem(BaseModel):
     """An item of a short list."""
 
@@ -207,11 +283,16 @@ class CardRecommender(BaseModel):
 
     name: str
     kind: str
+    headline: str = Field(description="What it promises at 90%, without the assumption.")
     params: dict[str, Any]
     gives_confidence: bool
     gives_probabilities: bool
     promises_precision: bool
     lists: list[str] = Field(description="The named lists that `among` may name.")
+    together: list[str] = Field(description="What groups can be promised; empty if nothing.")
+    group_sizes: list[int] = Field(
+        description="The sizes of groups that were calibrated; empty where any size will do."
+    )
     guarantee: CardGuarantee
 
 

@@ -32,18 +32,18 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     name, recommender, query = _person(model, asked)
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
-    level = _level(recommender, asked)
+    level = level_of(recommender, asked)
     picks = recommender.recommend(
         query=query, **level, **_choosing(asked), k=k, exclude=asked.exclude
     )
-    return write_set(_about(name, picks), picks)
+    return write_set(about_set(name, picks), picks)
 
 
 def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
     name, recommender, query = _person(model, asked)
-    picks = recommender.recommend(query=query, **_level(recommender, asked), **_choosing(asked))
-    return write(_about(name, picks))
+    picks = recommender.recommend(query=query, **level_of(recommender, asked), **_choosing(asked))
+    return write(about_set(name, picks))
 
 
 def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> bytes:
@@ -56,7 +56,6 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     by_confidence = recommender.gives_confidence and not recommender.promises_precision
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
     entries = found.entry_confidences[order]
-    levels, counts = np.unique(entries[~np.isnan(entries)], return_counts=True)
     first = order[: asked.limit]
     codes = found.candidates[first]
     ids = recommender.items_.ids
@@ -77,15 +76,15 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
         "about_probability": found.about_chances,
         "n_candidates": len(found.candidates),
         "highest_confidence": found.highest_confidence,
-        "curve": {"entry_confidence": levels.tolist(), "size": np.cumsum(counts).tolist()},
+        "curve": curve_of(entries),
         "items": {
             Columns.Item: ids.gather(codes).to_list(),
-            Columns.Title: _titles(model, codes),
+            Columns.Title: titles_of(model, codes),
             **columns,
         },
         "history": {
             Columns.Item: ids.gather(latest).to_list(),
-            Columns.Title: _titles(model, latest),
+            Columns.Title: titles_of(model, latest),
         },
         "history_length": len(query.history),
         "ignored": list(query.ignored),
@@ -95,13 +94,13 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
 
 def p_values(model: ServedModel, asked: ask.AskPValues) -> bytes:
     """Give the p-value and the entry confidence of each item asked for."""
-    name, recommender = _recommender(model, asked.recommender)
+    name, recommender = recommender_of(model, asked.recommender)
     if not recommender.gives_confidence:
         raise Problem(409, f"The recommender {name} ranks items and has no p-values.")
     query = _query(recommender, asked)
     codes = recommender.items_.require(asked.items)
     frame = recommender.p_values(query=query, codes=codes)
-    titles = pl.Series(Columns.Title, _titles(model, codes), dtype=pl.String)
+    titles = pl.Series(Columns.Title, titles_of(model, codes), dtype=pl.String)
     answer = {"recommender": name, "ignored": list(query.ignored)}
     return write(answer, items=frame.with_columns(titles))
 
@@ -126,7 +125,7 @@ def explanation(model: ServedModel, asked: ask.AskExplanation) -> bytes:
 
 def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     """Give the best items of each known user, and name the users that are not known."""
-    name, recommender = _recommender(model, asked.recommender)
+    name, recommender = recommender_of(model, asked.recommender)
     interactions = model.interactions
     if interactions is None:
         raise NoUsers("This model holds no users.")
@@ -135,7 +134,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     known = codes[codes >= 0]
     if not len(known):
         raise Problem(404, "None of these users is known.")
-    level = _level(recommender, asked)
+    level = level_of(recommender, asked)
     wanted = recommender.wanted(**level, **_choosing(asked), k=asked.k)
     frame = recommender.rows_of(known, wanted)
     confidence = level.get("confidence")
@@ -155,7 +154,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
 
 def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
     """Give the k best items with their probabilities, and the chances of the list."""
-    name, recommender = _recommender(model, asked.recommender)
+    name, recommender = recommender_of(model, asked.recommender)
     if not isinstance(recommender, PopulationConformal):
         raise Problem(
             409, f"The recommender {name} is not calibrated over users: it has no slates."
@@ -165,7 +164,7 @@ def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
     served = wanted == (None, None) or found.worth_serving(
         asked.at_least, expected_hits=asked.expected_hits
     )
-    titles = _titles(model, recommender.items_.codes(found.items))
+    titles = titles_of(model, recommender.items_.codes(found.items))
     items = [
         {Columns.Item: item, Columns.Title: title, Columns.Probability: finite(chance)}
         for item, title, chance in zip(found.items, titles, found.probabilities, strict=True)
@@ -189,14 +188,21 @@ def search(model: ServedModel, query: str, limit: int) -> bytes:
     frame = pl.DataFrame(
         {
             Columns.Item: model.first.items_.ids.gather(codes),
-            Columns.Title: pl.Series(_titles(model, codes), dtype=pl.String),
+            Columns.Title: pl.Series(titles_of(model, codes), dtype=pl.String),
             "support": np.asarray(statistics.support)[codes].astype(np.int64),
         }
     )
     return write({}, items=frame)
 
 
-def _recommender(model: ServedModel, wanted: str | None) -> tuple[str, Recommender]:
+def curve_of(entries: NDArray[np.float64]) -> dict[str, list[Any]]:
+    """Give how many items are in the set above each entry confidence."""
+    levels, counts = np.unique(entries[~np.isnan(entries)], return_counts=True)
+    return {"entry_confidence": levels.tolist(), "size": np.cumsum(counts).tolist()}
+
+
+def recommender_of(model: ServedModel, wanted: str | None) -> tuple[str, Recommender]:
+    """Give the recommender that is asked, by its name too."""
     name = next(iter(model.recommenders)) if wanted is None else wanted
     if name not in model.recommenders:
         known = ", ".join(model.recommenders)
@@ -206,7 +212,7 @@ def _recommender(model: ServedModel, wanted: str | None) -> tuple[str, Recommend
 
 def _person(model: ServedModel, asked: ask._AboutPerson) -> tuple[str, Recommender, Query]:
     """Give which recommender is asked, by its name too, and about whom."""
-    name, recommender = _recommender(model, asked.recommender)
+    name, recommender = recommender_of(model, asked.recommender)
     return name, recommender, _query(recommender, asked)
 
 
@@ -214,7 +220,8 @@ def _query(recommender: Recommender, asked: ask._AboutPerson) -> Query:
     return recommender.query(asked.user, history=asked.history, group=asked.group)
 
 
-def _level(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:
+def level_of(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:
+    """Give the level that is asked for; the usual one where nothing is said."""
     if asked.significance is not None:
         return {"significance": asked.significance}
     if asked.confidence is not None:
@@ -228,7 +235,8 @@ def _choosing(asked: ask._Choosing) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _about(name: str, picks: RecommendationSet) -> dict[str, Any]:
+def about_set(name: str, picks: RecommendationSet) -> dict[str, Any]:
+    """Give what is said of a set beside its items."""
     return {
         "recommender": name,
         "confidence": picks.confidence,
@@ -244,7 +252,8 @@ def _about(name: str, picks: RecommendationSet) -> dict[str, Any]:
     }
 
 
-def _titles(model: ServedModel, codes: NDArray[np.int64]) -> list[str | None]:
+def titles_of(model: ServedModel, codes: NDArray[np.int64]) -> list[str | None]:
+    """Give the titles of items, null where they have none."""
     if model.titles is None:
         return [None] * len(codes)
     return model.titles.gather(codes).to_list()

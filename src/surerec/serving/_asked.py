@@ -21,6 +21,7 @@ MAX_ITEMS: Final = 1_000
 MAX_USERS: Final = 500
 MAX_ROWS: Final = 10_000
 MAX_BATCH_K: Final = 100
+MAX_MEMBERS: Final = 50
 
 
 def _whole(value: Any) -> Any:
@@ -120,9 +121,7 @@ class AskPromise(_Choosing, AskGuarantee):
     """Whom a set is for, how sure it must be, and what it may hold."""
 
 
-class AskRecommendations(AskPromise):
-    """Whom to recommend to, how surely, and how much of the set."""
-
+class _Cutting(BaseModel):
     k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = Field(
         None, description="Cut the set to the k best, which voids the guarantee."
     )
@@ -131,6 +130,10 @@ class AskRecommendations(AskPromise):
         max_length=MAX_HISTORY,
         description="Items to leave out, with the same effect.",
     )
+
+
+class AskRecommendations(_Cutting, AskPromise):
+    """Whom to recommend to, how surely, and how much of the set."""
 
 
 class AskEntryConfidences(_AboutPerson):
@@ -179,4 +182,63 @@ class AskSlate(_AboutPerson):
     )
     expected_hits: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         None, description="Serve it only where so many hits are to be expected."
+    )
+
+
+_MEMBER: Final[dict[str, Any]] = {"oneOf": _PERSON["anyOf"]}
+
+
+class Member(BaseModel):
+    """One of a group: a user of the data, or somebody known by a history."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_MEMBER)
+
+    user: Id | None = Field(None, description="A user of the data.")
+    history: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
+        None, description="What somebody new took, in order."
+    )
+    name: Name | None = Field(None, description="What to call them; else the id, or a number.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.user is None) == (self.history is None):
+            raise ValueError("A member is a user, or somebody with a history: give one of the two")
+        return self
+
+
+class _AboutGroup(_Asked):
+    members: Annotated[list[Member], Field(min_length=2, max_length=MAX_MEMBERS)] = Field(
+        description="Those who choose together."
+    )
+    together: Name | None = Field(
+        None,
+        description="What is promised to the group; the model card says what can be. Of what any "
+        "member takes, or twice the mean of p-values, if not given.",
+    )
+
+
+class AskGroupGuarantee(_AtLevel, _AboutGroup):
+    """Which group a set is for, and how sure it must be."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
+
+
+class AskGroupRecommendations(_Cutting, AskGroupGuarantee):
+    """Which group to recommend to, how surely, and how much of the set."""
+
+
+class AskGroupEntryConfidences(_AboutGroup):
+    """Which group to assess all items for."""
+
+    limit: Annotated[StrictInt, Field(ge=0, le=MAX_ROWS), _AS_WHOLE] = Field(
+        500, description="How many of the best items to name; the curve is of all."
+    )
+
+
+class AskGroupExplanation(_AboutGroup):
+    """Which group, and which item."""
+
+    item: Id
+    limit: Annotated[StrictInt, Field(ge=1, le=100), _AS_WHOLE] = Field(
+        3, description="How many earlier items of each member to name, those that say most."
     )

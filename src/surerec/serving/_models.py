@@ -143,11 +143,14 @@ def _public_card(
             {
                 "name": name,
                 "kind": type(recommender).__name__,
+                "headline": recommender.headline(),
                 "params": recommender.get_params(),
                 "gives_confidence": recommender.gives_confidence,
                 "gives_probabilities": recommender.gives_probabilities,
                 "promises_precision": recommender.promises_precision,
                 "lists": list(recommender.lists_),
+                "together": list(recommender.offers_together()),
+                "group_sizes": list(getattr(recommender, "group_sizes_", ())),
                 "guarantee": _sample_guarantee(recommender),
             }
             for name, recommender in recommenders.items()

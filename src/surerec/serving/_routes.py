@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from surerec.serving import _answered as told
 from surerec.serving import _answers as answers
 from surerec.serving import _asked as ask
+from surerec.serving import _together as groups
 from surerec.serving._metrics import exposition
 from surerec.serving._problems import Problem
 
@@ -111,6 +112,46 @@ async def give_p_values(request: Request, asked: ask.AskPValues) -> Response:
 async def explain(request: Request, asked: ask.AskExplanation) -> Response:
     """Which earlier items speak for it: how many who took them took it later."""
     return await _answer(request, answers.explanation, asked)
+
+
+@_question(
+    "/v1/groups/recommendations",
+    response_model=told.GroupRecommendationsAnswer,
+    summary="Recommend one set to a group",
+)
+async def recommend_together(request: Request, asked: ask.AskGroupRecommendations) -> Response:
+    """Give a set for people who choose together, and how well it serves each of them."""
+    return await _answer(request, groups.group_recommendations, asked)
+
+
+@_question(
+    "/v1/groups/guarantees",
+    response_model=told.GroupGuaranteeAnswer,
+    summary="Say what a group's set promises",
+)
+async def say_group_guarantee(request: Request, asked: ask.AskGroupGuarantee) -> Response:
+    """Give the guarantee's sentence and how well each member is served, without the items."""
+    return await _answer(request, groups.group_guarantee, asked)
+
+
+@_question(
+    "/v1/groups/entry-confidences",
+    response_model=told.GroupEntryConfidencesAnswer,
+    summary="One answer to a group for every confidence",
+)
+async def assess_together(request: Request, asked: ask.AskGroupEntryConfidences) -> Response:
+    """Give the items in order, with the confidence at which each enters a group's set."""
+    return await _answer(request, groups.group_entry_confidences, asked)
+
+
+@_question(
+    "/v1/groups/explanations",
+    response_model=told.GroupExplanationAnswer,
+    summary="Explain an item to each member of a group",
+)
+async def explain_together(request: Request, asked: ask.AskGroupExplanation) -> Response:
+    """Which earlier items of each member speak for it; all members are left out of the counts."""
+    return await _answer(request, groups.group_explanation, asked)
 
 
 @router.get("/v1/items", response_model=told.Found, summary="Search items by title", tags=["model"])

@@ -39,10 +39,10 @@ def write_set(about: dict[str, Any], picks: RecommendationSet) -> bytes:
     """Write what is said of a set, and its items."""
     if len(picks) > _FEW:
         return write(about, items=_titled(picks.to_frame()))
-    return write({**about, "items": _few_rows(picks)})
+    return write({**about, "items": rows_of(picks)})
 
 
-def _few_rows(picks: RecommendationSet) -> list[dict[str, Any]]:
+def rows_of(picks: RecommendationSet) -> list[dict[str, Any]]:
     """Give the rows of ``to_frame``."""
     numbers = {name: values.tolist() for name, values in picks.columns.items()}
     codes, ranks = numbers.pop(Columns.Item), numbers.pop(Columns.Rank)

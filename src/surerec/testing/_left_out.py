@@ -9,7 +9,7 @@ import numpy as np
 from surerec._arguments import check_kind, check_seed
 from surerec._checks import check_whole
 from surerec.interactions import Interactions
-from surerec.measures import as_recipe
+from surerec.measures import Query, as_recipe
 from surerec.precedence import count_precedence
 from surerec.testing._subject import expect
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 def check_leaves_users_out(
     recipe: RecipeLike, data: Interactions, *, n_users: int = 20, seed: int = 0
 ) -> None:
-    """Check that a user who is left out has no part in what scores them.
+    """Check that a user who is left out has no part in what scores them, or scores their group.
 
     For some users the recipe is fitted again on data in which that one user took other things: what
-    scores them must not change. Fitting must give the same each time, so seed what is random.
+    scores them must not change, nor what scores somebody else of their fold (``Scorer.fold_of``)
+    with both left out. Fitting must give the same each time, so seed what is random.
 
     Parameters
     ----------
@@ -58,6 +59,7 @@ def check_leaves_users_out(
     lengths = np.diff(data.offsets)
     enough = random.permutation(np.flatnonzero((lengths > 1) & (lengths < data.n_items)))
     expect(len(enough), "the data have no user with two items")
+    folds = fitted.fold_of(enough)
     for user in enough[:n_users].tolist():
         history = data.taken(user)[: max(1, lengths[user] // 2)].astype(np.int64)
         other = made.fit(count_precedence(_with_another_profile(data, user, random)))
@@ -67,6 +69,16 @@ def check_leaves_users_out(
             f"what scores user {data.users[user]!r} depends on what they took: {made.name} does "
             "not leave users out",
         )
+        mates = enough[(folds == fitted.fold_of(np.array([user]))[0]) & (enough != user)]
+        if len(mates):
+            mate = int(mates[0])
+            query = Query(data.taken(mate).astype(np.int64), (mate, user))
+            here, there = (each.score_query(query) for each in (fitted, other))
+            expect(
+                np.allclose(here, there, rtol=1e-9, atol=1e-12),
+                f"what scores a group depends on what its member {data.users[user]!r} took: "
+                f"{made.name} does not leave users of one fold out together",
+            )
 
 
 def _with_another_profile(

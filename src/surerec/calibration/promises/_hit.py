@@ -39,6 +39,10 @@ class Hit(Promise):
             f"{1 - significance:.4g}, over {people}"
         )
 
+    def headline(self, confidence: float) -> str:
+        """Give a few words for people."""
+        return f"has at least one hit, for {confidence:.0%} of people"
+
     def title(self, future: str) -> str:
         """Give a few words for reports."""
         return f"hit in the {future}"

@@ -41,6 +41,10 @@ class MissRate(Promise):
             f"over {people}"
         )
 
+    def headline(self, confidence: float) -> str:
+        """Give a few words for people."""
+        return f"keeps {confidence:.0%} of what people will take"
+
     def title(self, future: str) -> str:  # noqa: ARG002  # the same for every future
         """Give a few words for reports."""
         return "miss rate"

@@ -52,6 +52,10 @@ class Precision(Promise):
             f"average over {people} who are shown anything"
         )
 
+    def headline(self, confidence: float) -> str:  # noqa: ARG002  # its level is a precision
+        """Give a few words for people."""
+        return "shows little, of which a stated share is taken"
+
     def title(self, future: str) -> str:  # noqa: ARG002  # the same for every future
         """Give a few words for reports."""
         return "precision"

@@ -86,3 +86,7 @@ class Promise(ABC):
     @abstractmethod
     def title(self, future: str) -> str:
         """Give a few words for the reports of audits, such as "miss rate"."""
+
+    def headline(self, confidence: float) -> str:
+        """Give a few words for people who choose among promises, without the assumption."""
+        return f"{self.name} at {confidence:.0%}"

@@ -97,9 +97,9 @@ class Factorisation:
         """Number of items that have factors."""
         return int(self.items.shape[2])
 
-    def fold_for(self, user: int | None) -> int:
-        """Give the fold whose factors may score a user: theirs, or the first for a new person."""
-        return fold_for(self.fold_of, user)
+    def fold_for(self, users: int | tuple[int, ...] | None) -> int:
+        """Give the fold whose factors may score users: theirs, or the first for a new person."""
+        return fold_for(self.fold_of, users)
 
     def person(self, fold: int, history: NDArray[np.int64]) -> NDArray[np.float64]:
         """Give the factors of a person who took a history, by the item factors of a fold."""

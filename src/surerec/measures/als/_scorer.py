@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surerec.errors import InputError
+from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Parts, Scorer
 from surerec.measures.als._parts import to_parts
 
@@ -64,14 +65,18 @@ class AlsScorer(Scorer):
 
         By the history alone, and factors that nobody to leave out had a part in.
         """
-        return self.factors.score(self.factors.fold_for(query.user), query.history)
+        return self.factors.score(self.factors.fold_for(query.users), query.history)
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the fold of each user, whose factors were trained without its users."""
+        return folds_of(self.factors.fold_of, users)
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
         """Say what each item of the history adds to the score of one item, the strongest first.
 
         They add up to the score.
         """
-        fold, profiles = self.factors.fold_for(query.user), self.statistics.interactions
+        fold, profiles = self.factors.fold_for(query.users), self.statistics.interactions
         alike = self.factors.likeness(fold, query.history, item).tolist()
         weight = 1.0 + self.factors.settings.alpha
         assert profiles is not None  # noqa: S101  # factors are trained on profiles

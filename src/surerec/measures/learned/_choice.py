@@ -91,7 +91,7 @@ class Question(NamedTuple):
         length = sampling.future.longest_past(times)
         known, moment = profile[:length], int(times[length - 1])
         return cls(
-            features.of(known, without_user=user, moment=moment),
+            features.of(known, without=(user,), moment=moment),
             features.statistics.items_outside(known),
             profile[length : sampling.future.stop(times, length)],
         )

@@ -147,7 +147,7 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
         later = np.isin(others, profile)  # and there as well
         found = features.of(
             profile[:length],
-            without_user=user,
+            without=(user,),
             columns=columns,
             stand_ins=np.concatenate(
                 (nobody, np.where(later, -1, features.takers(others, chance)))

@@ -90,7 +90,7 @@ def extras_of(names: Sequence[str]) -> tuple[str, ...]:
 
 
 class Features:
-    """The features of items for a profile, with one user left out of everything, exactly.
+    """The features of items for a profile, with some users left out of everything, exactly.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Features:
         self._interactions = statistics.interactions
         self.ridge = Ridge.fit(statistics.interactions) if ridge is None else ridge
         self._facts = ItemFacts(statistics.interactions)
-        self._nobody = self._facts.without(None)
+        self._nobody = self._facts.without(())
         self._following = spans(statistics.interactions, "followers", statistics.ties)
         self._recency = Recency.of(statistics.interactions) if "calendar" in extras else None
         self.in_words = in_words(extras)
@@ -125,7 +125,7 @@ class Features:
         self,
         history: NDArray[np.integer],
         *,
-        without_user: int | None = None,
+        without: tuple[int, ...] = (),
         columns: NDArray[np.int64] | None = None,
         stand_ins: NDArray[np.int64] | None = None,
         moment: int | None = None,
@@ -136,8 +136,8 @@ class Features:
         ----------
         history : array of int
             Item codes in time order.
-        without_user : int, optional
-            A user whose own contribution is left out.
+        without : tuple of int, default=()
+            The users whose own contribution is left out.
         columns : array of int, optional
             The items; by default all.
         stand_ins : array of int, optional
@@ -149,12 +149,12 @@ class Features:
         """
         if not len(history):
             raise InputError("The history is empty: it needs at least one item.")
-        rows = ProfileRows(self.statistics, history, without_user)
-        means = self._nobody if without_user is None else self._facts.without(without_user)
+        rows = ProfileRows(self.statistics, history, without)
+        means = self._facts.without(without) if without else self._nobody
         age = np.arange(len(rows.history) - 1, -1, -1)
         recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
         weights = (recent / recent.sum()).astype(np.float32)
-        parts, near = self._near(rows, without_user)
+        parts, near = self._near(rows, without)
         if columns is None:
             columns, here = np.arange(self.statistics.n_items), means
             sums = self._sums_of_all(rows, weights)
@@ -164,9 +164,10 @@ class Features:
             here = means.at(columns)
             if stand_ins is not None:
                 taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
-                here = self._facts.without_takers(without_user, columns, stand_ins, taken_at)
+                here = self._facts.without_takers(without, columns, stand_ins, taken_at)
             sums = _sums(rows, weights, *blocks)
-        own = np.sort(self.statistics.taken_by(without_user)[0]).astype(np.int64)
+        taken = [self.statistics.taken_by(user)[0] for user in without]
+        own = [np.sort(items).astype(np.int64) for items in taken]
         ridge = self.ridge.score(
             rows.history, np.stack((np.ones(len(age)), late, recent, last)), own, columns
         )
@@ -174,25 +175,25 @@ class Features:
         _assemble(sums, here, means, rows, ridge, near, found)
         if self._recency is not None:
             # Nobody stands in there: what the user took next is in none of those days.
-            day = self._day(rows.history[-1], without_user, moment)
-            found[-len(RECENCY) :] = self._recency.features(day, columns, self._own(without_user))
+            day = self._day(rows.history[-1], without, moment)
+            found[-len(RECENCY) :] = self._recency.features(day, columns, self._own(without))
         found[np.abs(found) < _NOTHING] = 0.0
         return found
 
-    def _own(self, user: int | None) -> NDArray[np.int64]:
-        """Give where in the flat profiles a user has theirs."""
-        return np.arange(*((0, 0) if user is None else self._interactions.offsets[user : user + 2]))
+    def _own(self, users: tuple[int, ...]) -> NDArray[np.int64]:
+        """Give where in the flat profiles some users have theirs."""
+        starts = self._interactions.offsets
+        parts = [np.arange(starts[user], starts[user + 1]) for user in users]
+        return np.concatenate([np.empty(0, np.int64), *parts])
 
-    def _day(self, last: int, user: int | None, moment: int | None) -> int:
+    def _day(self, last: int, users: tuple[int, ...], moment: int | None) -> int:
         """Give the day of the last known item."""
         assert self._recency is not None  # noqa: S101  # only asked for its features
         if moment is not None:
             return moment // DAY
-        own = self._own(user)
-        taken = own[self._interactions.items_taken[own] == last]
-        return (
-            int(self._interactions.times[taken[0]]) // DAY if taken.size else self._recency.last_day
-        )
+        own = self._own(users)
+        taken = self._interactions.times[own[self._interactions.items_taken[own] == last]]
+        return int(taken.max()) // DAY if taken.size else self._recency.last_day
 
     def takers(self, items: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """Draw one taker of each item; −1 where nobody took it."""
@@ -204,19 +205,19 @@ class Features:
         return np.where(taken, users, -1)
 
     def _near(
-        self, rows: ProfileRows, without_user: int | None
+        self, rows: ProfileRows, without: tuple[int, ...]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Give what the last items weigh, and for every item the share who took it soon after."""
         last, support = rows.history[-_N_LAST:], rows.support[-_N_LAST:]
         parts = (1 / (np.maximum(support, 1) * float(len(last)))).astype(np.float32)
-        own_end = -1 if without_user is None else int(self._interactions.offsets[without_user + 1])
+        own_ends = self._interactions.offsets[1:][np.array(without, dtype=np.int64)]
         near = np.zeros((len(_WINDOWS), self.statistics.n_items), np.float32)
         spans_of = self._following
         kernels.count_near(
             last,
             parts,
             _WINDOWS,
-            own_end,
+            own_ends,
             spans_of.offsets,
             spans_of.starts,
             spans_of.stops,

@@ -21,7 +21,7 @@ _DAY: Final = DAY / 1_000_000  # seconds
 
 
 class ItemMeans(NamedTuple):
-    """Means over the takers of each item, one user left out."""
+    """Means over the takers of each item, some users left out."""
 
     support: NDArray[np.int64]
     place: NDArray[np.float64]
@@ -50,13 +50,13 @@ class ItemFacts:
         times = interactions.times // self._unit
         self._time = _sums(interactions.items_taken, times, n_items)
 
-    def without(self, user: int | None) -> ItemMeans:
-        """Give the means over all users but one."""
-        return self._means(*self._sums_without(user))
+    def without(self, users: tuple[int, ...]) -> ItemMeans:
+        """Give the means over all users but some."""
+        return self._means(*self._sums_without(users))
 
     def without_takers(
         self,
-        user: int | None,
+        users: tuple[int, ...],
         columns: NDArray[np.int64],
         owners: NDArray[np.int64],
         taken_at: NDArray[np.int64],
@@ -65,7 +65,7 @@ class ItemFacts:
 
         Parameters
         ----------
-        user : int, optional
+        users : tuple of int
             Left out of all.
         columns : array of int
             The items.
@@ -74,7 +74,7 @@ class ItemFacts:
             for nobody.
         """
         data = self._interactions
-        support, place, time = (sums[columns] for sums in self._sums_without(user))
+        support, place, time = (sums[columns] for sums in self._sums_without(users))
         there = taken_at >= 0
         rows, owners = taken_at[there], owners[there]
         starts = data.offsets[owners]
@@ -84,16 +84,17 @@ class ItemFacts:
         return self._means(support, place, time)
 
     def _sums_without(
-        self, user: int | None
+        self, users: tuple[int, ...]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        if user is None:
+        if not users:
             return self._support, self._place, self._time
         support, place, time = self._support.copy(), self._place.copy(), self._time.copy()
-        where = slice(*self._interactions.offsets[user : user + 2])
-        own = self._interactions.items_taken[where]
-        support[own] -= 1
-        place[own] -= _places(np.arange(len(own)), np.full(len(own), len(own)))
-        time[own] -= self._interactions.times[where] // self._unit
+        for user in users:
+            where = slice(*self._interactions.offsets[user : user + 2])
+            own = self._interactions.items_taken[where]
+            support[own] -= 1
+            place[own] -= _places(np.arange(len(own)), np.full(len(own), len(own)))
+            time[own] -= self._interactions.times[where] // self._unit
         return support, place, time
 
     def _means(

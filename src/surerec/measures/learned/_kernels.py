@@ -151,7 +151,7 @@ def count_near(
     last: NDArray[np.int64],
     parts: NDArray[np.float32],
     windows: NDArray[np.int64],
-    own_end: int,
+    own_ends: NDArray[np.int64],
     span_offsets: NDArray[np.int64],
     starts: NDArray[Any],
     stops: NDArray[Any],
@@ -161,13 +161,16 @@ def count_near(
     """Add ``parts[k]`` for each user who took an item soon after ``last[k]``, to ``out[w]``.
 
     Soon is among the next ``windows[w]`` items, which ascend. Spans are as in
-    `surerec.precedence`; the user whose profile ends at `own_end` is left out.
+    `surerec.precedence`; the users whose profiles end at `own_ends` are left out.
     """
     for k in range(len(last)):
         part = parts[k]
         for span in range(span_offsets[last[k]], span_offsets[last[k] + 1]):
             stop = np.int64(stops[span])
-            if stop == own_end:
+            is_left_out = False
+            for end in own_ends:
+                is_left_out |= stop == end
+            if is_left_out:
                 continue
             begin = np.int64(starts[span])
             reached = begin

@@ -147,9 +147,9 @@ class LearnedMeasure:
             params |= {"window": window, "n_next": n_next}
         return cls(folds, fold_of, names, intercepts, params)
 
-    def fold_for(self, user: int | None) -> int:
-        """Give the fold whose model may score a user: theirs, or the first for a new person."""
-        return fold_for(self.fold_of, user)
+    def fold_for(self, users: int | tuple[int, ...] | None) -> int:
+        """Give the fold whose model may score users: theirs, or the first for a new person."""
+        return fold_for(self.fold_of, users)
 
     def base(self, fold: int, history_length: int, n_items: int) -> float:
         """Give what is added to the trees of a fold: the log-odds if all items were alike.

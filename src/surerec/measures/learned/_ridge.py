@@ -1,4 +1,4 @@
-"""An item–item ridge regression (EASE) that leaves one user out exactly."""
+"""An item–item ridge regression (EASE) that leaves users out exactly."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from surerec.measures.learned._kernels import sum_picked, sum_rows
 from surerec.precedence import Spans
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
@@ -31,7 +33,8 @@ class Ridge:
 
     With ``P = (XᵀX + λI)⁻¹`` over users' profiles X, the weight of item i for item j is
     ``−P[i, j] / P[j, j]`` (Steck, 2019). A user x is left out by a rank-one downdate,
-    ``P′ = P + P x xᵀ P / (1 − xᵀ P x)``, of which only sums of rows are needed.
+    ``P′ = P + P x xᵀ P / (1 − xᵀ P x)``, of which only sums of rows are needed; several at once by
+    one of their rank, ``P′ = P + P Xᵀ (I − X P Xᵀ)⁻¹ X P``.
     """
 
     inverse: NDArray[np.float64]
@@ -75,10 +78,10 @@ class Ridge:
         self,
         history: NDArray[np.int64],
         weights: NDArray[np.float64],
-        own: NDArray[np.int64],
+        own: Sequence[NDArray[np.int64]],
         columns: NDArray[np.int64],
     ) -> NDArray[np.float64]:
-        """Score items for a weighted history, without the user who took `own`.
+        """Score items for a weighted history, without the users who took `own`.
 
         Parameters
         ----------
@@ -86,21 +89,22 @@ class Ridge:
             Item codes.
         weights : array of float, (n_scores, n_history)
             Several weightings of it, scored in one pass over the rows.
-        own : array of int
-            The whole profile of the user to leave out; empty for nobody.
+        own : sequence of arrays of int
+            The whole profile of each user to leave out; empty for nobody.
         columns : array of int
             The items to score; 0 for those that it does not know.
         """
         out = np.zeros((len(weights), len(columns)))
         inside, known = history < self.n_items, np.flatnonzero(columns < self.n_items)
-        own, wanted = own[own < self.n_items], columns[known]
-        sums, own_sums = self._sums(history[inside], weights[:, inside], own, wanted)
+        own, wanted = [taken[taken < self.n_items] for taken in own], columns[known]
+        sums, overlaps = self._sums(history[inside], weights[:, inside], own, wanted)
         diagonal = self.inverse.diagonal()[wanted]
-        # The last sum is Px. Nothing of the user is left where `own` is empty: it is 0 then.
-        left = 1.0 - own_sums[-1].sum()  # in (0, 1]: what of the user the others do not say
-        overlap = own_sums[:-1].sum(axis=1) / left
-        out[:, known] = -(sums[:-1] + overlap[:, None] * sums[-1]) / (
-            diagonal + sums[-1] ** 2 / left
+        n = len(weights)
+        # Of one user, in (0, 1]: what of them the others do not say.
+        left = np.eye(len(own)) - overlaps[n:]
+        moved = sums[n:] / left if len(own) == 1 else np.linalg.solve(left, sums[n:])
+        out[:, known] = -(sums[:n] + overlaps[:n] @ moved) / (
+            diagonal + (sums[n:] * moved).sum(axis=0)
         )
         return out
 
@@ -108,22 +112,31 @@ class Ridge:
         self,
         history: NDArray[np.int64],
         weights: NDArray[np.float64],
-        own: NDArray[np.int64],
+        own: Sequence[NDArray[np.int64]],
         wanted: NDArray[np.int64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sum the rows of the history by each weighting, and of `own`; at `wanted` and at `own`."""
-        rows, places = np.unique(np.concatenate((history, own)), return_inverse=True)
-        table = np.zeros((len(weights) + 1, len(rows)))
-        table[:-1, places[: len(history)]] = weights
-        table[-1, places[len(history) :]] = 1.0
-        if len(wanted) + len(own) < self.n_items // _FEW:
-            picked = np.concatenate((wanted, own))
+        """Sum the rows of the history by each weighting, and those of each of `own`.
+
+        At each of `wanted`, and added up over each of `own`.
+        """
+        all_own = np.concatenate([history[:0], *own])
+        ends = np.cumsum([len(taken) for taken in own])
+        rows, places = np.unique(np.concatenate((history, all_own)), return_inverse=True)
+        table = np.zeros((len(weights) + len(own), len(rows)))
+        table[: len(weights), places[: len(history)]] = weights
+        for row, taken in enumerate(np.split(places[len(history) :], ends[:-1])[: len(own)]):
+            table[len(weights) + row, taken] = 1.0
+        if len(wanted) + len(all_own) < self.n_items // _FEW:
+            picked = np.concatenate((wanted, all_own))
             sums = np.empty((len(table), len(picked)))
             sum_picked(self.inverse, rows, table, picked, sums)
-            return sums[:, : len(wanted)], sums[:, len(wanted) :]
-        sums = np.empty((len(table), self.n_items))
-        sum_rows(self.inverse, rows, table, sums)
-        return sums[:, wanted], sums[:, own]
+            there, here = sums[:, len(wanted) :], sums[:, : len(wanted)]
+        else:
+            sums = np.empty((len(table), self.n_items))
+            sum_rows(self.inverse, rows, table, sums)
+            there, here = sums[:, all_own], sums[:, wanted]
+        each = [part.sum(axis=1) for part in np.split(there, ends[:-1], axis=1)[: len(own)]]
+        return here, np.array(each).reshape(len(own), len(table)).T
 
 
 def _co_occurrences(interactions: Interactions, n_items: int) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Parts, Scorer
 from surerec.measures.learned._boosting import contributions
 from surerec.measures.learned._features import Features, extras_of
@@ -83,12 +84,16 @@ class LearnedScorer(Scorer):
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
         query.within(self.statistics.n_items, self.statistics.n_users)
-        user, n_known = query.user, len(query.history)
-        fold, n_items = self.learned.fold_for(user), self.statistics.n_items
-        features = self._features.of(query.history, without_user=user, moment=_moment(query))
+        n_known, n_items = len(query.history), self.statistics.n_items
+        fold = self.learned.fold_for(query.users)
+        features = self._features.of(query.history, without=query.users, moment=_moment(query))
         scores = np.full(features.shape[1], self.learned.base(fold, n_known, n_items))
         self._trees[fold].add_to(scores, features)
         return scores
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the fold of each user, whose trees were trained without its users."""
+        return folds_of(self.learned.fold_of, users)
 
     def value(
         self,
@@ -104,11 +109,11 @@ class LearnedScorer(Scorer):
 
         In log-odds against the average training example, the strongest first (TreeSHAP).
         """
-        column, user = np.array([item], dtype=np.int64), query.user
+        column = np.array([item], dtype=np.int64)
         values = self._features.of(
-            query.history, without_user=user, columns=column, moment=_moment(query)
+            query.history, without=query.users, columns=column, moment=_moment(query)
         )[:, 0]
-        moved = contributions(self._texts[self.learned.fold_for(user)], values)[:-1]
+        moved = contributions(self._texts[self.learned.fold_for(query.users)], values)[:-1]
         words = self._features.in_words.values()
         found = zip(words, values.tolist(), moved.tolist(), strict=True)
         return tuple(

@@ -65,4 +65,8 @@ export const search = (words, signal, limit = 8) =>
   call(`v1/items?q=${encodeURIComponent(words)}&limit=${limit}`, { signal });
 export const entryConfidences = (body, signal) => call("v1/entry-confidences", { body, signal });
 export const guarantee = (body, signal) => call("v1/guarantees", { body, signal });
+export const groupEntryConfidences = (body, signal) =>
+  call("v1/groups/entry-confidences", { body, signal });
+export const groupGuarantee = (body, signal) => call("v1/groups/guarantees", { body, signal });
+export const groupExplanation = (body, signal) => call("v1/groups/explanations", { body, signal });
 export const explanation = (body, signal) => call("v1/explanations", { body, signal });

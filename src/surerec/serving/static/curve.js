@@ -85,7 +85,7 @@ export function sizeCurve({ onPick }) {
     const { answer } = current;
     try {
       const Plotly = await fetchPlotly();
-      if (current.answer !== answer || !answer.gives_confidence) return;
+      if (current?.answer !== answer || !answer.gives_confidence) return;  // cleared or asked again since
       const { data, layout } = figure(answer, current.confidence);
       await Plotly.react(place, data, layout, { displayModeBar: false, responsive: true });
       if (!drawn) {
@@ -104,7 +104,7 @@ export function sizeCurve({ onPick }) {
   }
 
   const movePoint = eachFrame(() => {
-    if (!drawn || !current.answer.gives_confidence) return;
+    if (!drawn || !current?.answer.gives_confidence) return;
     const { answer, confidence } = current;
     window.Plotly.restyle(place, { x: [[100 * confidence]], y: [[size(answer, confidence)]] }, [1]);
   });

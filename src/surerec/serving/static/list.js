@@ -28,6 +28,23 @@ function measure(items, place) {
   return null;
 }
 
+// What an item is worth to each member of a group: a bar for each of them.
+function worth(values, members) {
+  const rows = values.map((value, place) => {
+    const name = String(members[place]);
+    return make("span", { className: "worth" }, make("span", { className: "name", text: name, "aria-hidden": "true" }),
+      bar(value, "m", `${name}: ${percent(value, 0)} of the way to their best item`));
+  });
+  return make("span", { className: "members-worth" }, ...rows);
+}
+
+function reasonsByMember(why) {
+  return why.members.map((each) =>
+    make("section", { className: "by-member" },
+      make("h4", { text: `${each.member}: ${count(each.rank)} of ${count(why.n_candidates)}` }), ...reasons(each)),
+  );
+}
+
 function reasons(why) {
   if (!why.because.length) return [make("p", { text: "Nothing is known that speaks for it." })];
   const rows = why.because.map((row) => {
@@ -68,8 +85,13 @@ export function itemList({ onMore, onError }) {
     if (open || panel.childElementCount) return;
     panel.append(make("p", { className: "hint", text: "Counting …" }));
     try {
-      const why = await api.explanation({ ...asked, among: undefined, item: id, limit: 6 });
-      panel.replaceChildren(...reasons(why));
+      if (asked.members) {
+        const why = await api.groupExplanation({ ...asked, item: id, limit: 3 });
+        panel.replaceChildren(...reasonsByMember(why));
+      } else {
+        const why = await api.explanation({ ...asked, among: undefined, item: id, limit: 6 });
+        panel.replaceChildren(...reasons(why));
+      }
     } catch (error) {
       panel.replaceChildren();
       button.setAttribute("aria-expanded", "false");
@@ -90,11 +112,14 @@ export function itemList({ onMore, onError }) {
     button.addEventListener("click", () => toggle(button, panel, id));
     const parts = [make("span", { className: "rank", text: place + 1, "aria-hidden": "true" }),
                    make("span", { className: "title", text: title })];
-    if (known) {
+    if (items.member_values) {
+      const words = known ? make("span", { className: "number", text: known.text, "aria-label": known.label }) : "";
+      parts.push(worth(items.member_values[place], answer.members), words);
+    } else if (known) {
       parts.push(bar(known.share, "p", known.label),
                  make("span", { className: "number", text: known.text, "aria-hidden": "true" }));
     }
-    const item = make("li", {}, make("div", { className: known ? "item" : "item plain" }, ...parts, button), panel);
+    const item = make("li", {}, make("div", { className: known || items.member_values ? "item" : "item plain" }, ...parts, button), panel);
     item.dataset.place = place;
     return item;
   }

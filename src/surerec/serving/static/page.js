@@ -54,6 +54,7 @@ function confidenceMoved() {
 
 function showConfidence() {
   const at = percent(state.confidence);
+  if (card) nameRecommenders();
   byId("confidence-value").textContent = at;
   slider.style.setProperty("--at", (100 * state.confidence - 50) / 49);
   if (!answer) {
@@ -95,8 +96,10 @@ async function askGuarantee() {
   if (answer.promises_precision) level = { precision: state.precision };
   const about = answer;
   try {
-    const told = await api.guarantee({ ...url.asked(state), ...level }, guaranteeRequest.signal);
+    const ask = state.mode === "group" ? api.groupGuarantee : api.guarantee;
+    const told = await ask({ ...url.asked(state), ...level }, guaranteeRequest.signal);
     byId("guarantee").textContent = told.guarantee;
+    who.serve(told.members ? told : null);
     about.shown = told.full_size;
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -111,6 +114,7 @@ async function askGuarantee() {
 // ---- The person: one request brings all that every confidence needs.
 
 function personChanged() {
+  if (card) showLists();
   rows = FIRST_ROWS;
   list.restart();
   url.write(state);
@@ -128,13 +132,15 @@ async function assess() {
   document.body.classList.add("waiting");
   try {
     const asked = url.asked(state);
-    answer = await api.entryConfidences({ ...asked, limit: rows }, request.signal);
+    const ask = state.mode === "group" ? api.groupEntryConfidences : api.entryConfidences;
+    answer = await ask({ ...asked, limit: rows }, request.signal);
     list.take(answer, asked);
     showAnswer();
     noticed("");
   } catch (error) {
     if (error.name === "AbortError") return;
-    if (error.status === 404 || error.status === 422) {
+    const aboutThem = state.mode === "group" && error.status === 409; // such as a size without promise
+    if (error.status === 404 || error.status === 422 || aboutThem) {
       forget();
       who.complain(error.message);
     } else {
@@ -193,6 +199,7 @@ function forget() {
   curve.clear();
   field.clear();
   who.show(null);
+  who.serve(null);
   slider.disabled = false;
   byId("size").textContent = "–";
   byId("size-of").textContent = "items in the set";
@@ -278,10 +285,9 @@ function showModel() {
     `${card.data ?? "A model"} · ${count(card.counts.users)} users · ${count(card.counts.items)} items`;
   const select = byId("recommender");
   select.replaceChildren(
-    ...card.recommenders.map(({ name, params }) =>
-      make("option", { value: name, text: params.measure ? `${name} · ${params.measure}` : name }),
-    ),
+    ...card.recommenders.map(({ name }) => make("option", { value: name, text: name })),
   );
+  nameRecommenders();
   const names = card.recommenders.map(({ name }) => name);
   if (!names.includes(state.recommender)) state.recommender = names[0];
   select.value = state.recommender;
@@ -289,19 +295,32 @@ function showModel() {
   describeRecommender();
 }
 
+// By what they promise at this confidence; who gives it stands below, in small print.
+function nameRecommenders() {
+  const at = percent(state.confidence);
+  for (const option of byId("recommender").options) {
+    const { headline } = card.recommenders.find(({ name }) => name === option.value);
+    option.textContent = headline.replace("90%", at);
+  }
+}
+
 function showLists() {
-  const { lists } = card.recommenders.find(({ name }) => name === state.recommender);
+  const chosen = card.recommenders.find(({ name }) => name === state.recommender);
+  who.offer(chosen);
+  const { lists } = chosen;
   if (!lists.includes(state.among)) state.among = "";
   const options = [make("option", { value: "", text: "all items" })];
   options.push(...lists.map((name) => make("option", { value: name, text: name })));
   byId("among").replaceChildren(...options);
   byId("among").value = state.among;
-  show(byId("among-row"), lists.length > 0);
+  show(byId("among-row"), lists.length > 0 && state.mode !== "group");
 }
 
 function describeRecommender() {
   const chosen = card.recommenders.find(({ name }) => name === state.recommender);
-  byId("recommender-kind").textContent = chosen.kind;
+  const { measure } = chosen.params;
+  byId("recommender-kind").textContent =
+    `${chosen.name}: ${chosen.kind}${typeof measure === "string" ? ` with ${measure}` : ""}`;
   const { confidence, history_length: length, sentence } = chosen.guarantee;
   if (answer) return;
   // Until somebody is chosen, what is promised to somebody who took popular items.

@@ -8,8 +8,13 @@ export function read() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const user = asked.get("user");
   const confidence = Number(asked.get("confidence"));
+  const members = asked.getAll("member").map(readMember).filter(Boolean);
+  let mode = user === null ? "history" : "user";
+  if (members.length) mode = "group";
   return {
-    mode: user === null ? "history" : "user",
+    mode,
+    members,
+    together: asked.get("together") ?? "",
     user: user ?? "",
     history: asked.getAll("item"),
     recommender: asked.get("recommender"),
@@ -20,9 +25,23 @@ export function read() {
   };
 }
 
+// "user:196", or "items:50,172" with each id encoded, as ids may hold commas.
+function readMember(text) {
+  const [kind, rest] = [text.slice(0, text.indexOf(":")), text.slice(text.indexOf(":") + 1)];
+  if (kind === "user" && rest) return { user: rest };
+  if (kind === "items") return { history: rest.split(",").filter(Boolean).map(decodeURIComponent) };
+  return null;
+}
+
+const writeMember = (member) =>
+  member.user === undefined ? `items:${member.history.map(encodeURIComponent).join(",")}` : `user:${member.user}`;
+
 export function write(state) {
   const told = new URLSearchParams();
-  if (state.mode === "user") {
+  if (state.mode === "group") {
+    for (const member of state.members) told.append("member", writeMember(member));
+    if (state.together) told.set("together", state.together);
+  } else if (state.mode === "user") {
     if (state.user) told.set("user", state.user);
   } else {
     for (const item of state.history) told.append("item", item);
@@ -34,11 +53,19 @@ export function write(state) {
   history.replaceState(null, "", `#${told}`);
 }
 
-export const isAbout = (state) =>
-  state.mode === "user" ? state.user !== "" : state.history.length > 0;
+export function isAbout(state) {
+  if (state.mode === "group") {
+    return state.members.length > 1 && state.members.every((member) => member.history?.length !== 0);
+  }
+  return state.mode === "user" ? state.user !== "" : state.history.length > 0;
+}
 
 // The person and the recommender, as the API takes them.
 export function asked(state) {
+  if (state.mode === "group") {
+    const promised = state.together ? { together: state.together } : {};
+    return { members: state.members, recommender: state.recommender, ...promised };
+  }
   const who = state.mode === "user" ? { user: state.user } : { history: state.history };
   const among = state.among ? { among: state.among } : {};
   return { ...who, recommender: state.recommender, ...among };

@@ -2,23 +2,31 @@
 
 import { byId, items, make, show } from "./dom.js";
 import * as api from "./api.js";
+import { groupPanel } from "./group.js";
 
 const MOST_SHOWN = 12;
 
 export function whoPanel({ state, onChange }) {
   const titles = new Map(); // of ids, as far as they are known
   const popular = byId("popular");
+  const group = groupPanel({ state, titles, onChange });
 
   function setMode(mode) {
     state.mode = mode;
     for (const radio of document.getElementsByName("mode")) radio.checked = radio.value === mode;
     show(byId("mode-history"), mode === "history");
     show(byId("mode-user"), mode === "user");
+    show(byId("mode-group"), mode === "group");
+    if (mode === "group") group.draw();
   }
 
   function add(item) {
     const id = String(item.item_id);
     titles.set(id, item.title ?? id);
+    if (state.mode === "group") {
+      group.add(id);
+      return;
+    }
     if (state.history.includes(id)) return;
     state.history.push(id);
     drawHistory();
@@ -100,6 +108,11 @@ export function whoPanel({ state, onChange }) {
   return {
     add,
     complain,
+    serve: group.serve,
+    // Says what a recommender has for groups; where that is nothing, nobody stays in a group.
+    offer(recommender) {
+      if (!group.offer(recommender) && state.mode === "group") setMode("history");
+    },
     // Shows what an answer is based on; it may know titles that a shared link did not.
     show(answer) {
       show(byId("ignored"), Boolean(answer?.ignored.length));
@@ -109,6 +122,11 @@ export function whoPanel({ state, onChange }) {
       }
       if (answer.ignored.length) {
         byId("ignored").textContent = `Not in the data, and left out: ${answer.ignored.join(", ")}.`;
+      }
+      if (state.mode === "group") {
+        for (const [id, title] of Object.entries(answer.titles)) titles.set(id, title ?? id);
+        group.draw();
+        return;
       }
       if (state.mode === "user") {
         drawProfile(answer);

@@ -1,0 +1,236 @@
+"""Commands about live models: make one, send events, see how it does."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.table import Table
+
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._output import messages, stdout, to_json
+from surerec.errors import InputError
+from surerec.recommenders import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from surerec.live import Observed
+
+live_app = typer.Typer(
+    help="Live models: take events in, keep the promise as the world moves.", no_args_is_help=True
+)
+
+_Folder = Annotated[Path, typer.Argument(help="The folder of the live model.")]
+_NAMES: Final = {"user_id": "user", "item_id": "item", "datetime": "time", "timestamp": "time"}
+
+
+@live_app.command("init")
+def init(
+    folder: _Folder,
+    model: opt.Model,
+    *,
+    recommender: opt.RecommenderName = None,
+    store: Annotated[
+        str, typer.Option(help="Where events go: sqlite, or an address postgresql://…")
+    ] = "sqlite",
+    confidences: Annotated[
+        str, typer.Option(help="At which a promise is kept, with commas.")
+    ] = "0.7,0.8,0.9",
+    step: Annotated[float, typer.Option(help="How far one error moves a cut.")] = 0.01,
+    false_alarms: Annotated[
+        float, typer.Option(help="False alarms for each judged event, at the most.")
+    ] = 1e-5,
+) -> None:
+    """Make a live model of a fitted one.
+
+    [bold]Example:[/bold] surerec live init shop films
+    """
+    from surerec.live import Live, Terms  # noqa: PLC0415  # only these commands need it
+
+    terms = Terms(_numbers(confidences), step=step, false_alarms=false_alarms)
+    fitted = load(model, recommender)
+    with Live.create(folder, fitted, store=store, terms=terms) as live:
+        status = live.status()
+    messages().print(
+        f"{_show.plain(str(folder))} is live with {status.recommender}; send events with "
+        f"surerec live ingest {_show.plain(str(folder))}."
+    )
+
+
+@live_app.command("ingest")
+def ingest(
+    folder: _Folder,
+    file: Annotated[
+        Path | None, typer.Argument(help="Events; standard input if not given, or -.")
+    ] = None,
+    *,
+    batch: Annotated[int, typer.Option(help="Events that are committed together.", min=1)] = 500,
+) -> None:
+    """Take events in: lines of JSON, or CSV with a header; user, item, and perhaps time and id.
+
+    Those of a batch are safe when the next begins; sent again, an event changes nothing.
+
+    [bold]Example:[/bold] echo '{"user": 7, "item": 11}' | surerec live ingest shop
+    """
+    from surerec.live import Live  # noqa: PLC0415
+
+    total: dict[str, int] = {}
+    with Live(folder) as live:
+        for events in _batches(_read(file), batch):
+            found = live.observe(events)
+            _add(total, found)
+            for sentence in found.alarms:
+                messages().print(f"[yellow]Alarm:[/yellow] {_show.plain(sentence)}")
+    said = ", ".join(f"{n:,} {name}" for name, n in total.items() if n) or "no events"
+    messages().print(f"Taken in: {said}.")
+
+
+@live_app.command("status")
+def status(
+    folder: _Folder,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show what is promised and delivered, the events by what became of them, and alarms."""
+    from surerec.live import Live  # noqa: PLC0415
+
+    with Live(folder, recount=False) as live:
+        found = live.status()
+    if as_json:
+        typer.echo(to_json(dict(vars(found))))
+        return
+    console = stdout()
+    table = Table("Promised", "Delivered", "Within", box=None, header_style="bold", pad_edge=False)
+    for promised, delivered, within in zip(
+        found.promised, found.delivered, found.within, strict=True
+    ):
+        shown = f"{delivered:.4f}" if found.n_judged else "–"
+        table.add_row(f"{promised:g}", shown, f"± {within:.2g}")
+    console.print(table, highlight=False)
+    passed = ", ".join(f"{n:,} {reason}" for reason, n in found.not_judged.items()) or "none"
+    console.print(
+        f"\n{found.n_events:,} events, {found.n_judged:,} of them judged; not judged: {passed}.\n"
+        f"Counted {found.counted[:16]}; {found.n_since:,} events since then are in the counts.",
+        highlight=False,
+    )
+    for sentence in found.alarms:
+        console.print(f"[yellow]Alarm:[/yellow] {_show.plain(sentence)}", highlight=False)
+
+
+@live_app.command("recount")
+def recount(folder: _Folder) -> None:
+    """Count and calibrate anew on all that is known, and serve that from then on."""
+    from surerec.live import Live  # noqa: PLC0415
+
+    with Live(folder, recount=False) as live:
+        live.recount()
+        found = live.status()
+    messages().print(f"Counted {_show.plain(str(folder))} anew at {found.counted}.")
+
+
+@live_app.command("forget")
+def forget(
+    folder: _Folder,
+    user: Annotated[
+        str | None, typer.Argument(help="Whom; asked for if not given, so that no log has it.")
+    ] = None,
+) -> None:
+    """Delete a person: from events and counts at once, from files at the next recount."""
+    from surerec.live import Live  # noqa: PLC0415
+
+    whom = typer.prompt("User", hide_input=True) if user is None else user
+    with Live(folder, recount=False) as live:
+        receipt = live.forget(whom)
+    typer.echo(to_json(dict(vars(receipt))))
+
+
+@live_app.command("export")
+def export(
+    folder: _Folder, file: Annotated[Path, typer.Argument(help="A Parquet file to write.")]
+) -> None:
+    """Write everybody's profiles as they are now, from which a fit gives the same counts."""
+    from surerec.live import Live  # noqa: PLC0415
+
+    with Live(folder, recount=False) as live:
+        n = live.export(file)
+    messages().print(f"Wrote {n:,} rows to {_show.plain(str(file))}.")
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(each) for each in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"--confidences is {text!r}; it must be numbers with commas, such as 0.8,0.9."
+        ) from None
+
+
+def _add(total: dict[str, int], found: Observed) -> None:
+    counts = {"judged": found.judged, **found.not_judged, "sent before": found.again}
+    for name, n in counts.items():
+        total[name] = total.get(name, 0) + n
+
+
+def _read(file: Path | None) -> Iterator[dict[str, Any]]:
+    if file is None or str(file) == "-":
+        yield from _parse(sys.stdin, "standard input")
+        return
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            yield from _parse(lines, str(file))
+    except UnicodeDecodeError:
+        raise InputError(f"{file}: is not text in UTF-8.") from None
+
+
+def _parse(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    """Read lines of JSON or CSV, whichever the first is."""
+    given = iter(lines)
+    first = next((line for line in given if line.strip()), None)
+    if first is None:
+        return
+    if first.lstrip().startswith("{"):
+        for number, line in enumerate(chain([first], given), 1):
+            if line.strip():
+                yield _object(line, f"{name}, line {number}")
+        return
+    rows = csv.DictReader(chain([first], given))
+    for row in rows:
+        if None in row or None in row.values():
+            raise InputError(f"{name}, line {rows.line_num}: has not as many cells as the header.")
+        yield {_NAMES.get(key, key): _cell(value) for key, value in row.items() if value}
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f'{where}: is no JSON object, such as {{"user": 7, "item": 11}}.')
+    return found
+
+
+def _cell(value: str) -> Any:
+    """Take a time in seconds as a number; ids may be texts of digits all the same."""
+    try:
+        return int(value)
+    except ValueError:
+        return value
+
+
+def _batches(events: Iterable[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
+    some: list[dict[str, Any]] = []
+    for event in events:
+        some.append(event)
+        if len(some) == size:
+            yield some
+            some = []
+    if some:
+        yield some

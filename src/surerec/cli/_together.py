@@ -1,0 +1,175 @@
+"""Groups of people who choose together on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  # typer reads it at run time
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._output import messages, stdout, to_json, write_frame, write_text
+from surerec.cli._over_users import choose_over_users
+from surerec.errors import InputError
+from surerec.recommenders import save_all
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from surerec.recommenders import GroupExplanation, GroupSet, Recommender
+
+
+def calibrate_groups(
+    model: opt.Model,
+    *,
+    size: Annotated[
+        list[int] | None,
+        typer.Option(help="How many members, 2 to 8; may be repeated; 2, 3 and 4 if not given."),
+    ] = None,
+    formed: Annotated[
+        Literal["random", "similar"],
+        typer.Option(help="As the groups to be served will be: anybody, or people who are alike."),
+    ] = "random",
+    aggregation: Annotated[
+        str,
+        typer.Option(
+            help="How one ranking is made of the members': average, least-misery, most-pleasure, "
+            "approval, joint-profile."
+        ),
+    ] = "average",
+    group_file: Annotated[
+        Path | None,
+        typer.Option(help="Groups of your own instead: a table with columns user_id and group."),
+    ] = None,
+    recommender: Annotated[
+        str | None,
+        typer.Option(help="For which of the folder's recommenders; all over users if not given."),
+    ] = None,
+) -> None:
+    """Calibrate a model on groups of its users, so that groups can be promised something.
+
+    A size that was not calibrated is calibrated when a group of it is asked for, each time anew on
+    the command line; the server answers only for sizes that are in the folder.
+
+    [bold]Examples:[/bold]
+
+    surerec calibrate-groups films --size 2 --size 3
+
+    surerec calibrate-groups films --size 2 --formed similar --aggregation least-misery
+    """
+    every, chosen = choose_over_users(model, recommender)
+    for fitted in chosen.values():
+        fitted.calibrate_groups(
+            size or (2, 3, 4), formed=formed, aggregation=aggregation, groups=group_file
+        )
+    save_all(model, every)
+    for name, fitted in chosen.items():
+        told = ", ".join(
+            f"{len(each.outcomes):,} {each.people}" for each in fitted.group_calibrations_
+        )
+        messages().print(f"Calibrated {_show.plain(name)} on {_show.plain(told)}.")
+
+
+def is_group(users: list[str] | None, together: str | None) -> bool:
+    """Tell whether several people are asked for: several users, or something promised to them."""
+    return together is not None or len(users or ()) > 1
+
+
+def one_of(users: list[str] | None) -> str | None:
+    """Give the one user who is asked for, if there is any."""
+    return users[0] if users else None
+
+
+def members(
+    fitted: Recommender, users: list[str] | None, histories: list[str] | None
+) -> list[str | list[str]]:
+    """Give the members of a group: every user, and somebody new for every history."""
+    taken = [opt.as_items(fitted, [text]) or [] for text in histories or ()]
+    return [*(users or ()), *taken]
+
+
+def show_group(
+    picks: GroupSet, fitted: Recommender, kind: str, output: Path | None, n_shown: int
+) -> None:
+    """Print a group's set, or write it."""
+    if kind == "table":
+        console = stdout()
+        _show.recommendations(console, picks, n_shown)
+        satisfaction(console, picks)
+        return
+    if kind == "json":
+        about = {
+            "members": picks.members,
+            "satisfaction": picks.satisfaction,
+            "least_served": picks.least_served,
+            "together": picks.together,
+            "recommender": picks.recommender,
+            "settings": fitted.get_params(),
+            "confidence": picks.confidence,
+            "guarantee": picks.guarantee,
+            "size": len(picks),
+            "full_size": picks.full_size,
+            "n_candidates": picks.n_candidates,
+            "highest_confidence": picks.highest_confidence,
+            "everything_qualifies": picks.everything_qualifies,
+            "ignored": picks.ignored,
+        }
+        rows = picks.to_frame().to_dicts()
+        ranks = picks.member_ranks.T.astype(int).tolist()
+        items = [{**row, "member_ranks": mine} for row, mine in zip(rows, ranks, strict=True)]
+        write_text(to_json({**about, "items": items}) + "\n", output)
+        return
+    write_frame(picks.to_frame(), kind, output)
+    messages().print(f"Answered by {_show.plain(picks.recommender)}.")
+
+
+def satisfaction(console: Console, picks: GroupSet) -> None:
+    """Print how well each member is served."""
+    if not len(picks):
+        return
+    told = ", ".join(
+        f"{name} {share:.0%}" for name, share in zip(picks.members, picks.satisfaction, strict=True)
+    )
+    console.print(
+        f"[bold]Of everybody's own best {len(picks):,} items[/bold]: {_show.plain(told)}; least "
+        f"served is {_show.plain(str(picks.least_served))}.",
+        highlight=False,
+    )
+
+
+def show_explanation(why: GroupExplanation, kind: str, output: Path | None, n_shown: int) -> None:
+    """Print why an item is where it is, by member, or write it."""
+    if kind == "table":
+        stdout().print(_show.plain(str(why)), highlight=False)
+        return
+    if kind != "json":
+        raise InputError("Reasons by member are written as a table or as json.")
+    each: list[dict[str, Any]] = [
+        {"member": name, "rank": rank, "because": reason.to_frame().head(n_shown).to_dicts()}
+        for name, rank, reason in zip(why.members, why.ranks, why.reasons, strict=True)
+    ]
+    about = {
+        "recommender": why.recommender,
+        "item_id": why.item,
+        "title": why.title,
+        "rank": why.rank,
+        "n_candidates": why.n_candidates,
+        "entry_confidence": why.entry_confidence,
+        "members": each,
+    }
+    write_text(to_json(about) + "\n", output)
+
+
+def recommend_file(
+    fitted: Recommender, path: Path, kind: str, output: Path | None, **asked: Any
+) -> None:
+    """Recommend to all groups of a file."""
+    frame = fitted.recommend_groups(path, **asked)
+    if kind == "json":
+        write_text(to_json({"recommender": fitted.name_, "items": frame.to_dicts()}) + "\n", output)
+        return
+    write_frame(frame, "csv" if kind == "table" else kind, output)
+    messages().print(
+        f"Answered {frame['group'].n_unique():,} groups by {_show.plain(fitted.name_)}."
+    )

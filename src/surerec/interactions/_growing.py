@@ -1,0 +1,289 @@
+"""Profiles that take in events one by one; what was there before is never copied or changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from surerec._arguments import check_code, check_list
+from surerec._shown import shown
+from surerec.errors import InputError
+from surerec.interactions._ids import IdMap
+from surerec.interactions._interactions import Interactions, RowsRead
+from surerec.interactions._profiles import popular_first
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+_NO_ITEMS, _NO_TIMES = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
+for _array in (_NO_ITEMS, _NO_TIMES):
+    _array.flags.writeable = False
+
+
+class GrowingIds(IdMap):
+    """Ids that new ones are added to, behind those that are there: no code ever changes.
+
+    Parameters
+    ----------
+    base : IdMap
+        The ids that are there.
+
+    Examples
+    --------
+    >>> ids = GrowingIds(IdMap(pl.Series([196, 22]), noun="user"))
+    >>> ids.add(7), ids.add("22"), len(ids), ids[2]
+    (2, 1, 3, 7)
+    >>> ids.remove(1)
+    >>> ids.codes([7, 22]).tolist()
+    [2, -1]
+    """
+
+    def __init__(self, base: IdMap) -> None:
+        self._base = base
+        self.noun = base.noun
+        self._codes: dict[Any, int] = {}
+        self._more: list[Any] = []
+        self._removed: set[int] = set()
+        self._all = base.ids
+
+    @property
+    def ids(self) -> pl.Series:  # type: ignore[override]  # put together when it is asked for
+        """All ids, that with code ``c`` at position ``c``; removed ones stay in their places."""
+        if len(self._all) < len(self):
+            more = pl.Series(self._base.ids.name, self._more, dtype=self._base.ids.dtype)
+            self._all = pl.concat([self._base.ids, more], rechunk=False)
+        return self._all
+
+    def __len__(self) -> int:
+        return len(self._base) + len(self._more)
+
+    def __getitem__(self, code: int) -> Any:
+        place = int(code) - len(self._base)
+        return self._base[code] if place < 0 else self._more[place]
+
+    def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
+        """Give the code of each id, −1 where it is unknown or removed."""
+        given = check_list(f"{self.noun}s", values, "ids")
+        found = self._base.codes(given)
+        for place in np.flatnonzero(found < 0) if self._more else ():
+            found[place] = self._codes.get(self._base.as_stored(given[place]), -1)
+        if self._removed:
+            found[np.isin(found, list(self._removed))] = -1
+        return found
+
+    def check(self, value: Any) -> Any:
+        """Give an id as it would be stored.
+
+        Raises
+        ------
+        InputError
+            If the ids are numbers and this one is not, or it is no text that can be written.
+        """
+        stored = None if value is None else self._base.as_stored(value)
+        if stored is None or stored == "":
+            kind = "texts" if self._base.ids.dtype == pl.String else "whole numbers"
+            raise InputError(
+                f"The {self.noun} {shown(value)} cannot be taken in: this model's {self.noun}s "
+                f"are {kind}."
+            )
+        return stored
+
+    def add(self, value: Any) -> int:
+        """Give the code of an id, a new one behind all others if it has none; see :meth:`check`."""
+        stored = self.check(value)
+        code = int(self._base.codes([value])[0])
+        if code < 0:
+            code = self._codes.setdefault(stored, len(self))
+            if code == len(self):
+                self._more.append(stored)
+        self._removed.discard(code)
+        return code
+
+    def remove(self, code: int) -> None:
+        """Know an id no more, until it is added again."""
+        self._removed.add(check_code(self.noun, code, len(self)))
+
+    def is_there(self, code: int) -> bool:
+        """Tell whether an id, by code, is not removed."""
+        return code not in self._removed
+
+
+class Placed(NamedTuple):
+    """Where an item is in a profile: what came before it and after it, by code, and with it."""
+
+    user: int
+    item: int
+    items: NDArray[np.uint32]
+    """The others in time order."""
+    times: NDArray[np.int64]
+    place: int
+    """How many of them come before it."""
+    time: int
+
+
+class GrowingInteractions(Interactions):
+    """Profiles that take in events; codes never change, and new users and items come behind.
+
+    What the profiles are then is what :func:`surerec.read_interactions` makes of all events in the
+    order in which they came: sorted by time, those of one instant as they came, and of each item a
+    user's first.
+
+    Parameters
+    ----------
+    base : Interactions
+        The profiles to begin with, which stay as they are.
+
+    Examples
+    --------
+    >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1], times=[10, 30, 20])
+    >>> growing = GrowingInteractions(taken)
+    >>> growing.insert(1, 1, 15).place
+    0
+    >>> growing.profile(1)["item_id"].to_list(), growing.n_rows
+    ([0, 1], 4)
+    """
+
+    def __init__(self, base: Interactions) -> None:
+        self.base = base
+        self.users = GrowingIds(base.users)
+        self.items = GrowingIds(base.items)
+        self.name = base.name
+        self.origin = base.origin
+        self.rows_read = RowsRead(rows=base.n_rows)
+        self._changed: dict[int, tuple[NDArray[np.uint32], NDArray[np.int64]]] = {}
+        self._n_rows = base.n_rows
+        self._flat: Interactions | None = None
+        self._titles = base.titles
+
+    users: GrowingIds
+    items: GrowingIds
+
+    @property
+    def n_rows(self) -> int:
+        """Number of interactions."""
+        return self._n_rows
+
+    def taken(self, user: int) -> NDArray[np.uint32]:
+        """Give the codes of the items that a user, by code, took, in time order."""
+        return self._profile(check_code("user", user, self.n_users))[0]
+
+    def times_of(self, user: int) -> NDArray[np.int64]:
+        """Give when a user, by code, took each item."""
+        return self._profile(check_code("user", user, self.n_users))[1]
+
+    def _profile(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        found = self._changed.get(user)
+        if found is not None:
+            return found
+        if user < self.base.n_users:
+            return self.base.taken(user), self.base.times_of(user)
+        return _NO_ITEMS, _NO_TIMES
+
+    def insert(self, user: int, item: int, time: int) -> Placed | None:
+        """Take in that a user took an item, by code; None if that is the repeat of an item.
+
+        An item that they had taken later is not a repeat: take it out first.
+        """
+        items, times = self._profile(user)
+        if (items == item).any():
+            return None
+        place = int(np.searchsorted(times, time, side="right"))  # behind what came before it
+        self._keep(user, np.insert(items, place, item), np.insert(times, place, time))
+        self._n_rows += 1
+        return Placed(user, item, items, times, place, time)
+
+    def take_out(self, user: int, item: int) -> Placed:
+        """Take an item, by code, out of the profile of a user who took it."""
+        items, times = self._profile(user)
+        place = int(np.flatnonzero(items == item)[0])
+        rest = np.delete(items, place), np.delete(times, place)
+        self._keep(user, *rest)
+        self._n_rows -= 1
+        return Placed(user, item, *rest, place, int(times[place]))
+
+    def forget(self, user: int) -> None:
+        """Know a user, by code, no more: neither the profile nor the id."""
+        self._n_rows -= len(self._profile(user)[0])
+        self._keep(user, _NO_ITEMS, _NO_TIMES)
+        self.users.remove(user)
+
+    def _keep(self, user: int, items: NDArray[np.uint32], times: NDArray[np.int64]) -> None:
+        self._changed[user] = items, times
+        self._flat = None
+
+    def _flattened(self) -> Interactions:
+        """Give all profiles under the same codes; costly, so made once after each change."""
+        if self._flat is None:
+            profiles = [self._profile(user) for user in range(self.n_users)]
+            lengths = [len(items) for items, _ in profiles]
+            self._flat = Interactions(
+                IdMap(self.users.ids, noun=self.users.noun),
+                IdMap(self.items.ids, noun=self.items.noun),
+                np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+                np.concatenate([_NO_ITEMS, *(items for items, _ in profiles)]),
+                np.concatenate([_NO_TIMES, *(times for _, times in profiles)]),
+                name=self.name,
+                origin=self.origin,
+            )
+            self._flat.titles = self.titles
+        return self._flat
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:  # type: ignore[override]  # put together when asked for
+        """Where each profile begins."""
+        return self._flattened().offsets
+
+    @property
+    def items_taken(self) -> NDArray[np.uint32]:  # type: ignore[override]
+        """Item codes of all profiles, end to end."""
+        return self._flattened().items_taken
+
+    @property
+    def times(self) -> NDArray[np.int64]:  # type: ignore[override]
+        """When, in microseconds since 1970."""
+        return self._flattened().times
+
+    @property
+    def titles(self) -> pl.Series | None:  # type: ignore[override]
+        """The title of each item by code, null where there is none."""
+        if self._titles is not None and len(self._titles) < self.n_items:
+            lacking = pl.Series([None] * (self.n_items - len(self._titles)), dtype=pl.String)
+            self._titles = pl.concat([self._titles, lacking], rechunk=False)
+        return self._titles
+
+    @property
+    def popularity(self) -> NDArray[np.int64]:  # type: ignore[override]
+        """The place of each item in the order of popularity, those taken as often by code."""
+        support = np.bincount(self.items_taken, minlength=self.n_items)
+        places = np.empty(self.n_items, dtype=np.int64)
+        places[np.argsort(-support, kind="stable")] = np.arange(self.n_items)
+        return places
+
+    def keeping(self, rows: NDArray[np.bool_]) -> Interactions:
+        """Give some of the rows, under the same codes."""
+        return self._flattened().keeping(rows)
+
+    def settled(self) -> Interactions:
+        """Give plain interactions of what is known now: popular items first, nobody forgotten.
+
+        Items that nobody took any more are not in it.
+        """
+        flat = self._flattened()
+        there = np.array([self.users.is_there(code) for code in range(self.n_users)], dtype=bool)
+        taken, kept = popular_first(flat.items_taken, self.n_items)
+        offsets = np.concatenate((flat.offsets[:-1][there], flat.offsets[-1:]))
+        settled = Interactions(
+            IdMap(flat.users.ids.gather(np.flatnonzero(there)).rechunk(), noun=self.users.noun),
+            IdMap(flat.items.ids.gather(kept).rechunk(), noun=self.items.noun),
+            offsets,
+            taken,
+            flat.times,
+            name=self.name,
+            origin=self.origin,
+        )
+        settled.titles = None if flat.titles is None else flat.titles.gather(kept).rechunk()
+        return settled

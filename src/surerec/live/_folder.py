@@ -1,0 +1,116 @@
+"""The folder of a live model: what it promises, where its events are, and models to serve from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from surerec._files import file_aside
+from surerec.errors import InputError
+from surerec.live._ledger import Terms
+from surerec.live._postgres import PostgresStore
+from surerec.live._sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from surerec.live._store import Store
+
+SQLITE: Final = "sqlite"
+
+_ABOUT: Final = "live.json"
+_FORMAT: Final = "surerec live"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class LiveFolder:
+    """A folder that a live model was made in.
+
+    Attributes
+    ----------
+    path : Path
+        Where.
+    terms : Terms
+        What is promised.
+    store : str
+        "sqlite", or the address of a PostgreSQL database.
+    """
+
+    path: Path
+    terms: Terms
+    store: str
+
+    @classmethod
+    def make(cls, path: Path, terms: Terms, store: str) -> Self:
+        """Begin a folder; it is one when `finish` has been called."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise InputError(f"{path} is there and not empty: name a new folder.")
+        if store != SQLITE and not store.startswith(("postgresql://", "postgres://")):
+            raise InputError(
+                f"The store is {store!r}; it must be {SQLITE!r} or an address such as "
+                "postgresql://surerec@db.example/shop."
+            )
+        (path / "models").mkdir(parents=True)
+        return cls(path, terms, store)
+
+    def finish(self) -> None:
+        """Write what it is, so that it can be opened; its owner only can read it."""
+        about = {"format": _FORMAT, "version": _VERSION, "store": self.store} | asdict(self.terms)
+        with file_aside(self.path / _ABOUT, mode=0o600) as aside:
+            aside.write_text(json.dumps(about, indent=2) + "\n")
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read what a folder is.
+
+        Raises
+        ------
+        InputError
+            If it is no live model's, or of a version that is not known.
+        """
+        try:
+            about: Any = json.loads((path / _ABOUT).read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            raise InputError(
+                f"{path} is no live model, for it has no {_ABOUT}: make one with "
+                f"surerec live init {path} MODEL."
+            ) from None
+        except ValueError:
+            about = None
+        if not isinstance(about, dict) or about.get("format") != _FORMAT:
+            raise InputError(f"{path / _ABOUT} is damaged; restore it from a copy.")
+        if about.get("version") != _VERSION:
+            raise InputError(
+                f"{path} is a live model of version {about.get('version')}, and this surerec knows "
+                f"{_VERSION}: upgrade surerec."
+            )
+        names = ("confidences", "step", "false_alarms", "tolerance")
+        try:
+            return cls(path, Terms(**{name: about[name] for name in names}), str(about["store"]))
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{path / _ABOUT} is damaged; restore it from a copy.") from error
+
+    def open_store(self) -> Store:
+        """Open the store of its events."""
+        if self.store == SQLITE:
+            return SqliteStore(self.path / "events.sqlite")
+        return PostgresStore(self.store)
+
+    def model(self, number: int) -> Path:
+        """Give the folder of a model by number."""
+        return self.path / "models" / f"{number:06d}"
+
+    def numbers(self) -> list[int]:
+        """Give the numbers of the models that are there, whole or not."""
+        return sorted(
+            int(each.name) for each in (self.path / "models").iterdir() if each.name.isdigit()
+        )
+
+    def remove_before(self, number: int) -> None:
+        """Remove the models before one: they hold people's histories."""
+        for each in self.numbers():
+            if each < number:
+                shutil.rmtree(self.model(each), ignore_errors=True)

@@ -1,0 +1,364 @@
+"""History played as a stream: what a static, a recalibrated and a live model would have kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+
+import numpy as np
+
+from surerec._arguments import check_choice, check_kind, check_number
+from surerec._calendar import DAY, day_of
+from surerec._checks import check_whole
+from surerec._progress import progress
+from surerec._threads import run_blocks
+from surerec.calibration import Cut
+from surerec.conformal import DEFAULT_STEP, RiskCurve, Steering
+from surerec.errors import InputError
+from surerec.futures import Ranking
+from surerec.interactions import Interactions
+from surerec.measures import Query, as_recipe
+from surerec.precedence import Ties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from surerec.measures import Recipe, RecipeLike, Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+MODELS: Final = ("static", "recalibrated", "live")
+"""What is compared: never renewed; counted and calibrated anew; that, steered by its errors."""
+
+_FEWEST: Final = 100  # events that calibrate
+
+
+@dataclass(frozen=True)
+class Playing:
+    """How history is played.
+
+    Attributes
+    ----------
+    cut : {"rank", "score"}
+        Where sets are cut; see :class:`surerec.PopulationConformal`.
+    epsilons : tuple of float
+        The shares of misses that are promised.
+    step : float
+        γ, by which the live model is steered.
+    renew : float
+        Days after which it is counted and calibrated anew.
+    window : float
+        Days of judged events that calibrate.
+    min_known : int
+        Events of people of whom less is known are not judged.
+    ties : {"order", "strict"}
+        See :func:`surerec.count_precedence`.
+    """
+
+    cut: Cut = "score"
+    epsilons: tuple[float, ...] = (0.1, 0.2, 0.3)
+    step: float = DEFAULT_STEP
+    renew: float = 3.0
+    window: float = 30.0
+    min_known: int = 5
+    ties: Ties = "order"
+
+    def __post_init__(self) -> None:
+        check_choice("cut", self.cut, get_args(Cut))
+        check_choice("ties", self.ties, get_args(Ties))
+        check_whole("min_known", self.min_known)
+        for name in ("renew", "window"):
+            check_number(
+                name, getattr(self, name), 1e-3, 1e5, "a number of days", ends=(True, True)
+            )
+        Steering.start(self.epsilons, step=self.step)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What happened, event by event.
+
+    Attributes
+    ----------
+    times : array of int
+        When each judged event happened, in microseconds since 1970.
+    outside : array of bool, models × events × ε
+        Whether what was taken was outside of the set of each of :data:`MODELS`.
+    sizes : array of int, models × events × ε
+        How large that set was.
+    n_candidates : array of int
+        How many items there were to choose from.
+    not_judged : dict of str to int
+        Events that were not judged, by reason.
+    playing : Playing
+        How history was played.
+    name : str
+        What the data are.
+    """
+
+    times: NDArray[np.int64]
+    outside: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
+    n_candidates: NDArray[np.int64]
+    not_judged: dict[str, int]
+    playing: Playing
+    name: str
+
+    @property
+    def all_or_nothing(self) -> NDArray[np.bool_]:
+        """Which sets were of everything or of nothing; models × events × ε."""
+        return np.asarray((self.sizes == 0) | (self.sizes >= self.n_candidates[:, None]))
+
+
+class _Seen(NamedTuple):
+    """One judged event, as one model's counts rank it."""
+
+    entry: float
+    """The cut that lets in what was taken; infinite if the counts do not know it."""
+    ordered: NDArray[np.float64]
+    """Every candidate's share, ascending."""
+    rank_cut: bool
+
+    def size(self, cut: float) -> int:
+        """Give how many candidates a cut lets in."""
+        n = len(self.ordered)
+        if self.rank_cut:
+            return int(np.clip(cut, 0, n))
+        return n - int(np.searchsorted(self.ordered, -cut, side="left"))
+
+
+class _Counted:
+    """Counts up to a date, and what they say of events after it."""
+
+    def __init__(
+        self, profiles: Interactions, recipe: Recipe, until: int, playing: Playing
+    ) -> None:
+        self.profiles = profiles
+        self.playing = playing
+        self.statistics: PrecedenceStatistics = recipe.count(profiles.until(until), playing.ties)
+        self.scorer: Scorer = recipe.fit(self.statistics)
+        self.knows = self.statistics.support > 0
+        by_support = np.argsort(-self.statistics.support.astype(np.int64), kind="stable")
+        # Of that date: the codes go by what became popular later.
+        self._popularity = np.empty(len(by_support), dtype=np.int64)
+        self._popularity[by_support] = np.arange(len(by_support))
+
+    def history(self, user: int, place: int) -> NDArray[np.int64]:
+        """Give what was known of a user before a place in the flat profiles, as far as counted."""
+        taken = self.profiles.items_taken[self.profiles.offsets[user] : place].astype(np.int64)
+        return taken[self.knows[taken]]
+
+    def see(self, user: int, place: int) -> _Seen:
+        """Rank all that a user might take at a place in the flat profiles."""
+        history, item = self.history(user, place), int(self.profiles.items_taken[place])
+        rank_cut = self.playing.cut == "rank"
+        if not len(history):
+            return _Seen(np.inf, np.empty(0), rank_cut)
+        times = self.profiles.times[self.profiles.offsets[user] : place]
+        moment = int(self.profiles.times[place])
+        taken = self.profiles.items_taken[self.profiles.offsets[user] : place]
+        scores = self.scorer.score_query(Query(history, (user,), times[self.knows[taken]], moment))
+        values = self.scorer.value(scores, len(history), self.statistics.n_users)
+        candidates = self.statistics.items_outside(history)
+        candidates = candidates[self.knows[candidates]]
+        ranking = Ranking.of(candidates, scores, values, self._popularity)
+        at = np.flatnonzero(ranking.items == item)
+        entry = np.inf
+        if len(at):
+            entry = float(at[0] + 1) if rank_cut else -float(ranking.shares[at[0]])
+        return _Seen(entry, ranking.shares[::-1], rank_cut)
+
+
+@dataclass
+class _Tape:
+    """What is written down of judged events."""
+
+    times: list[int] = field(default_factory=list)
+    outside: list[Any] = field(default_factory=list)
+    sizes: list[Any] = field(default_factory=list)
+    n_candidates: list[int] = field(default_factory=list)
+    entries: list[float] = field(default_factory=list)
+    """Of the renewed counts, those from before the beginning included."""
+    entered: list[int] = field(default_factory=list)
+    """When."""
+
+    def curve(self, since: int) -> RiskCurve | None:
+        """Give the risk curve of the events since a time: each loses 1 until it is let in."""
+        first = int(np.searchsorted(self.entered, since))
+        entries = np.array(self.entries[first:])
+        if len(entries) < _FEWEST:
+            return None
+        return RiskCurve(entries, np.ones(len(entries)), np.arange(len(entries)), len(entries))
+
+
+def replay(
+    interactions: Interactions,
+    begin: int,
+    measure: RecipeLike = "CM12",
+    *,
+    playing: Playing | None = None,
+) -> Replayed:
+    """Play history from an instant on, in time order, and compare three models event by event.
+
+    All of them serve sets at each ε; an event is judged by whether it is in them, if its item is
+    known and enough is known of the person. *static* was counted and calibrated at the beginning;
+    *recalibrated* is counted and calibrated anew every few days, on the judged events of a rolling
+    window; *live* is that, with cuts that its own errors steer. A person's own past is left out of
+    all counts that score them, and nothing later than the last renewal is in them.
+
+    Parameters
+    ----------
+    interactions : Interactions
+        All of history.
+    begin : int
+        When the stream begins, in microseconds since 1970; the window before it calibrates.
+    measure : str or object, default="CM12"
+        As of :class:`surerec.PopulationConformal`; it is fitted anew at each renewal.
+    playing : Playing, optional
+        How it is played.
+
+    Returns
+    -------
+    Replayed
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=400, n_items=60, n_rows=9000, days=200, seed=1)
+    >>> begin = int(films.times.min()) + 120 * 86_400_000_000
+    >>> played = replay(films, begin, playing=Playing(renew=20, window=60))
+    >>> played.outside.shape[0], played.outside.shape[2]
+    (3, 3)
+    """
+    check_kind("interactions", interactions, Interactions, "Interactions")
+    how, recipe = playing or Playing(), as_recipe(measure)
+    if not recipe.refits:
+        raise InputError(
+            f"The scorer {recipe.name} comes fitted and cannot be fitted on the past: give a "
+            "function that makes it from statistics."
+        )
+    _check_begin(interactions, begin, how)
+    player = _Player(interactions, recipe, begin, how)
+    return player.play()
+
+
+def _check_begin(interactions: Interactions, begin: int, playing: Playing) -> None:
+    if not interactions.n_rows:
+        raise InputError("The data hold no interactions: there is no history to play.")
+    first, last = int(interactions.times.min()), int(interactions.times.max())
+    if not first + int(playing.window * DAY) < begin <= last:
+        raise InputError(
+            f"The stream cannot begin on {day_of(begin)}: the data go from {day_of(first)} to "
+            f"{day_of(last)}, and the {playing.window:g} days before it calibrate."
+        )
+
+
+class _Player:
+    def __init__(self, profiles: Interactions, recipe: Recipe, begin: int, how: Playing) -> None:
+        self._profiles, self._recipe, self._begin, self._how = profiles, recipe, begin, how
+        self._tape = _Tape()
+        self._steering = Steering.start(how.epsilons, step=how.step)
+        self._static: _Counted | None = None
+        self._static_curve: RiskCurve | None = None
+        self._not_judged = {"new item": 0, "too little known of the person": 0}
+        owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
+        self._order = np.argsort(profiles.times, kind="stable")
+        self._owners = owners[self._order]
+        self._times = profiles.times[self._order]
+
+    def play(self) -> Replayed:
+        """Play all of it."""
+        dates = self._dates()
+        with progress("Playing history", total=len(dates)) as advance:
+            for start, stop in zip(dates, [*dates[1:], int(self._times[-1]) + 1], strict=True):
+                self._play_until_renewal(start, stop)
+                advance(1)
+        tape = self._tape
+        if not tape.times:
+            raise InputError(
+                f"{self._profiles.name or 'The data'}: no event after {day_of(self._begin)} could "
+                "be judged; begin earlier, or set a smaller min_known."
+            )
+        return Replayed(
+            np.array(tape.times),
+            np.moveaxis(np.array(tape.outside), 1, 0),
+            np.moveaxis(np.array(tape.sizes), 1, 0),
+            np.array(tape.n_candidates),
+            self._not_judged,
+            self._how,
+            self._profiles.name or "The data",
+        )
+
+    def _dates(self) -> list[int]:
+        """Give when it is counted: for the events that calibrate, and exactly at the beginning."""
+        every = int(self._how.renew * DAY)
+        n_before = -(-int(self._how.window * DAY) // every)
+        last = int(self._times[-1])
+        before = [self._begin - back * every for back in range(n_before, 0, -1)]
+        return [*before, *range(self._begin, last + 1, every)]
+
+    def _play_until_renewal(self, start: int, stop: int) -> None:
+        first, last = np.searchsorted(self._times, [start, stop])
+        if first == last:
+            return
+        now = _Counted(self._profiles, self._recipe, start, self._how)
+        curve = self._tape.curve(start - int(self._how.window * DAY))
+        if start == self._begin:
+            if curve is None:
+                raise InputError(
+                    f"{self._profiles.name or 'The data'}: fewer than {_FEWEST} events of the "
+                    f"{self._how.window:g} days before {day_of(start)} can calibrate; set a longer "
+                    "window."
+                )
+            self._static, self._static_curve = now, curve
+        self._curve = curve or getattr(self, "_curve", None)
+        judged = list(self._judged(now, first, last, counts=start >= self._begin))
+        static = self._static if self._static is not now else None
+
+        def see(at: int) -> tuple[int, _Seen, _Seen]:
+            user, place = int(self._owners[at]), int(self._order[at])
+            seen = now.see(user, place)
+            return at, seen, seen if static is None else static.see(user, place)
+
+        for at, seen, old in run_blocks(see, judged):
+            self._judge(int(self._times[at]), seen, old)
+
+    def _judged(self, now: _Counted, first: int, last: int, *, counts: bool) -> Iterator[int]:
+        profiles = self._profiles
+        for at in range(first, last):
+            place = int(self._order[at])
+            reason = ""
+            if not now.knows[profiles.items_taken[place]]:
+                reason = "new item"
+            elif len(now.history(int(self._owners[at]), place)) < self._how.min_known:
+                reason = "too little known of the person"
+            if not reason:
+                yield at
+            elif counts:
+                self._not_judged[reason] += 1
+
+    def _judge(self, time: int, seen: _Seen, old: _Seen) -> None:
+        tape, epsilons = self._tape, self._how.epsilons
+        if time >= self._begin and self._curve is not None and self._static_curve is not None:
+            steered = [_cut(self._curve, cut) for cut in self._steering.cuts_nested]
+            cuts = (
+                [_cut(self._static_curve, epsilon) for epsilon in sorted(epsilons)],
+                [_cut(self._curve, epsilon) for epsilon in sorted(epsilons)],
+                steered,
+            )
+            models = list(zip((old, seen, seen), cuts, strict=True))
+            tape.times.append(time)
+            tape.outside.append([[one.entry > cut for cut in some] for one, some in models])
+            tape.sizes.append([[one.size(cut) for cut in some] for one, some in models])
+            tape.n_candidates.append(len(seen.ordered))
+            self._steering = self._steering.after(float(self._curve.levels([seen.entry])[0]))
+        tape.entries.append(seen.entry)
+        tape.entered.append(time)
+
+
+def _cut(curve: RiskCurve, cut: float) -> float:
+    """Give the largest entry that is in a set cut at α."""
+    if cut <= 0 or cut >= 1:
+        return np.inf if cut <= 0 else -np.inf
+    return curve.cut(cut)

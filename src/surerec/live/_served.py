@@ -1,0 +1,137 @@
+"""A fitted model over counts that grow: what it knows of everybody at this moment."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from surerec.calibration import UserAssessment, find_promise
+from surerec.errors import InputError, StaleModelWarning
+from surerec.live._ledger import JUDGED, LATE, NEW_ITEM, REPEAT, TOO_LITTLE
+from surerec.measures import Query
+from surerec.precedence import GrowingStatistics
+from surerec.recommenders import PopulationConformal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from surerec.recommenders import Recommender
+
+_KNOWN: Final = ((10, "people with fewer than 10 known items"), (30, "people with 10 to 29"))
+_MANY: Final = "people with 30 or more"
+_POPULAR: Final = 10  # one item in so many is popular
+
+
+def check_can_live(model: Recommender) -> PopulationConformal:
+    """Give the model, or say why it cannot take events in."""
+    if not isinstance(model, PopulationConformal):
+        raise InputError(
+            f"A live model needs sets calibrated over users, and this is {type(model).__name__}: "
+            "fit PopulationConformal, on the command line --recommender population-cm12."
+        )
+    if not find_promise(model.promise).monotone:
+        raise InputError(
+            f"The promise {find_promise(model.promise).name!r} cannot be kept live: fit "
+            "miss-rate or hit."
+        )
+    if model.recipe().learns or not model.recipe().refits:
+        raise InputError(
+            f"The measure {model.recipe().name} is learned, and does not grow with events: fit one "
+            "of the paper's, such as CM12, and renew the learned one by `surerec recalibrate`."
+        )
+    if not isinstance(model.groups, int):
+        raise InputError(
+            "Groups by a column of people's own are not kept live: fit with a number of groups."
+        )
+    return model
+
+
+@contextmanager
+def lives_on() -> Iterator[None]:
+    """Ask a model whose calibration is older than its window: it is steered, and not stale."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StaleModelWarning)
+        yield
+
+
+class Verdict(NamedTuple):
+    """What an event says of the model before it is taken in."""
+
+    reason: str
+    """"judged", or why it is not."""
+    level: float = float("nan")
+    """The ε below which calibration lets in what was taken."""
+    groups: tuple[str, ...] = ()
+    """Of people and items that it counts for."""
+
+
+class Served:
+    """A fitted model that takes events in.
+
+    Parameters
+    ----------
+    model : PopulationConformal
+        As it was loaded; it stays as it is.
+    """
+
+    def __init__(self, model: PopulationConformal) -> None:
+        self._model = model
+        self.counts = GrowingStatistics(model.statistics_)
+        spec = model.to_spec()
+        self._arrays, self._texts = dict(spec.arrays), spec.texts
+        self.recommender = self._restored()
+
+    def _restored(self) -> PopulationConformal:
+        made = PopulationConformal(**self._model.get_params())
+        return made.restore(self.counts, self._arrays, self._texts).named(self._model.name_)
+
+    @property
+    def profiles(self) -> Any:
+        """Everybody's, as they are now."""
+        return self.counts.interactions
+
+    def check(self, user: Any, item: Any) -> tuple[str, str]:
+        """Give the ids of an event as they are stored, or refuse them."""
+        return str(self.profiles.users.check(user)), str(self.profiles.items.check(item))
+
+    def add(self, user: str, item: str, time: int) -> None:
+        """Take an event in."""
+        self.counts.add(user, item, time)
+
+    def forget(self, user: str) -> tuple[int, bool]:
+        """Know a user no more; tell how many items they had, and whether they calibrated."""
+        code = self.profiles.users.code(user)
+        n_items = len(self.profiles.taken(code))
+        place = self.recommender.calibration_.place_of(code)
+        self.counts.forget(user)
+        if place is not None:
+            # Of what else was made with them, nothing is kept either: no probabilities, no lists.
+            self._arrays = self.recommender.calibration_.without(place).to_arrays()
+            self.recommender = self._restored()
+        return n_items, place is not None
+
+    def judge(self, user: str, item: str, time: int) -> Verdict:
+        """Compare an event with what the person would have been given."""
+        who, what = self.profiles.users.codes([user])[0], self.profiles.items.codes([item])[0]
+        known = who >= 0
+        taken = self.profiles.taken(int(who)) if known else np.empty(0, dtype=np.uint32)
+        if what >= 0 and (taken == what).any():
+            return Verdict(REPEAT)
+        if len(taken) and time < self.profiles.times_of(int(who))[-1]:
+            return Verdict(LATE)
+        if what < 0 or not self.counts.support[what]:
+            return Verdict(NEW_ITEM)
+        if len(taken) < self.recommender.min_known:
+            return Verdict(TOO_LITTLE)
+        with lives_on():
+            found = self.recommender.assess(
+                Query.of_user(self.profiles, int(who)), np.array([what])
+            )
+        assert isinstance(found, UserAssessment)  # noqa: S101  # it is calibrated over users
+        popular = self.counts.popularity[what] * _POPULAR < self.counts.n_items
+        people = next((words for below, words in _KNOWN if len(taken) < below), _MANY)
+        groups = (people, "popular items" if popular else "other items")
+        return Verdict(JUDGED, float(found.levels_below[0]), groups)

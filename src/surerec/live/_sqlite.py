@@ -1,0 +1,129 @@
+"""Events in SQLite: embedded, of one process."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from surerec.errors import InputError, StoreError
+from surerec.live._store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PRAGMAS: Final = (
+    "journal_mode = WAL",
+    "synchronous = FULL",  # a commit is on the disk
+    "secure_delete = ON",  # what is deleted is overwritten
+)
+
+
+class SqliteStore(Store):
+    """Events in one file; what was acknowledged is on the disk.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is made if it is not there, and can be read by its owner only.
+
+    Raises
+    ------
+    InputError
+        If another process has it open, or it is no store of this version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._connection: Any = None
+        self._held = _hold(path.with_name(path.name + ".lock"), path)
+        try:
+            with self._errors():
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+                self._connection = sqlite3.connect(
+                    path, isolation_level=None, check_same_thread=False, timeout=10
+                )
+                for pragma in _PRAGMAS:
+                    self._connection.execute(f"PRAGMA {pragma}")
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return str(self._path)
+
+    def _begin(self, *, write: bool) -> Any:
+        self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        return self._connection.execute
+
+    def _commit(self) -> None:
+        try:
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._rollback()
+            raise
+
+    def _rollback(self) -> None:
+        with suppress(sqlite3.Error):  # a full disk may have rolled back already
+            self._connection.execute("ROLLBACK")
+
+    def _has_tables(self, run: Any) -> bool:
+        found = run("SELECT 1 FROM sqlite_master WHERE name = 'surerec_meta'", ()).fetchone()
+        return found is not None
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+                raise InputError(
+                    f"{self._path} is no event store that can be read; restore it from a copy."
+                ) from error
+            if code == sqlite3.SQLITE_FULL:
+                raise StoreError(
+                    f"{self._path}: the disk is full; nothing of this was kept, and nothing that "
+                    "was acknowledged is lost: make room and send it again."
+                ) from error
+            raise StoreError(
+                f"{self._path} cannot be read or written ({error}); nothing of this was kept, and "
+                "nothing that was acknowledged is lost: send it again."
+            ) from error
+
+    def compact(self) -> None:
+        """Overwrite what was deleted, in the log of changes too, so that no disk holds it."""
+        with self._lock, self._errors():
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Let go of the file; another process may open it then."""
+        with self._lock:
+            if self._connection is not None:
+                with suppress(sqlite3.Error):
+                    self._connection.close()
+            self._held.close()
+
+
+def _hold(lock: Path, path: Path) -> Any:
+    """Hold the lock file; the system lets go of it when this process ends, however that is."""
+    try:
+        import fcntl  # noqa: PLC0415  # POSIX only, as serving is
+    except ModuleNotFoundError:
+        raise InputError("Live models need Linux or macOS.") from None
+    file = lock.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(
+            f"Another process has {path} open: one server at a time, or keep events in PostgreSQL, "
+            "which several may share."
+        ) from None
+    return file

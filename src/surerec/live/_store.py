@@ -1,0 +1,249 @@
+"""Where events are kept: one body of SQL for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import polars as pl
+
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+SCHEMA_VERSION: Final = 1
+
+_TABLES: Final = (
+    "CREATE TABLE surerec_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE surerec_events (seq BIGINT PRIMARY KEY, key TEXT NOT NULL UNIQUE,
+    person TEXT NOT NULL, item TEXT NOT NULL, time BIGINT NOT NULL, verdict TEXT NOT NULL)""",
+    "CREATE INDEX surerec_events_person ON surerec_events (person)",
+    "CREATE TABLE surerec_forgotten (seq BIGINT PRIMARY KEY, person TEXT NOT NULL)",
+)
+_ASKED_AT_ONCE: Final = 500
+_ROWS_AT_ONCE: Final = 50_000
+
+
+class StoredEvent(NamedTuple):
+    """An event as it is kept."""
+
+    seq: int
+    """Its place in the order of commits."""
+    key: str
+    person: str
+    item: str
+    time: int
+    verdict: str
+    """What it was judged: "judged", or why it was not."""
+
+
+class Transaction:
+    """What can be done with a store as one: all of it is kept, or nothing.
+
+    Parameters
+    ----------
+    run : callable
+        Runs a statement with ``?`` for its values, and gives a cursor.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self._run = run
+
+    def get(self, name: str) -> Any:
+        """Give what is kept under a name; None if nothing is."""
+        row = self._run("SELECT value FROM surerec_meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep something, in a form that JSON holds, under a name."""
+        self._run(
+            "INSERT INTO surerec_meta (name, value) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, json.dumps(value)),
+        )
+
+    def named(self, beginning: str) -> list[Any]:
+        """Give all that is kept under names that begin so, by name."""
+        rows = self._run(
+            "SELECT value FROM surerec_meta WHERE name LIKE ? ORDER BY name", (f"{beginning}%",)
+        )
+        return [json.loads(row[0]) for row in rows.fetchall()]
+
+    def last(self) -> int:
+        """Give the place of the last event or forgetting; 0 if there is none yet."""
+        return int(self.get("last") or 0)
+
+    def known_keys(self, keys: Sequence[str]) -> set[str]:
+        """Give those of some keys that events are kept under."""
+        found: set[str] = set()
+        for start in range(0, len(keys), _ASKED_AT_ONCE):
+            some = list(keys[start : start + _ASKED_AT_ONCE])
+            marks = ", ".join("?" * len(some))
+            rows = self._run(f"SELECT key FROM surerec_events WHERE key IN ({marks})", some)  # noqa: S608  # marks only
+            found.update(row[0] for row in rows.fetchall())
+        return found
+
+    def append(self, events: Sequence[StoredEvent]) -> None:
+        """Keep events behind those that are there."""
+        for event in events:
+            self._run(
+                "INSERT INTO surerec_events (seq, key, person, item, time, verdict) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                tuple(event),
+            )
+        if events:
+            self.put("last", events[-1].seq)
+
+    def events(self, after: int = 0) -> Iterator[StoredEvent]:
+        """Give the events behind a place, in the order of commits, some at a time."""
+        while True:
+            rows = self._run(
+                "SELECT seq, key, person, item, time, verdict FROM surerec_events "
+                "WHERE seq > ? ORDER BY seq LIMIT ?",
+                (after, _ROWS_AT_ONCE),
+            ).fetchall()
+            yield from (StoredEvent(*row) for row in rows)
+            if len(rows) < _ROWS_AT_ONCE:
+                return
+            after = rows[-1][0]
+
+    def count(self) -> int:
+        """Give how many events are kept."""
+        return int(self._run("SELECT COUNT(*) FROM surerec_events", ()).fetchone()[0])
+
+    def verdicts(self) -> dict[str, int]:
+        """Give how many events were judged, and why others were not."""
+        rows = self._run(
+            "SELECT verdict, COUNT(*) FROM surerec_events GROUP BY verdict ORDER BY verdict", ()
+        )
+        return {verdict: int(n) for verdict, n in rows.fetchall()}
+
+    def forget(self, person: str) -> int:
+        """Delete the events of a person, and remember until a recount that they are gone."""
+        gone = self._run("DELETE FROM surerec_events WHERE person = ?", (person,)).rowcount
+        seq = self.last() + 1
+        self._run("INSERT INTO surerec_forgotten (seq, person) VALUES (?, ?)", (seq, person))
+        self.put("last", seq)
+        return int(gone)
+
+    def forgotten(self, after: int = 0) -> list[tuple[int, str]]:
+        """Give who was forgotten behind a place, with the place of each."""
+        rows = self._run(
+            "SELECT seq, person FROM surerec_forgotten WHERE seq > ? ORDER BY seq", (after,)
+        )
+        return [(int(seq), person) for seq, person in rows.fetchall()]
+
+    def forget_names(self, until: int) -> None:
+        """Keep no more who was forgotten up to a place: a recount has left them out."""
+        self._run("DELETE FROM surerec_forgotten WHERE seq <= ?", (until,))
+
+
+class Store(ABC):
+    """A database of events, with what is known from them.
+
+    Everything in one `writing` is kept, or nothing of it; one process writes at a time, in the
+    order in which they commit.
+    """
+
+    def __init__(self) -> None:
+        self._lock = RLock()  # one connection, which threads take in turn
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What errors call it; without a password."""
+
+    @abstractmethod
+    def _begin(self, *, write: bool) -> Any:
+        """Begin a transaction and give what runs its statements."""
+
+    @abstractmethod
+    def _commit(self) -> None: ...
+
+    @abstractmethod
+    def _rollback(self) -> None: ...
+
+    @abstractmethod
+    def _errors(self) -> Any:
+        """Give a context in which the database's errors become sentences."""
+
+    @abstractmethod
+    def _has_tables(self, run: Any) -> bool: ...
+
+    @abstractmethod
+    def compact(self) -> None:
+        """Leave nothing on the disk of what was deleted, as far as the database can."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database."""
+
+    def _prepare(self) -> None:
+        """Make the tables, unless they are there; refuse those of another version."""
+        with self._lock, self._errors():
+            run = self._begin(write=True)
+            try:
+                if not self._has_tables(run):
+                    for statement in _TABLES:
+                        run(statement, ())
+                    Transaction(run).put("schema", SCHEMA_VERSION)
+                version = Transaction(run).get("schema")
+            except BaseException:
+                self._rollback()
+                raise
+            self._commit()
+        if version != SCHEMA_VERSION:
+            raise InputError(
+                f"{self.name} has events of schema {version}, and this surerec knows "
+                f"{SCHEMA_VERSION}: use the surerec that wrote it, or export and begin anew."
+            )
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """Give a transaction in which nobody else writes; it is durable when the block has ended.
+
+        Raises
+        ------
+        StoreError
+            If the database is away or full: nothing of the block is kept then, and nothing that
+            was kept before is lost.
+        """
+        with self._transaction(write=True) as transaction:
+            yield transaction
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Give a transaction that sees one state of the store; nothing is to be written in it."""
+        with self._transaction(write=False) as transaction:
+            yield transaction
+
+    @contextmanager
+    def _transaction(self, *, write: bool) -> Iterator[Transaction]:
+        with self._lock, self._errors():
+            run = self._begin(write=write)
+            try:
+                yield Transaction(run)
+            except BaseException:
+                self._rollback()
+                raise
+            if write:
+                self._commit()
+            else:
+                self._rollback()
+
+    def export(self, path: Path) -> int:
+        """Write all events to a Parquet file, in the order of commits; give how many.
+
+        ``user_id``, ``item_id`` and ``datetime``: what :func:`surerec.read_interactions` reads.
+        """
+        with self.reading() as transaction:
+            rows = [(event.person, event.item, event.time) for event in transaction.events()]
+        columns = {"user_id": pl.String, "item_id": pl.String, "datetime": pl.Int64}
+        frame = pl.DataFrame(rows, schema=columns, orient="row")
+        frame.with_columns(pl.col("datetime").cast(pl.Datetime("us"))).write_parquet(path)
+        return len(frame)

@@ -1,0 +1,149 @@
+"""Answers to groups of people who choose together, as JSON bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surerec._columns import Columns
+from surerec.recommenders import GroupSet, PopulationConformal
+from surerec.serving._answers import about_set, curve_of, level_of, recommender_of, titles_of
+from surerec.serving._asked import MAX_ROWS
+from surerec.serving._problems import Problem
+from surerec.serving._written import finite, numbers, rows_of, write
+
+if TYPE_CHECKING:
+    from surerec.recommenders import Recommender
+    from surerec.serving import _asked as ask
+    from surerec.serving._models import ServedModel
+
+_ALMOST_NEVER = 1e-9  # a significance at which every item is in the set
+
+
+def group_recommendations(model: ServedModel, asked: ask.AskGroupRecommendations) -> bytes:
+    """Give a group's set, with what it promises and how well it serves each member."""
+    k = MAX_ROWS if asked.k is None else asked.k
+    picks = _set_of(model, asked, k=k, exclude=asked.exclude)
+    ranks = picks.member_ranks.T.astype(int).tolist()
+    values = picks.values.T.tolist()
+    items = [
+        {**row, "member_ranks": mine, "member_values": worth}
+        for row, mine, worth in zip(rows_of(picks), ranks, values, strict=True)
+    ]
+    return write({**_about(picks), "items": items})
+
+
+def group_guarantee(model: ServedModel, asked: ask.AskGroupGuarantee) -> bytes:
+    """Give what a group's set promises, and how well it serves each member."""
+    return write(_about(_set_of(model, asked)))
+
+
+def group_entry_confidences(model: ServedModel, asked: ask.AskGroupEntryConfidences) -> bytes:
+    """Give one answer for every confidence: the best items, and the set's size as a curve."""
+    name, recommender = _for_groups(model, asked)
+    found, party, together = recommender.assess_group(_members(asked), asked.together)
+    order = found.ordered(_ALMOST_NEVER)
+    first = order[: asked.limit]
+    codes, ids = found.candidates[first], recommender.items_.ids
+    known = party.company.known
+    own = [query.history for query in party.company.members if not query.users]
+    named = np.unique(np.concatenate([known[:0], *own]))
+    answer = {
+        "recommender": name,
+        "gives_confidence": True,
+        "promises_precision": False,
+        "about_probability": "",
+        "together": together,
+        "members": list(party.names),
+        "n_candidates": len(found.candidates),
+        "highest_confidence": found.highest_confidence,
+        "curve": curve_of(found.entry_confidences[order]),
+        "items": {
+            Columns.Item: ids.gather(codes).to_list(),
+            Columns.Title: titles_of(model, codes),
+            Columns.Score: numbers(found.shown(first)),
+            Columns.PValue: numbers(found.p_values[first]),
+            Columns.EntryConfidence: numbers(found.entry_confidences[first]),
+            Columns.Probability: [None] * len(first),
+            "member_values": found.values(first).T.tolist(),
+        },
+        "titles": dict(
+            zip(map(str, ids.gather(named).to_list()), titles_of(model, named), strict=True)
+        ),
+        "history_length": len(known),
+        "ignored": list(party.ignored),
+    }
+    return write(answer)
+
+
+def group_explanation(model: ServedModel, asked: ask.AskGroupExplanation) -> bytes:
+    """Give, for each member, the earlier items that speak for an item."""
+    name, recommender = _for_groups(model, asked)
+    why = recommender.explain_group(_members(asked), item=asked.item, together=asked.together)
+    each = [
+        {
+            "member": member,
+            "rank": rank,
+            "sentences": reason.sentences(asked.limit),
+            "because": reason.to_frame().head(asked.limit).to_dicts(),
+        }
+        for member, rank, reason in zip(why.members, why.ranks, why.reasons, strict=True)
+    ]
+    answer = {
+        "recommender": name,
+        "item_id": why.item,
+        "title": why.title,
+        "rank": why.rank,
+        "n_candidates": why.n_candidates,
+        "entry_confidence": finite(why.entry_confidence),
+        "members": each,
+    }
+    return write(answer)
+
+
+def _set_of(model: ServedModel, asked: ask.AskGroupGuarantee, **more: Any) -> GroupSet:
+    _, recommender = _for_groups(model, asked)
+    level = level_of(recommender, asked)
+    picks = recommender.recommend(group=_members(asked), together=asked.together, **level, **more)
+    assert isinstance(picks, GroupSet)  # noqa: S101  # as it was asked for a group
+    return picks
+
+
+def _for_groups(model: ServedModel, asked: ask._AboutGroup) -> tuple[str, Recommender]:
+    """Give which recommender is asked; none calibrates while somebody waits for an answer."""
+    name, recommender = recommender_of(model, asked.recommender)
+    if isinstance(recommender, PopulationConformal) and recommender.offers_together():
+        sizes, n = recommender.group_sizes_, len(asked.members)
+        if n not in sizes:
+            known = ", ".join(map(str, sizes)) or "no size yet"
+            raise Problem(
+                409,
+                f"This group has {n} members, and {name} was calibrated for groups of {known}: "
+                "see `surerec calibrate-groups`.",
+            )
+    return name, recommender
+
+
+def _members(asked: ask._AboutGroup) -> dict[Any, Any]:
+    """Give the members by what they are called; two of one name are told apart by their place."""
+    named: dict[Any, Any] = {}
+    for place, member in enumerate(asked.members, start=1):
+        name = member.name if member.name is not None else member.user
+        if name is None or name in named:
+            name = f"member {place}" if name is None else f"{name} ({place})"
+        named[name] = member.history if member.user is None else member.user
+    return named
+
+
+def _about(picks: GroupSet) -> dict[str, Any]:
+    return {
+        **about_set(picks.recommender, picks),
+        "together": picks.together,
+        "formed": picks.formed,
+        "members": [
+            {"member": name, "satisfaction": finite(share)}
+            for name, share in zip(picks.members, picks.satisfaction, strict=True)
+        ],
+        "least_served": picks.least_served,
+    }

@@ -1,0 +1,196 @@
+"""Where a group's ranking had what its members took next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from surerec._progress import progress
+from surerec._threads import run_blocks
+from surerec.futures import codes_in
+from surerec.together._aggregations import rank_together
+from surerec.together._company import Company
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.futures import Cases
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.together._aggregations import Aggregation
+
+_GROUPS_AT_ONCE: Final = 4
+_WHOLE: Final = ("offsets", "users", "owners", "places", "items", "n_candidates", "period")
+
+
+@dataclass(frozen=True, eq=False)
+class GroupOutcomes:
+    """Calibration groups, and where what their members took next had been ranked for the group.
+
+    Attributes
+    ----------
+    offsets, users : array of int
+        The members of group g are ``users[offsets[g]:offsets[g + 1]]``, by code; −1 for somebody
+        whom the data do not know.
+    owners, places, items : array of int
+        For each item that a member took next and no member had taken before: which group, which of
+        its members, and the item's code, below 0 for one that the model does not know.
+    ranks, own_ranks : array of float
+        Its rank for the group, and for that member alone; infinite if unknown.
+    n_candidates : array of int
+        How many items each group's ranking has.
+    period : array of int
+        The first and the last instant of the futures, in microseconds since 1970.
+    """
+
+    offsets: NDArray[np.int64]
+    users: NDArray[np.int64]
+    owners: NDArray[np.int64]
+    places: NDArray[np.int64]
+    items: NDArray[np.int64]
+    ranks: NDArray[np.float64]
+    own_ranks: NDArray[np.float64]
+    n_candidates: NDArray[np.int64]
+    period: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many members each group has."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def by_item(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+        """Each group's items once: whose they are, their ranks, and how many members took them."""
+        keys = np.stack((self.owners, self.items), axis=1)
+        _, first, takers = np.unique(keys, axis=0, return_index=True, return_counts=True)
+        return self.owners[first], self.ranks[first], takers
+
+    @cached_property
+    def _groups_of(self) -> dict[int, int]:
+        owners = np.repeat(np.arange(len(self)), self.sizes)
+        pairs = zip(self.users.tolist(), owners.tolist(), strict=True)
+        return {user: group for user, group in pairs if user >= 0}
+
+    def with_any_of(self, users: tuple[int, ...]) -> set[int]:
+        """Give the groups that one of these users is a member of."""
+        return {self._groups_of[user] for user in users if user in self._groups_of}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Give all arrays by name, for a model folder."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_users: int) -> GroupOutcomes:
+        """Read it back; KeyError or ValueError if these are not its arrays."""
+        found = cls(**{each.name: arrays[each.name] for each in fields(cls)})
+        n, rows = len(found.offsets) - 1, len(found.owners)
+        floats = (found.ranks, found.own_ranks)
+        if (
+            len(arrays) != len(fields(cls))
+            or any(arrays[name].dtype != np.int64 or arrays[name].ndim != 1 for name in _WHOLE)
+            or any(some.dtype != np.float64 or some.shape != (rows,) for some in floats)
+            or n < 0
+            or found.offsets[0] != 0
+            or (found.sizes < 1).any()
+            or found.offsets[-1] != len(found.users)
+            or found.users.min(initial=0) < -1
+            or found.users.max(initial=-1) >= n_users
+            or not found.places.shape == found.items.shape == (rows,)
+            or found.n_candidates.shape != (n,)
+            or found.period.shape != (2,)
+            or found.owners.min(initial=0) < 0
+            or found.owners.max(initial=-1) >= n
+            or found.places.min(initial=0) < 0
+            or (rows and (found.places >= found.sizes[found.owners]).any())
+            or any(np.isnan(some).any() for some in floats)
+        ):
+            raise ValueError("they are not those of calibration groups")
+        return found
+
+
+def observe_groups(
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    cases: Cases,
+    groups: Sequence[NDArray[np.int64]],
+    *aggregations: Aggregation,
+) -> tuple[GroupOutcomes, ...]:
+    """Score every group with all of its members left out, and see where their futures had been.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        What scores, and leaves the members of a group out together.
+    statistics : PrecedenceStatistics
+        What is known.
+    cases : Cases
+        People's pasts and futures.
+    groups : sequence of arrays of int
+        The places of each group's members among the cases.
+    *aggregations : Aggregation
+        What makes one ranking of theirs; outcomes come for each of them.
+    """
+    users, items = codes_in(statistics, cases.interactions)
+    known_items = scorer.known_items(statistics)
+    asks_joint = any(each.joint for each in aggregations)
+
+    def one(group: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
+        company = Company(tuple(cases.query(int(case), users, items) for case in group))
+        candidates = statistics.items_outside(company.known)
+        popularity = statistics.popularity[candidates]
+        ranks = company.ranks(scorer, statistics, candidates)
+        joint = company.joint_ranks(scorer, statistics, candidates) if asks_joint else None
+        together = np.stack(
+            [
+                rank_together(each, ranks, joint if each.joint else None, popularity)[1]
+                for each in aggregations
+            ]
+        )
+        place_of = np.full(statistics.n_items, -1)
+        place_of[candidates] = np.arange(len(candidates))
+        rows = []
+        for member, case in enumerate(group):
+            # What is new to the data has a code below 0 of its own, so that items stay apart.
+            taken = cases.future(int(case))
+            future = np.where(items[taken] >= 0, items[taken], -1 - taken)
+            future = future[(future < 0) | (place_of[future] >= 0)]
+            seen = (future >= 0) & known_items[future]
+            here = place_of[future]
+            entries = np.concatenate((ranks[member][None, here], together[:, here]))
+            names = np.stack((np.full(len(future), member), future)).astype(np.float64)
+            rows.append(np.concatenate((names, np.where(seen, entries, np.inf))))
+        return np.concatenate(rows, axis=1), len(candidates)
+
+    def block(start: int) -> list[tuple[NDArray[np.float64], int]]:
+        return [one(group) for group in groups[start : start + _GROUPS_AT_ONCE]]
+
+    found: list[tuple[NDArray[np.float64], int]] = []
+    with progress("Calibrating groups", total=len(groups)) as advance:
+        for some in run_blocks(block, range(0, len(groups), _GROUPS_AT_ONCE)):
+            found += some
+            advance(len(some))
+    sizes = np.array([len(group) for group in groups], dtype=np.int64)
+    lengths = [rows.shape[1] for rows, _ in found]
+    nothing = np.empty((3 + len(aggregations), 0))
+    places, codes, own, *together = np.concatenate([nothing, *(r for r, _ in found)], axis=1)
+    members = np.concatenate([np.empty(0, dtype=np.int64), *groups])
+    first = GroupOutcomes(
+        offsets=np.concatenate(([0], np.cumsum(sizes))),
+        users=users[cases.users[members]],
+        owners=np.repeat(np.arange(len(groups)), lengths),
+        places=places.astype(np.int64),
+        items=codes.astype(np.int64),
+        ranks=together[0].copy(),
+        own_ranks=own.copy(),
+        n_candidates=np.array([n for _, n in found], dtype=np.int64),
+        period=np.array(cases[members].period() if len(members) else (0, 0)),
+    )
+    return first, *(replace(first, ranks=ranks.copy()) for ranks in together[1:])

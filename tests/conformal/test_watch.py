@@ -1,0 +1,62 @@
+"""False alarms come at the stated rate at the most, and real ones soon."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from surerec.conformal import Watch
+
+
+def alarms(watch, errors):
+    found = []
+    for time, error in enumerate(errors):
+        watch, alarm = watch.after(error=bool(error), time=time)
+        if alarm:
+            found.append((time, alarm))
+    return found
+
+
+def test_false_alarms_come_at_the_stated_rate_at_the_most():
+    # One in 500 events, so that enough of them are seen; at the rate that is just allowed.
+    watch = Watch.start(0.2, tolerance=0.0, false_alarms=1 / 500)
+    rng = np.random.default_rng(5)
+    found = alarms(watch, rng.random(100_000) < 0.2)
+    assert 20 <= len(found) <= 200  # at most one in 500; not so few that it sleeps
+
+
+def test_hardly_ever_at_the_default_rate():
+    rng = np.random.default_rng(6)
+    assert len(alarms(Watch.start(0.1), rng.random(100_000) < 0.105)) <= 2
+
+
+@pytest.mark.parametrize(("now", "most"), [(0.2, 900), (0.15, 3_500), (0.4, 150)])
+def test_a_drift_is_seen_soon_and_dated(now, most):
+    delays, dated = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        errors = np.concatenate([rng.random(5_000) < 0.1, rng.random(8_000) < now])
+        found = [(at, alarm) for at, alarm in alarms(Watch.start(0.1), errors) if at >= 5_000]
+        at, alarm = found[0]
+        delays.append(at - 5_000)
+        dated.append(alarm.since)
+        assert alarm.errors / alarm.n > 0.11
+        assert alarm.since + alarm.n == at + 1
+    assert np.median(delays) < most
+    assert abs(np.median(dated) - 5_000) < most
+
+
+def test_after_an_alarm_it_begins_anew():
+    found = alarms(Watch.start(0.1), [True] * 30)
+    assert [at for at, _ in found] == [13, 27]
+
+
+def test_its_state_is_json_and_comes_back():
+    watch = Watch.start(0.1)
+    for time in range(9):
+        watch, _ = watch.after(error=time % 2 == 0, time=time)
+    assert Watch.from_state(json.loads(json.dumps(watch.to_state()))) == watch
+    with pytest.raises(ValueError, match="bets"):
+        Watch.from_state({**watch.to_state(), "sums": []})

@@ -1,0 +1,25 @@
+"""What the documents hold: pages, blocks of code, commands."""
+
+import re
+import shlex
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page, language):
+    """Give the blocks of a language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def commands(page):
+    """Give every call of surerec in a page's shell blocks, as words."""
+    found = []
+    for block in blocks(page, "sh"):
+        for line in block.replace("\\\n", "").splitlines():
+            for part in re.split(r"&&", line):
+                words = shlex.split(part, comments=True)
+                if words[:1] == ["surerec"]:
+                    found.append(words[1:])
+    return found

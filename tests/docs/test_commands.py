@@ -1,0 +1,103 @@
+"""Every command in the documents is run: on small data that stand in for those it names.
+
+What serves, runs on a cluster or takes minutes by nature is parsed here, and run by other tests.
+"""
+
+import polars as pl
+import pytest
+from typer.main import get_command
+
+import surerec as sr
+from checks.site import commands as all_commands
+from surerec.cli import app
+from tests.docs.pages import PAGES, ROOT, commands
+
+COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)]
+PARSED_ONLY = {
+    "serve",
+    "demo",
+    "reproduce",
+    "keys",
+}  # tests/serving, tests/test_cli.py, tests/experiments
+BIG = {"als", "learned", "population-als"}
+
+
+def is_run(words):
+    return not (
+        words[0] in PARSED_ONLY
+        or words[0].startswith("-")
+        or "spark" in words
+        or BIG & set(words)
+    )  # fmt: skip
+
+
+def small(words):
+    """Put the small data in the place of those named, and as few users as will do."""
+    stands_in = {"ml-100k": "ratings.csv", "ml-1m": "ratings.csv", "new-ratings.csv": "ratings.csv"}
+    found = [stands_in.get(word, word) for word in words]
+    return [*found, "--users", "60"] if words[0] == "audit" else found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Everything that the documents' commands find when they are run: files and models."""
+    at = tmp_path_factory.mktemp("docs")
+    taken = sr.datasets.synthetic(n_users=260, n_items=320, n_rows=9_000, seed=1)
+    frame = taken.to_frame()
+    frame.write_csv(at / "ratings.csv")
+    frame.rename({"user_id": "who", "item_id": "what", "datetime": "seen"}).write_csv(
+        at / "log.csv"
+    )
+    middle = frame["datetime"].sort()[len(frame) * 2 // 3]
+    frame.filter(pl.col("datetime") < middle).write_csv(at / "before.csv")
+    frame.filter(pl.col("datetime") >= middle).write_csv(at / "later.csv")
+    users = frame["user_id"].unique().sort()
+    lands = ["AT" if number % 2 else "DE" for number in range(len(users))]
+    pl.DataFrame({"user_id": users, "country": lands}).write_csv(at / "users.csv")
+    items = frame["item_id"].unique().sort()
+    (at / "stock.txt").write_text("\n".join(map(str, items[:200])) + "\n")
+    best = users.to_frame().join(items.head(100).to_frame(), how="cross")
+    best.with_columns(score=pl.int_range(pl.len()) % 97).write_parquet(at / "top100.parquet")
+    pl.DataFrame({"user": ["x"] * 5, "item": items[:5], "time": range(5)}).write_csv(
+        at / "people.csv"
+    )
+    counts = sr.count_precedence(sr.read_interactions(at / "ratings.csv"))
+    for name in ("films", "shop"):
+        sr.InductiveConformal("CM12").fit(counts).save(at / name)
+        sr.PopulationConformal("CM12").fit(counts).save(at / name)
+    return at
+
+
+@pytest.mark.parametrize("words", [words for _, words in COMMANDS], ids=" ".join)
+def test_every_command_is_understood(words):
+    if words == ["--version"]:
+        return
+    known = dict(all_commands())
+    names = tuple(words[:2]) if tuple(words[:2]) in known else (words[0],)
+    parser = known[names]
+    with parser.make_context(words[0], list(words[len(names) :])) as context:  # it would exit
+        assert context.params
+
+
+def test_those_that_can_be_run_are_run(folder, cli, monkeypatch):
+    monkeypatch.chdir(folder)
+    ran = 0
+    for page, words in COMMANDS:
+        if not is_run(words):
+            continue
+        asked = small(words)
+        if asked[0] in ("fit", "calibrate"):
+            asked += ["--overwrite"]
+        if asked[0] == "audit" and "--output" in asked and (folder / "audit").exists():
+            continue  # figures take seconds: one audit's are enough
+        done = cli(*asked)
+        assert done.code == 0, f"{page}: surerec {' '.join(asked)}\n{done.err}"
+        ran += 1
+    assert ran >= 25
+
+
+def test_no_command_is_undocumented():
+    reference = {" ".join(words) for words, _ in all_commands()}
+    assert {"fit", "recommend", "audit", "serve", "keys create", "datasets fetch"} <= reference
+    assert get_command(app).commands.keys() >= {words.split()[0] for words in reference}
+    assert (ROOT / "docs").is_dir()

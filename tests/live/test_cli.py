@@ -1,0 +1,107 @@
+"""The live commands as a person uses them."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+import surerec as sr
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "films"
+    taken = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2000, seed=3)
+    sr.PopulationConformal("CM12", n_calibration=50).fit(taken).save(folder)
+    return folder
+
+
+@pytest.fixture
+def shop(cli, films, tmp_path):
+    done = cli("live", "init", tmp_path / "shop", films)
+    assert (done.code, done.out) == (0, "")
+    assert "is live with population-cm12" in done.err
+    return tmp_path / "shop"
+
+
+def test_events_of_a_file_are_taken_in_once(cli, shop, write):
+    lines = "user,item,time\n" + "".join(
+        f"{u},{i},2024-01-0{i}T00:00:00Z\n" for u in range(1, 9) for i in range(1, 6)
+    )
+    path = write("events.csv", lines)
+    first = cli("live", "ingest", shop, path, "--batch", "7")
+    assert first.code == 0
+    assert "Taken in: " in first.err
+    again = cli("live", "ingest", shop, path)
+    assert "40 sent before" in again.err
+    said = json.loads(cli("live", "status", shop, "--json").out)
+    assert said["n_events"] == 40
+    assert said["promised"] == [0.9, 0.8, 0.7]
+    assert "40 events" in cli("live", "status", shop).out
+
+
+def test_lines_on_standard_input(cli, shop, monkeypatch):
+    lines = '{"user": 7, "item": 900, "id": "a"}\n\n{"user": 7, "item": 901, "time": 1700000000}\n'
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    assert "1 new item, 1 late" in cli("live", "ingest", shop).err
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert "Taken in: no events." in cli("live", "ingest", shop, "-").err
+
+
+def test_recount_forget_and_export(cli, shop, write, tmp_path):
+    cli("live", "ingest", shop, write("e.jsonl", '{"user": 7, "item": 900, "time": 5}\n'))
+    assert "anew at" in cli("live", "recount", shop).err
+    receipt = json.loads(cli("live", "forget", shop, "7").out)
+    assert receipt["n_events"] == 1
+    assert "7" not in receipt
+    done = cli("live", "export", shop, tmp_path / "all.parquet")
+    assert done.code == 0
+    assert 7 not in sr.read_interactions(tmp_path / "all.parquet").users
+    assert "There is no user '7'" in cli("live", "forget", shop, "7").err
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("user,item\n1\n", "line 2: has not as many cells as the header"),
+        ('{"user": 1, "item": 2}\nnonsense\n', "line 2: is no JSON object"),
+        ("user,film\n1,2\n", "has the field 'film'"),
+        ("user,item,time\n1,2,yesterday\n", "must be an ISO time"),
+        ("user,item,time\n1,2,2999-01-01\n", "is in the future"),
+        ("user,item\nann,2\n", "this model's users are whole numbers"),
+        (b"user,item\n\xff,2\n", "is not text in UTF-8"),
+    ],
+)
+def test_what_is_no_event_is_one_sentence(cli, shop, write, lines, says):
+    done = cli("live", "ingest", shop, write("events", lines))
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_what_cannot_be_made_live_is_one_sentence(cli, films, tmp_path):
+    for arguments, says in (
+        ((tmp_path / "a", films, "--confidences", "high"), "--confidences is 'high'"),
+        ((tmp_path / "b", films, "--store", "mysql://x"), "must be 'sqlite' or an address"),
+        ((tmp_path / "c", tmp_path / "nowhere"), "There is no folder"),
+    ):
+        done = cli("live", "init", *arguments)
+        assert done.code == 2
+        assert says in done.err
+
+
+def test_a_replay_draws_and_tells(cli, tmp_path):
+    films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=200, seed=1)
+    films.to_frame().write_csv(tmp_path / "films.csv")
+    done = cli(
+        "replay", tmp_path / "films.csv", "--from", "2020-05-01", "--output", tmp_path / "out",
+        "--renew", "30", "--window", "60",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "recalibrated" in done.out
+    assert (tmp_path / "out" / "figures" / "replay.png").exists()
+    refused = cli("replay", tmp_path / "films.csv", "--from", "May", "--output", tmp_path / "other")
+    assert "--from is 'May'; it must be a day" in refused.err

@@ -1,0 +1,68 @@
+"""What is delivered is told by window and group, and alarms in words."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from surerec.errors import InputError
+from surerec.live import Ledger, Terms
+
+DAY = 86_400_000_000
+
+
+def test_windows_close_and_say_what_was_delivered():
+    rng, ledger, closed = np.random.default_rng(0), Ledger.start(Terms()), []
+    for time, level in enumerate(rng.random(4_500)):
+        ledger, window, _ = ledger.judge(level, time, ["a" if level > 0.5 else "b"])
+        ledger = ledger.passed_over("late") if time % 10 == 0 else ledger
+        closed += [window] if window else []
+    assert [window.n for window in closed] == [2000, 2000]
+    assert (closed[1].first, closed[1].last) == (2000, 3999)
+    assert ledger.window.n == 500
+    assert ledger.n_windows == 2
+    for window in closed:
+        assert np.abs(np.array(window.outside) / 2000 - [0.1, 0.2, 0.3]).max() < 0.02
+        assert sum(tally[0] for tally in window.groups.values()) == 2000
+        assert window.groups["a"][1:] == (0, 0, 0)
+        assert window.not_judged == {"late": 200}
+    assert ledger.not_judged == {"late": 450}
+    assert ledger.steering.n == 4_500
+
+
+def test_an_alarm_is_a_sentence_on_unsteered_errors():
+    rng, ledger, said = np.random.default_rng(0), Ledger.start(Terms()), []
+    for day in range(8_000):
+        ledger = ledger.passed_over("new item") if day % 10 == 0 else ledger
+        # Uniform levels keep every promise; later they come too low.
+        level = rng.random() * (1.0 if day < 3_000 else 0.6)
+        ledger, _, alarms = ledger.judge(level, day * DAY // 10, [])
+        said += [(day, alarm) for alarm in alarms]
+    assert said
+    assert said[0][0] >= 3_000
+    assert ledger.n_alarms == len(said)
+    assert "recount or recalibrate" in said[0][1]
+    assert "new items are 9% of what is taken" in said[0][1]
+    assert "instead of" in said[0][1]
+    # Steered, it went on as promised all the time.
+    assert np.abs(np.array(ledger.steering.delivered()) - [0.1, 0.2, 0.3]).max() < 0.01
+
+
+def test_its_state_is_json_and_comes_back():
+    ledger = Ledger.start(Terms((0.8, 0.95), step=0.05))
+    for time in range(30):
+        ledger, _, _ = ledger.judge(time / 30, time, ["people", "items"])
+        ledger = ledger.passed_over("repeat")
+    again = Ledger.from_state(json.loads(json.dumps(ledger.to_state())))
+    assert again == ledger
+    assert again.judge(0.1, 31, ["people"]) == ledger.judge(0.1, 31, ["people"])
+
+
+@pytest.mark.parametrize(
+    "terms", [{"confidences": ()}, {"confidences": (1.0,)}, {"step": 0}, {"false_alarms": 0}]
+)
+def test_impossible_terms_are_refused(terms):
+    with pytest.raises(InputError):
+        Terms(**terms)

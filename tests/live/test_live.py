@@ -1,0 +1,361 @@
+"""A live model: events are in at once, safe, judged once; a restart answers as if nothing was."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.errors import InputError, StoreError, UnknownId
+from surerec.live import Ledger, Live, Terms
+from surerec.measures import Query
+from tests.precedence.test_growing import assert_same
+
+HOUR = 3_600
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=150, n_items=50, n_rows=2500, seed=3)
+
+
+@pytest.fixture(scope="module")
+def model(films):
+    return sr.PopulationConformal("CM12", n_calibration=60).fit(films)
+
+
+@pytest.fixture
+def store(place):
+    return "sqlite" if isinstance(place, Path) else place
+
+
+@pytest.fixture
+def live(tmp_path, model, store):
+    with Live.create(tmp_path / "shop", model, store=store, recount=False) as made:
+        yield made
+
+
+def stream(films, n, seed=0):
+    """Events of known and new people and items; some late, some repeated."""
+    rng = np.random.default_rng(seed)
+    end = int(films.times.max()) // 1_000_000
+    for k in range(n):
+        late = -int(rng.integers(1, 900 * 24)) * HOUR if rng.random() < 0.1 else 0
+        yield {
+            "user": int(rng.choice(films.users.ids.to_numpy()))
+            if rng.random() < 0.9
+            else int(rng.integers(9_000, 9_010)),
+            "item": int(rng.integers(1, 56)) if rng.random() < 0.95 else 777 + k % 3,
+            "time": end + k * HOUR + late,
+        }
+
+
+def counted(live, tmp_path):
+    live.export(tmp_path / "all.parquet")
+    return sr.count_precedence(sr.read_interactions(tmp_path / "all.parquet"))
+
+
+def answers(live):
+    said = [live.recommend(user, confidence=0.8) for user in (2, 5, 9)]
+    return [
+        (each.to_frame().fill_nan(None).rows(), each.guarantee) for each in said
+    ], live.delivered().rows()
+
+
+def test_counts_are_those_of_a_fit_on_all_events(live, films, tmp_path):
+    log = list(stream(films, 150))
+    assert live.observe(log[:100]).taken + live.observe(log[100:]).taken == 150
+    assert_same(live._served.counts, counted(live, tmp_path))
+    # And of a fit of the events as they came, behind the data.
+    base = films.to_frame().rows()
+    rows = base + [(e["user"], e["item"], _datetime(e["time"])) for e in log]
+    frame = pl.DataFrame(rows, schema=["user_id", "item_id", "datetime"], orient="row")
+    assert_same(live._served.counts, sr.count_precedence(sr.read_interactions(frame)))
+
+
+def _datetime(seconds):
+    return np.datetime64(seconds, "s").astype("datetime64[us]").item()
+
+
+def test_every_event_has_one_verdict(live, films):
+    log = list(stream(films, 200))
+    found = live.observe(log)
+    assert found.judged + sum(found.not_judged.values()) == found.taken == 200
+    assert set(found.not_judged) >= {"repeat", "late", "new item"}
+    status = live.status()
+    assert status.n_events == 200
+    assert status.n_judged == found.judged
+    assert status.not_judged == found.not_judged
+
+
+def test_it_is_judged_by_what_the_person_would_have_been_given(live, films, model):
+    place = int(np.argmax(np.diff(films.offsets) == 20))  # of whom enough is known
+    user, end = int(films.users[place]), int(films.times.max()) // 1_000_000
+    item = int(live.recommend(user, confidence=0.9).items[-1])
+    inside = {c: item in live.recommend(user, confidence=c).items for c in (0.7, 0.8, 0.9)}
+    code, query = films.items.code(item), Query.of_user(films, place)
+    level = model.assess(query, np.array([code])).levels_below[0]
+    live.observe({"user": user, "item": item, "time": end + 1})
+    steering = live._ledger.steering
+    assert steering == Terms().steering().after(level)
+    assert [n == 0 for n in steering.errors] == [inside[c] for c in (0.9, 0.8, 0.7)]
+    assert item not in live.recommend(user, confidence=0.9).items
+
+
+def test_sending_again_changes_nothing(live, films):
+    log = [{**event, "id": f"e{k}"} for k, event in enumerate(stream(films, 40))]
+    live.observe(log)
+    before = answers(live), live.status()
+    again = live.observe(log + log[:5])
+    assert (again.taken, again.again) == (0, 45)
+    assert (answers(live), live.status()) == before
+    by_content = {"user": 2, "item": 900, "time": 5}
+    assert live.observe([by_content, by_content]).taken == 1
+    assert live.observe(by_content).again == 1
+
+
+def test_a_restart_answers_as_if_nothing_had_happened(live, films, tmp_path):
+    live.observe(stream(films, 120))
+    live.forget(films.users[3])
+    live.observe(stream(films, 60, seed=1))
+    before, counts = answers(live), live._served.counts
+    live.close()
+    with Live(tmp_path / "shop", recount=False) as again:
+        assert answers(again) == before
+        assert_same(again._served.counts, counts.settled())
+        assert dataclasses.replace(again.status(), folder="") is not None
+
+
+def test_events_that_could_not_be_kept_leave_no_trace(tmp_path, model, films):
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        live.observe(stream(films, 30))
+        before = answers(live)
+        connection = live._store._connection
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StoreError, match="the disk is full"):
+            live.observe(stream(films, 900, seed=5))
+        connection.execute("PRAGMA max_page_count = 1000000")
+        assert answers(live) == before
+        assert live.status().n_events == 30
+        live.observe(stream(films, 30, seed=6))
+        assert_same(live._served.counts, counted(live, tmp_path))
+
+
+def test_one_bad_event_refuses_all_of_them(live):
+    good = {"user": 2, "item": 900, "time": 5}
+    with pytest.raises(InputError, match="Event 2: The user 'ann' cannot be taken in"):
+        live.observe([good, {**good, "user": "ann"}])
+    with pytest.raises(InputError, match="Event 2 has no item"):
+        live.observe([good, {"user": 3}])
+    assert live.status().n_events == 0
+
+
+def test_the_promise_is_said_and_kept(live, films):
+    none = live.recommend(2, confidence=0.9).guarantee
+    assert "no event has been judged yet" in none
+    assert "event by event and not person by person" in none
+    live.observe(stream(films, 250))
+    said = live.recommend(2, confidence=0.9)
+    steering = live._ledger.steering
+    assert f"over {steering.n:,} judged events" in said.guarantee
+    assert said.confidence == 0.9
+    for place, epsilon in enumerate(steering.epsilons):
+        assert abs(steering.delivered()[place] - epsilon) <= steering.bound(place)
+    assert "None: a promise is kept live at the confidences 0.7, 0.8, 0.9 only" in (
+        live.recommend(2, confidence=0.85).guarantee
+    )
+    assert "None for this list" in live.recommend(2, confidence=0.9, k=1).guarantee
+    assert "None for this person: only 1 item is known" in (
+        live.recommend(history=[5], confidence=0.9).guarantee
+    )
+    rows = live.delivered().filter(group="all")
+    assert rows["confidence"].to_list() == [0.9, 0.8, 0.7]
+    assert rows["n"].to_list() == [steering.n] * 3
+    np.testing.assert_allclose(1 - rows["delivered"], steering.delivered())
+
+
+def test_sets_are_nested_among_the_confidences(live, films):
+    live.observe(stream(films, 100))
+    for user in films.users.ids[:20]:
+        small, middle, large = (
+            set(live.recommend(user, confidence=c).items) for c in (0.7, 0.8, 0.9)
+        )
+        assert small <= middle <= large
+
+
+def test_a_forgotten_person_is_gone(live, films, tmp_path, store):
+    live.observe(stream(films, 80))
+    live.observe({"user": 123_454_321, "item": 5, "time": 9})
+    place = live._served.recommender.calibration_.users[0]
+    for user in (123_454_321, films.users[int(place)]):
+        receipt = live.forget(user)
+        assert receipt.n_items > 0
+        assert str(user) not in str(receipt.stays)
+        with pytest.raises(UnknownId):
+            live.recommend(user, confidence=0.9)
+        with pytest.raises(UnknownId):
+            live.forget(user)
+    assert receipt.calibrated
+    assert len(live._served.recommender.calibration_) == 59
+    assert_same(live._served.counts, counted(live, tmp_path))
+    live.recount()
+    assert_same(live._served.counts, counted(live, tmp_path))
+    if store == "sqlite":
+        live.close()
+        for file in (tmp_path / "shop").rglob("*"):
+            if file.is_file():
+                assert b"123454321" not in file.read_bytes()
+
+
+def test_many_may_be_forgotten_and_codes_stay(live, films, tmp_path):
+    calibrating = sorted(live._served.recommender.calibration_.users.tolist())
+    for code in (*range(6), calibrating[0], calibrating[1]):
+        if films.users[code] in live._served.profiles.users:
+            live.forget(films.users[code])
+    assert live._served.recommender.calibration_.users.max() == calibrating[-1]
+    assert_same(live._served.counts, counted(live, tmp_path))
+    last = live.recommend(films.users[films.n_users - 1], confidence=0.8)
+    live.close()
+    with Live(tmp_path / "shop", recount=False) as again:
+        said = again.recommend(films.users[films.n_users - 1], confidence=0.8)
+        assert said.items == last.items
+
+
+def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_path):
+    live.observe(stream(films, 100))
+    live.recount(wait=False)
+    live.observe(stream(films, 60, seed=1))
+    live.forget(films.users[7])
+    live.recount()
+    status = live.status()
+    assert status.n_events >= 150
+    assert live._served.counts.n_added < 160
+    assert_same(live._served.counts, counted(live, tmp_path))
+    assert len(list((tmp_path / "shop" / "models").iterdir())) == 1
+    before = answers(live)
+    live.close()
+    with Live(tmp_path / "shop", recount=False) as again:
+        assert answers(again) == before
+
+
+def test_it_recounts_by_itself_when_it_has_grown(tmp_path, model, films, monkeypatch):
+    monkeypatch.setattr("surerec.live._live._LEAST_GROWN", 100)
+    with Live.create(tmp_path / "shop", model) as live:
+        live.observe(stream(films, 500))
+        live._counting.join()
+        assert live._base == 2
+        assert live._served.counts.n_added == 0
+
+
+def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
+    log = list(stream(films, 90))
+    with (
+        Live.create(tmp_path / "shop", model, store=postgres(), recount=False) as one,
+        Live(tmp_path / "shop", recount=False) as two,
+    ):
+        for k in range(0, 90, 10):
+            (one, two)[k // 10 % 2].observe(log[k : k + 10])
+        one.forget(films.users[5])
+        assert answers(one) == answers(two)
+        assert_same(two._served.counts, counted(one, tmp_path))
+        one.recount()
+        assert answers(one) == answers(two)
+    with Live.create(tmp_path / "alone", model, recount=False) as alone:
+        for k in range(0, 90, 10):
+            alone.observe(log[k : k + 10])
+        assert alone._ledger == Ledger.from_state(alone._ledger.to_state())
+        assert alone._ledger.steering == one._ledger.steering
+
+
+def test_another_process_is_refused(tmp_path, model):
+    with (
+        Live.create(tmp_path / "shop", model),
+        pytest.raises(InputError, match="one server at a time"),
+    ):
+        Live(tmp_path / "shop")
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: sr.InductiveConformal("CM12"), "needs sets calibrated over users"),
+        (lambda: sr.PopulationConformal(promise="precision"), "cannot be kept live"),
+    ],
+)
+def test_models_that_cannot_live_say_why(tmp_path, films, made, says):
+    with pytest.raises(InputError, match=says):
+        Live.create(tmp_path / "shop", made().fit(films))
+    assert not (tmp_path / "shop").exists()
+
+
+def test_a_folder_that_is_none_is_one_sentence(tmp_path, model):
+    with pytest.raises(InputError, match="is no live model, for it has no live"):
+        Live(tmp_path / "nowhere")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(InputError, match="is there and not empty"):
+        Live.create(tmp_path / "full", model)
+    with pytest.raises(InputError, match="it must be 'sqlite' or an address"):
+        Live.create(tmp_path / "shop", model, store="mysql://x")
+    Live.create(tmp_path / "shop", model).close()
+    about = tmp_path / "shop" / "live.json"
+    about.write_text(about.read_text().replace('"version": 1', '"version": 9'))
+    with pytest.raises(InputError, match="of version 9, and this surerec knows 1"):
+        Live(tmp_path / "shop")
+    about.write_text("{")
+    with pytest.raises(InputError, match="is damaged"):
+        Live(tmp_path / "shop")
+
+
+def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, model):
+    folder = tmp_path / "shop"
+    Live.create(folder, model).close()
+    program = textwrap.dedent("""
+        import sys
+        from surerec.live import Live
+        with Live(sys.argv[1], recount=False) as live:
+            print("open", flush=True)
+            for line in sys.stdin:
+                first, last = map(int, line.split())
+                events = [{"user": 1 + k * 7 % 149, "item": 1 + k * 31 % 60,
+                           "time": 1_700_000_000 + k, "id": str(k)} for k in range(first, last)]
+                live.observe(events)
+                print(last, flush=True)
+                if last % 60 == 0:
+                    live.recount(wait=False)
+    """)
+    done, rng = 0, np.random.default_rng(0)
+    while done < 200:
+        process = subprocess.Popen(  # noqa: S603  # our own
+            [sys.executable, "-c", program, str(folder)], env={**os.environ}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdout.readline() == "open\n"
+        for _ in range(int(rng.integers(1, 8))):
+            process.stdin.write(f"{done} {done + 10}\n")
+            process.stdin.flush()
+            done = int(process.stdout.readline())
+        process.stdin.write(f"{done} {done + 10}\n")  # not acknowledged: it will be sent again
+        process.stdin.flush()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+    with Live(folder, recount=False) as live:
+        assert live.status().n_events in (done, done + 10)
+        live.observe(
+            {"user": 1 + k * 7 % 149, "item": 1 + k * 31 % 60, "time": 1_700_000_000 + k,
+             "id": str(k)} for k in range(done + 10)
+        )  # fmt: skip
+        assert live.status().n_events == done + 10
+        assert_same(live._served.counts, counted(live, tmp_path))

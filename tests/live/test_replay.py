@@ -1,0 +1,130 @@
+"""A replay compares three models on what really came next, and tells the truth of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.futures import Ranking
+from surerec.live import (
+    MODELS,
+    Playing,
+    Replayed,
+    replay,
+    summary_of,
+    windows_of,
+    write_replay,
+)
+from surerec.measures import Query
+
+DAY = 86_400_000_000
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=500, n_items=80, n_rows=9000, days=200, drift=0.6, seed=1)
+
+
+@pytest.fixture(scope="module")
+def begin(films):
+    return int(films.times.min()) + 120 * DAY
+
+
+@pytest.fixture(scope="module")
+def played(films, begin):
+    return replay(films, begin, playing=Playing(renew=20, window=60))
+
+
+def test_the_live_promise_is_kept_and_others_drift(played):
+    summary = summary_of(played, length=1000)
+    live = summary.filter(model="live")
+    assert (live["outside"] - live["epsilon"]).abs().max() < 0.006
+    assert live["worst_window"].max() < 0.03
+    static = summary.filter(model="static")
+    assert (static["outside"] - static["epsilon"]).abs().max() > 0.02
+
+
+def test_every_event_after_the_begin_is_judged_or_not(films, begin, played):
+    n = int((films.times >= begin).sum())
+    assert len(played.times) + sum(played.not_judged.values()) == n
+    assert (np.diff(played.times) >= 0).all()
+    assert played.times[0] >= begin
+
+
+@pytest.mark.parametrize("cut", ["rank", "score"])
+def test_sizes_and_misses_are_those_of_the_plain_way(films, begin, cut):
+    """The first events after the begin, with sets made one item at a time."""
+    playing = Playing(renew=60, window=60, cut=cut, epsilons=(0.2,))
+    played = replay(films, begin, playing=playing)
+    order = np.argsort(films.times, kind="stable")
+    owners = np.repeat(np.arange(films.n_users), np.diff(films.offsets))
+
+    def ranked(at, counts, scorer):
+        user, place = int(owners[at]), int(at)
+        known = films.items_taken[films.offsets[user] : place].astype(int)
+        known = known[counts.support[known] > 0]
+        item = int(films.items_taken[place])
+        if counts.support[item] == 0 or len(known) < 5:
+            return None
+        scores = scorer.score_query(Query(known, (user,)))
+        values = scorer.value(scores, len(known), counts.n_users)
+        others = [i for i in range(films.n_items) if i not in known and counts.support[i] > 0]
+        popularity = np.argsort(np.argsort(-counts.support.astype(int), kind="stable"))
+        found = Ranking.of(np.array(others), scores, values, popularity)
+        ranks, shares = found.by_item(films.n_items)
+        keys = ranks if cut == "rank" else -shares
+        return keys[item], keys[others]
+
+    recipe = sr.measures.as_recipe("CM12")
+    first = [at for at in order if begin <= films.times[at]][:40]
+    counts = sr.count_precedence(films.until(begin))
+    scorer = recipe.fit(counts)
+    entries = [found for at in first if (found := ranked(at, counts, scorer)) is not None]
+    for k, (entry, all_entries) in enumerate(entries):
+        for m in (0, 1):
+            inside = not played.outside[m, k, 0]
+            size = int(played.sizes[m, k, 0])
+            cut_at = np.sort(all_entries)[size - 1] if size else -np.inf
+            assert inside == (entry <= cut_at)
+
+
+def test_tables_and_the_folder(played, tmp_path):
+    windows = windows_of(played, 1000)
+    assert windows["n"].sum() == 9 * len(played.times)
+    write_replay(played, tmp_path / "out")
+    assert pl.read_csv(tmp_path / "out" / "summary.csv").columns[:3] == [
+        "epsilon",
+        "model",
+        "outside",
+    ]
+    assert (tmp_path / "out" / "figures" / "replay.svg").stat().st_size > 1000
+    assert "recalibrated" in (tmp_path / "out" / "replay.md").read_text()
+    write_replay(played, tmp_path / "out")  # again, over itself
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    with pytest.raises(InputError, match="holds something else than a replay"):
+        write_replay(played, tmp_path / "other")
+
+
+def test_sets_of_everything_or_nothing_are_told():
+    sizes = np.array([[[0, 3]], [[5, 5]], [[2, 6]]])
+    made = Replayed(
+        np.array([0]), sizes > 2, sizes, np.array([5]), {}, Playing(epsilons=(0.1, 0.2)), "x"
+    )
+    assert made.all_or_nothing.tolist() == [[[True, False]], [[True, True]], [[False, True]]]
+    assert len(MODELS) == 3
+
+
+@pytest.mark.parametrize("days", [-5, 10, 400])
+def test_a_begin_without_a_past_or_a_future_is_refused(films, days):
+    with pytest.raises(InputError, match="The stream cannot begin on"):
+        replay(films, int(films.times.min()) + days * DAY)
+
+
+@pytest.mark.parametrize("given", [{"cut": "size"}, {"renew": 0}, {"epsilons": ()}, {"step": 2}])
+def test_impossible_settings_are_refused(given):
+    with pytest.raises(InputError):
+        Playing(**given)

@@ -1,0 +1,238 @@
+"""Events are kept once, in order, or not at all: the same on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from surerec import read_interactions
+from surerec.errors import InputError, StoreError
+from surerec.live import PostgresStore, SqliteStore, StoredEvent
+
+
+def event(seq, person="ann", item="alien", verdict="judged"):
+    return StoredEvent(seq, f"key {seq}", person, item, 1_000_000 * seq, verdict)
+
+
+def test_what_is_written_is_there_when_it_is_opened_again(open_store):
+    with open_store().writing() as transaction:
+        transaction.append([event(1), event(2, "bob", "brazil", "new item")])
+        transaction.put("state", {"cuts": [0.1, 0.2]})
+    with open_store().reading() as transaction:
+        assert list(transaction.events()) == [event(1), event(2, "bob", "brazil", "new item")]
+        assert list(transaction.events(after=1)) == [event(2, "bob", "brazil", "new item")]
+        assert transaction.get("state") == {"cuts": [0.1, 0.2]}
+        assert transaction.get("nothing") is None
+        assert transaction.last() == transaction.count() == 2
+        assert transaction.verdicts() == {"judged": 1, "new item": 1}
+        assert transaction.known_keys(["key 1", "key 7", *map(str, range(1000))]) == {"key 1"}
+
+
+def test_all_of_a_transaction_is_kept_or_nothing(open_store):
+    store = open_store()
+    with store.writing() as transaction:
+        transaction.append([event(1)])
+
+    def half():
+        with store.writing() as transaction:
+            transaction.append([event(2)])
+            transaction.put("state", 2)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half()
+    with store.reading() as transaction:
+        assert transaction.count() == transaction.last() == 1
+        assert transaction.get("state") is None
+
+
+def test_no_key_is_there_twice(open_store):
+    store = open_store()
+    with store.writing() as transaction:
+        transaction.append([event(1)])
+    with pytest.raises(StoreError, match="nothing of this was kept"), store.writing() as again:
+        again.append([event(1)._replace(seq=2)])
+    with store.reading() as transaction:
+        assert transaction.count() == 1
+
+
+def test_a_forgotten_person_is_gone_and_named_until_the_recount(open_store):
+    store = open_store()
+    with store.writing() as transaction:
+        transaction.append([event(1), event(2, "bob"), event(3)])
+        assert transaction.forget("ann") == 2
+    with open_store().reading() as transaction:
+        assert [each.person for each in transaction.events()] == ["bob"]
+        assert transaction.forgotten() == [(4, "ann")]
+        assert transaction.forgotten(after=4) == []
+        assert transaction.last() == 4
+    with open_store().writing() as transaction:
+        transaction.forget_names(until=4)
+        assert transaction.forgotten() == []
+
+
+def test_nothing_of_a_forgotten_person_is_left_in_the_file(tmp_path):
+    path = tmp_path / "events.sqlite"
+    store = SqliteStore(path)
+    with store.writing() as transaction:
+        transaction.append([event(n, "a-very-secret-name") for n in range(1, 200)])
+    with store.writing() as transaction:
+        transaction.forget("a-very-secret-name")
+        transaction.forget_names(until=10_000)
+    store.compact()
+    store.close()
+    for file in tmp_path.iterdir():
+        assert b"a-very-secret-name" not in file.read_bytes()
+
+
+def test_a_store_of_another_schema_is_refused(open_store):
+    with open_store().writing() as transaction:
+        transaction.put("schema", 99)
+    with pytest.raises(InputError, match="events of schema 99, and this surerec knows 1"):
+        open_store()
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path):
+    path = tmp_path / "events.sqlite"
+    path.write_bytes(b"user,item,time\n" * 1000)
+    with pytest.raises(InputError, match="is no event store that can be read"):
+        SqliteStore(path)
+
+
+def test_two_processes_do_not_share_a_file(tmp_path):
+    store = SqliteStore(tmp_path / "events.sqlite")
+    with pytest.raises(
+        InputError, match="open: one server at a time, or keep events in PostgreSQL"
+    ):
+        SqliteStore(tmp_path / "events.sqlite")
+    store.close()
+    SqliteStore(tmp_path / "events.sqlite").close()
+
+
+def test_two_servers_share_a_database_in_turn(postgres):
+    address = postgres()
+    one, two = PostgresStore(address), PostgresStore(address)
+    with one.writing() as transaction:
+        transaction.append([event(1)])
+    with two.writing() as transaction:
+        assert transaction.last() == 1
+        transaction.append([event(2)])
+    with one.reading() as transaction:
+        assert [each.seq for each in transaction.events()] == [1, 2]
+    one.close()
+    two.close()
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path):
+    store = SqliteStore(tmp_path / "events.sqlite")
+    with store.writing() as transaction:
+        transaction.append([event(1)])
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    full = pytest.raises(StoreError, match="the disk is full; nothing of this was kept")
+    with full, store.writing() as transaction:
+        transaction.append([event(n) for n in range(2, 3000)])
+    store._connection.execute("PRAGMA max_page_count = 100000")
+    with store.writing() as transaction:
+        assert transaction.count() == 1
+        transaction.append([event(2)])
+    store.close()
+
+
+def test_a_database_that_is_away_is_one_sentence_without_the_password(tmp_path):
+    pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
+    with pytest.raises(StoreError, match="cannot be reached or written") as caught:
+        PostgresStore(f"postgresql://me:secret@/none?host={tmp_path}")
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_connection_that_was_cut_is_made_anew(postgres):
+    store = PostgresStore(postgres())
+    with store.writing() as transaction:
+        transaction.append([event(1)])
+    with store._psycopg.connect(store._address, autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+        )
+    cut = pytest.raises(StoreError, match="nothing that was acknowledged is lost")
+    with cut, store.writing() as transaction:
+        transaction.append([event(2)])
+    with store.writing() as transaction:
+        assert transaction.count() == 1
+        transaction.append([event(2)])
+    store.close()
+
+
+def test_an_export_is_read_back(open_store, tmp_path):
+    store = open_store()
+    with store.writing() as transaction:
+        transaction.append([event(1), event(2, "bob", "brazil"), event(3, "ann", "brazil")])
+    assert store.export(tmp_path / "events.parquet") == 3
+    taken = read_interactions(tmp_path / "events.parquet")
+    assert taken.profile("ann")["item_id"].to_list() == ["alien", "brazil"]
+    assert pl.read_parquet(tmp_path / "events.parquet").columns == [
+        "user_id",
+        "item_id",
+        "datetime",
+    ]
+
+
+def test_kill_9_leaves_whole_transactions_and_no_lock(tmp_path):
+    path = tmp_path / "events.sqlite"
+    program = textwrap.dedent("""
+        import sys
+        from pathlib import Path
+        from surerec.live import SqliteStore, StoredEvent
+        store = SqliteStore(Path(sys.argv[1]))
+        with store.reading() as transaction:
+            n = transaction.last()
+        while True:
+            with store.writing() as transaction:
+                rows = [StoredEvent(n + k, f"k{n + k}", "p", "i", n, "v") for k in (1, 2, 3)]
+                transaction.append(rows)
+                transaction.put("state", n + 3)
+            n += 3
+            print(n, flush=True)
+    """)
+    acknowledged = 0
+    for round_ in range(3):
+        process = subprocess.Popen(  # noqa: S603  # our own
+            [sys.executable, "-c", program, str(path)],
+            stdout=subprocess.PIPE, text=True, env={**os.environ},
+        )  # fmt: skip
+        for _ in range(5 + round_):
+            acknowledged = int(process.stdout.readline())
+        time.sleep(0.01 * round_)
+        process.send_signal(signal.SIGKILL)
+        rest = process.stdout.read().split()
+        process.wait()
+        process.stdout.close()
+        acknowledged = int(rest[-1]) if rest else acknowledged
+        store = SqliteStore(Path(path))
+        with store.reading() as transaction:
+            assert transaction.last() >= acknowledged
+            assert transaction.last() == transaction.count() == transaction.get("state")
+        store.close()
+
+
+def test_the_pragmas_are_those_that_lose_nothing(tmp_path):
+    store = SqliteStore(tmp_path / "events.sqlite")
+    said = {
+        name: store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "secure_delete")
+    }
+    assert said == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
+    assert (tmp_path / "events.sqlite").stat().st_mode & 0o777 == 0o600
+    store.close()
+    assert sqlite3.threadsafety

@@ -1,0 +1,369 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.errors import NotOffered, UnknownId
+from surerec.futures import profile_cases
+from surerec.interactions import read_members
+from surerec.measures import MeasureScorer
+from surerec.together import AGGREGATIONS, Aggregation
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=300, n_items=150, n_rows=6000, seed=4)
+
+
+@pytest.fixture(scope="module")
+def model(films):
+    return sr.PopulationConformal("CM12").fit(films)
+
+
+@pytest.fixture(scope="module")
+def users(films):
+    """People of whom enough is known, and not so much that nothing is left."""
+    lengths = np.diff(films.offsets)
+    return films.users.ids.filter(pl.Series((lengths >= 10) & (lengths <= 40))).to_list()
+
+
+def test_a_set_for_known_users_holds_nothing_that_any_of_them_took(model, films, users):
+    group = users[3:6]
+    found = model.recommend(group=group, confidence=0.8)
+    assert isinstance(found, sr.GroupSet)
+    taken = {item for user in group for item in films.taken(films.users.code(user))}
+    assert not taken & set(films.items.codes(found.items).tolist())
+    assert found.n_candidates == films.n_items - len(taken)
+    assert found.members == tuple(group)
+    assert "groups of 3 formed at random" in found.guarantee
+    assert found.formed == "groups of 3 formed at random"
+    larger = model.recommend(group=group, confidence=0.9)
+    assert set(found.items) <= set(larger.items)
+    assert len(found) < len(larger) <= found.n_candidates
+
+
+def test_users_histories_and_names_go_together(model, films, users):
+    items = films.items.ids[:7].to_list()
+    frame = pl.DataFrame({"item_id": films.items.ids[20:27]})
+    found = model.recommend(group=[users[5], items, frame], confidence=0.8)
+    assert found.members == (users[5], "member 2", "member 3")
+    named = model.recommend(group={"ann": users[5], "bob": items, "eve": frame}, confidence=0.8)
+    assert (named.items, named.members) == (found.items, ("ann", "bob", "eve"))
+    new = model.recommend(group=[items, [*items, "no such film"]], confidence=0.8)
+    assert new.ignored == ("no such film",)
+
+
+def test_a_group_is_served_without_its_own_futures(model, films):
+    """A calibration group that holds a member does not count."""
+    model.calibrate_groups(2)
+    (calibration,) = (each for each in model.group_calibrations_ if each.size == 2)
+    outcomes = calibration.outcomes
+    members = outcomes.users[:2]
+    strangers = model.recommend(group=[[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], confidence=0.8)
+    own = model.recommend(group=films.users.ids.gather(members).to_list(), confidence=0.8)
+    n = len(calibration.curve(sr_promise("any"))[1])
+    assert f"the {n:,} calibration groups" in strangers.guarantee
+    assert f"the {n - 1:,} calibration groups" in own.guarantee
+    across = outcomes.users[[0, 2]]  # of two groups
+    both = model.recommend(group=films.users.ids.gather(across).to_list(), confidence=0.8)
+    assert f"the {n - 2:,} calibration groups" in both.guarantee
+
+
+def sr_promise(name):
+    from surerec.together import find_group_promise  # noqa: PLC0415
+
+    return find_group_promise(name)
+
+
+def test_a_group_is_ranked_as_by_a_refit_without_it(films, users):
+    group = users[10:13]
+    codes = films.users.codes(group)
+    model = sr.PopulationConformal("CM12").fit(films)
+    found = model.recommend(group=group, confidence=0.9)
+    others = sr.count_precedence(films.without_users(codes))
+    scorer = MeasureScorer(others, "CM12")
+    known = np.unique(np.concatenate([films.taken(int(code)) for code in codes])).astype(int)
+    outside = others.items_outside(known)
+    ranks = []
+    for code in codes:
+        scores = scorer.score(films.taken(int(code)).astype(int))[outside]
+        order = np.lexsort((films.popularity[outside], -scores))
+        ranks.append(np.argsort(order) + 1)
+    mean = -np.log(ranks).mean(axis=0).round(9)
+    order = np.lexsort((films.popularity[outside], -mean))
+    assert found.items == films.items.ids.gather(outside[order[: len(found)]]).to_list()
+    shown = outside[order[: len(found)]]
+    here = np.searchsorted(outside, shown)
+    np.testing.assert_array_equal(found.member_ranks, np.array(ranks)[:, here])
+    for member, satisfied in zip(range(3), found.satisfaction, strict=True):
+        best = set(outside[np.argsort(ranks[member])][: len(found)].tolist())
+        assert satisfied == pytest.approx(len(best & set(shown.tolist())) / len(found))
+    assert found.least_served == group[int(np.argmin(found.satisfaction))]
+
+
+def test_frames_by_member(model, users):
+    found = model.recommend(group=users[:3], confidence=0.8, k=4)
+    frame = found.by_member()
+    assert frame.columns == ["item_id", "member", "rank", "value"]
+    assert len(frame) == 12
+    assert frame["value"].is_between(0, 1).all()
+    assert found.to_satisfaction()["satisfaction"].is_sorted()
+    assert found.guarantee.startswith("None for this list")
+    assert repr(found).startswith("GroupSet(4 of")
+
+
+def test_explaining_by_member_leaves_everybody_out(model, films, users):
+    group = users[:3]
+    item = model.recommend(group=group, confidence=0.8).items[0]
+    why = model.explain_group(group, item=item)
+    assert (why.rank, why.item, why.members) == (1, item, tuple(group))
+    others = sr.count_precedence(films.without_users(films.users.codes(group)))
+    row = why.reasons[1].to_frame().row(0, named=True)
+    earlier, code = films.items.code(row["item_id"]), films.items.code(item)
+    assert row["support"] == others.support[earlier]
+    assert row["later"] == others.followers(earlier)[code]
+    assert str(why).count("\n") == 3
+    taken = films.items[int(films.taken(films.users.code(group[1]))[0])]
+    with pytest.raises(sr.InputError, match="has taken"):
+        model.explain_group(group, item=taken)
+    with pytest.raises(sr.InputError, match="explain_group"):
+        model.explain(group=group, item=item)
+
+
+@pytest.mark.parametrize("together", ["any", "most", "all", "worst", "hit-any", "hit-all"])
+def test_every_promise_says_what_it_is(model, users, together):
+    found = model.recommend(group=users[:2], confidence=0.7, together=together)
+    assert found.together == together
+    said = {"any": "any member", "most": "more than half", "all": "all members"}
+    word = said.get(together.removeprefix("hit-"), "worst-served member")
+    assert word in found.guarantee
+    assert ("with probability at least 0.7" in found.guarantee) == together.startswith("hit")
+
+
+def test_what_is_not_offered(model, films, users):
+    with pytest.raises(NotOffered, match="up to 2, and this one has 3"):
+        model.recommend(group=users[:3], confidence=0.8, together="all")
+    with pytest.raises(NotOffered, match="up to 4, and this one has 5"):
+        model.recommend(group=users[:5], confidence=0.8, together="most")
+    with pytest.raises(NotOffered, match="9 members"):
+        model.recommend(group=users[:9], confidence=0.8)
+    with pytest.raises(NotOffered, match="no probabilities"):
+        model.recommend(group=users[:3], confidence=0.8, min_probability=0.1)
+    with pytest.raises(NotOffered, match="calendar"):
+        sr.PopulationConformal(window=200).fit(films).recommend(group=users[:2], confidence=0.8)
+    with pytest.raises(NotOffered, match="has no sets for groups"):
+        sr.PrecedenceMining().fit(films).recommend(group=users[:2])
+
+    def popular(statistics):
+        class Popular:
+            leaves_users_out = False
+
+            def score(self, history, *, without_user=None):  # noqa: ARG002
+                return statistics.support.astype(float)
+
+        return Popular()
+
+    with pytest.raises(NotOffered, match="cannot be left out"):
+        sr.PopulationConformal(popular).fit(films).recommend(group=users[:2], confidence=0.8)
+    later = profile_cases(films, 0.4).future_rows()
+    past, future = films.keeping(~later), films.keeping(later)
+    own = popular(sr.count_precedence(past))
+    wrapped = sr.wrap(own, items=past.items.ids).calibrate(past, future)
+    with pytest.raises(NotOffered, match="cannot be left out"):
+        wrapped.recommend(group=users[:2], confidence=0.8)
+    assert wrapped.offers_together() == ()
+
+    def careful(statistics):
+        class Careful:
+            leaves_users_out = True
+
+            def score(self, history, *, without_user=None):  # noqa: ARG002
+                support = statistics.support.astype(float)
+                support[statistics.taken_by(without_user)[0]] -= 1
+                return support
+
+        return Careful()
+
+    with pytest.raises(NotOffered, match="one user at a time"):
+        sr.PopulationConformal(careful).fit(films).recommend(group=users[:2], confidence=0.8)
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        ([], "empty"),
+        ([5], "A group of one is a person"),
+        ({"ann": 5}, "A group of one is a person"),
+        ([5, 7, 5], "User 5 is in the group twice"),
+        ([5, 999, 998], "There are no users 999, 998"),
+        ([5, []], "Nothing is known of member 2: their list of items is empty"),
+        ({"ann": 5, "bob": ["x"]}, "Nothing is known of bob: nobody in the data took"),
+        ([5, pl.DataFrame({"film": [1]})], "column 'item_id'"),
+    ],
+)
+def test_bad_groups_are_refused_in_a_sentence(model, group, said):
+    with pytest.raises(sr.InputError, match=said):
+        model.recommend(group=group, confidence=0.8)
+
+
+def test_one_unknown_member_is_named_with_near_ones(model):
+    with pytest.raises(UnknownId, match="There is no user 999"):
+        model.recommend(group=[5, 999], confidence=0.8)
+
+
+def test_other_bad_questions(model, users):
+    with pytest.raises(sr.InputError, match="for whom once"):
+        model.recommend(users[0], group=users[:2], confidence=0.8)
+    with pytest.raises(sr.InputError, match="group="):
+        model.recommend(users[0], together="any", confidence=0.8)
+    with pytest.raises(sr.InputError, match="about one person"):
+        model.p_values(group=users[:2])
+    with pytest.raises(sr.InputError, match="choose one of any, most"):
+        model.recommend(group=users[:2], together="some", confidence=0.8)
+    with pytest.raises(sr.InputError, match="size is 9"):
+        model.calibrate_groups(9)
+    with pytest.raises(sr.InputError, match="similar"):
+        model.calibrate_groups(2, formed="alike")
+
+
+def test_too_few_groups_and_too_little_known_say_so(model, films, users):
+    found = model.recommend(group=users[:2], confidence=0.999)
+    assert found.everything_qualifies
+    assert "needs at least 999 calibration groups" in found.guarantee
+    short = model.recommend(group=[users[0], films.items.ids[:2].to_list()], confidence=0.8)
+    assert short.guarantee.startswith("None for this group: fewer than 5 items")
+
+
+def test_given_groups_of_any_size(films, users):
+    model = sr.PopulationConformal("CM12").fit(films)
+    sizes = [2 + n % 9 for n in range(20)]
+    ends = np.cumsum([0, *sizes])
+    given = {f"g{n}": users[ends[n] : ends[n] + size] for n, size in enumerate(sizes)}
+    rows = [(user, name) for name, members in given.items() for user in members]
+    frame = pl.DataFrame(rows, schema=["user_id", "group"], orient="row")
+    assert read_members(frame) == given
+    model.calibrate_groups(groups=frame)
+    found = model.recommend(group=users[-9:], confidence=0.7, together="most")
+    assert "groups such as those given, of up to 10" in found.guarantee
+    with pytest.raises(NotOffered, match="11 members, and the largest"):
+        model.recommend(group=users[-11:], confidence=0.7)
+    with pytest.raises(sr.InputError, match="in two groups, 'a' and 'b'"):
+        model.calibrate_groups(groups={"a": users[:2], "b": users[1:3]})
+    with pytest.raises(sr.InputError, match="two members or more"):
+        model.calibrate_groups(groups={"a": users[:1]})
+    with pytest.raises(sr.InputError, match="must be a list"):
+        model.calibrate_groups(groups={"a": "ann"})
+
+
+def test_saved_and_loaded(films, users, tmp_path):
+    model = sr.PopulationConformal("CM12").fit(films)
+    model.calibrate_groups([2, 3], formed="similar", aggregation="least-misery")
+    model.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model")
+    assert back.group_sizes_ == (2, 3)
+    for group in (users[:2], users[4:7]):
+        one, other = (m.recommend(group=group, confidence=0.8) for m in (model, back))
+        assert (one.items, one.guarantee) == (other.items, other.guarantee)
+        assert "formed of similar people" in other.guarantee
+    assert model.fit(films).group_sizes_ == ()
+    model.calibrate_groups(groups={"a": users[:3], "b": users[3:5]})
+    model.save(tmp_path / "given")
+    assert sr.load(tmp_path / "given").group_sizes_ == (2, 3)
+
+    class Mine(Aggregation):
+        name = "mine"
+        words = "what I say"
+
+        def score(self, values):
+            return values[0]
+
+    model.fit(films).calibrate_groups(2, aggregation=Mine())
+    with pytest.raises(sr.InputError, match="aggregation 'mine' of your own cannot be saved"):
+        model.save(tmp_path / "mine")
+
+
+def test_damaged_parts_are_refused(films):
+    model = sr.PopulationConformal("CM12").fit(films).calibrate_groups(2)
+    spec = model.to_spec()
+    for about in (b"{}", b"[1]", b'[{"formed": "x", "size": 2, "aggregation": "average"}]'):
+        arrays = {**spec.arrays, "together_about": np.frombuffer(about, dtype=np.uint8)}
+        with pytest.raises((KeyError, ValueError)):
+            sr.PopulationConformal("CM12").restore(model.statistics_, arrays, spec.texts)
+    assert json.loads(bytes(spec.arrays["together_about"]))[0]["size"] == 2
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_every_aggregation_serves(films, users, aggregation):
+    model = sr.PopulationConformal("CM4").fit(films).calibrate_groups(2, aggregation=aggregation)
+    assert len(model.recommend(group=users[:2], confidence=0.8)) > 0
+
+
+def test_folds(films, users):
+    """Members of one fold are promised something, members of several are not."""
+    recipe = sr.PopulationConformal("als", n_calibration=60).fit(films)
+    folds = recipe.scorer_.fold_of(np.arange(films.n_users))
+    enough = np.isin(np.arange(films.n_users), films.users.codes(users))
+    first, second = (np.flatnonzero((folds == fold) & enough)[:2] for fold in (0, 1))
+    names = films.users.ids
+    recipe.calibrate_groups(2)
+    for group in recipe.group_calibrations_[0].outcomes.users.reshape(-1, 2):
+        assert folds[group[0]] == folds[group[1]]
+    same = recipe.recommend(group=names.gather(first).to_list(), confidence=0.7)
+    assert same.guarantee.startswith("Of what any member")
+    mixed = names.gather([int(first[0]), int(second[0])]).to_list()
+    across = recipe.recommend(group=mixed, confidence=0.7)
+    assert across.guarantee.startswith("None for this group: als was trained in folds")
+    new = recipe.recommend(group=[mixed[0], films.items.ids[:6].to_list()], confidence=0.7)
+    assert new.guarantee.startswith("Of what any member")
+
+
+def test_merged_p_values(films, users):
+    model = sr.InductiveConformal("CM12").fit(films)
+    group = users[:3]
+    codes = films.users.codes(group)
+    found = {
+        rule: model.recommend(group=group, confidence=0.5, together=rule)
+        for rule in ("mean", "geometric", "harmonic", "bonferroni", "maximum")
+    }
+    others = sr.InductiveConformal("CM12").fit(films.without_users(codes))
+    histories = [films.items.ids.gather(films.taken(int(code))).to_list() for code in codes]
+    everything = model.recommend(group=group, confidence=0.999)
+    p_values = []
+    for history in histories:
+        frame = others.p_values(history=history, items=everything.items)
+        p_values.append(frame["p_value"].to_numpy())
+    p_values = np.array(p_values)
+    np.testing.assert_allclose(
+        everything.to_frame()["p_value"], np.minimum(2 * p_values.mean(axis=0), 1)
+    )
+    largest = dict(zip(everything.items, p_values.max(axis=0), strict=True))
+    some = {item for item, p in largest.items() if p > 0.5 + 1e-9}
+    assert set(found["maximum"].items) == some
+    assert "everyone in this group" in found["mean"].guarantee
+    assert "someone of this group" in found["maximum"].guarantee
+    assert all("drift" in each.guarantee for each in found.values())
+    assert found["mean"].to_frame()["p_value"].is_sorted(descending=True)
+    assert model.explain_group(group, item=found["mean"].items[0]).members == tuple(group)
+    few = model.recommend(group=group, confidence=0.999)
+    assert few.everything_qualifies == few.guarantee.startswith("Every item qualifies")
+    with pytest.raises(sr.InputError, match="choose one of mean"):
+        model.recommend(group=group, confidence=0.7, together="any")
+
+
+def test_many_groups(model, users, tmp_path):
+    groups = {"a": users[:2], "b": users[5:8]}
+    found = model.recommend_groups(groups, confidence=0.8, k=3)
+    assert found["group"].to_list() == ["a"] * 3 + ["b"] * 3
+    one = model.recommend(group=users[5:8], confidence=0.8, k=3)
+    assert found.filter(pl.col("group") == "b")["item_id"].to_list() == one.items
+    assert set(found.filter(pl.col("group") == "b")["least_served"]) == {str(one.least_served)}
+    rows = [(user, name) for name, members in groups.items() for user in members]
+    path = tmp_path / "groups.csv"
+    pl.DataFrame(rows, schema=["user", "group"], orient="row").write_csv(path)
+    assert model.recommend_groups(path, confidence=0.8, k=3).equals(found)
+    with pytest.raises(sr.InputError, match="Group 'c': A group of one"):
+        model.recommend_groups({"c": users[:1]}, confidence=0.8)
+    with pytest.raises(sr.InputError, match="no groups"):
+        model.recommend_groups({}, confidence=0.8)

@@ -1,0 +1,102 @@
+"""Where nothing is said, a promise that holds leads, and every answer says whose it is."""
+
+import json
+
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.recommenders import load_all, make_recommender
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """Write a log of so many people with so many items each."""
+
+    def write(n_users, n_items):
+        rows = [
+            (f"c{who}", (7 * who + 3 * place * place) % 31, 100 * place)
+            for who in range(n_users)
+            for place in range(n_items)
+        ]
+        frame = pl.DataFrame(rows, schema=["customer", "sku", "bought_at"], orient="row")
+        frame.write_csv(tmp_path / "shop.csv")
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
+
+    return write
+
+
+def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, shop):
+    at = shop(40, 10)
+    done = cli("fit", "shop.csv", "model")
+    assert done.code == 0
+    assert list(load_all(at / "model")) == ["population-cm12", "icrs12"]
+    assert "population-cm12  keeps 90% of what people will take, and answers" in done.err
+    assert (
+        "icrs12           keeps 90% of what you will take, if your taste stands still" in done.err
+    )
+    assert "--recommender population-learned" in done.err
+    answer = json.loads(
+        cli("recommend", "model", "--user", "c7", "--confidence", "0.8", "--format", "json").out
+    )
+    assert answer["recommender"] == "population-cm12"
+    assert "by population-cm12" in cli("recommend", "model", "--user", "c7").out
+
+
+def test_settings_over_users_need_no_name_any_more(cli, shop):
+    at = shop(40, 10)
+    assert cli("fit", "shop.csv", "model", "--horizon", "2").code == 0
+    assert load_all(at / "model")["population-cm12"].horizon == 2
+
+
+@pytest.mark.parametrize(
+    ("n_users", "n_items", "says"),
+    [
+        (40, 4, "no user has 5 known items and a future; the longest profile has 4"),
+        (6, 10, "needs at least 9 calibration users, with 5 known items and a future; here are 6"),
+    ],
+)
+def test_small_shops_get_the_paper_alone_and_the_reason(cli, shop, n_users, n_items, says):
+    at = shop(n_users, n_items)
+    done = cli("fit", "shop.csv", "model")
+    assert done.code == 0
+    assert list(load_all(at / "model")) == ["icrs12"]
+    assert "Without population-cm12:" in done.err
+    assert says in " ".join(done.err.split())
+
+
+def test_what_is_asked_for_is_refused_rather_than_left_out(cli, shop):
+    shop(40, 4)
+    done = cli("fit", "shop.csv", "model", "--recommender", "population-cm12")
+    assert done.code == 2
+    assert "no user has 5 known items" in done.err
+
+
+def test_an_old_folder_keeps_its_order(shop):
+    at = shop(40, 10)
+    counts = sr.count_precedence(sr.read_interactions(at / "shop.csv"))
+    sr.PopulationConformal("CM12").fit(counts).save(at / "old")
+    sr.InductiveConformal("CM12").fit(counts).save(at / "old")
+    assert sr.load(at / "old").name_ == "icrs12"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("population-cm3", "keeps 80% of what people will take"),
+        ("hit-cm3", "has at least one hit, for 80% of people"),
+        ("precision-cm3", "shows little, of which a stated share is taken"),
+        ("icrs3", "keeps 80% of what you will take, if your taste stands still"),
+        ("crs-max", "keeps 80% of what you will take: the older method, not proven"),
+        ("precedence-mining", "only ranks, and promises nothing"),
+    ],
+)
+def test_recommenders_say_what_they_promise_in_a_few_words(name, words):
+    assert make_recommender(name).headline(0.8) == words
+
+
+def test_help_lists_them_all(cli):
+    said = " ".join(cli("fit", "--help").out.split())
+    for name in ("population-cm12", "hit-cm12", "precision-cm12", "icrs1 …", "crs-med", "learned"):
+        assert name in said

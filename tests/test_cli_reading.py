@@ -1,0 +1,53 @@
+"""All commands that read ratings take the same options for it."""
+
+import inspect
+import re
+
+import pytest
+from typer.main import get_command
+
+import surerec as sr
+from surerec.cli import app
+from surerec.cli._reading import _reading
+from surerec.experiments import DataSource, Settings
+
+COMMANDS = ("describe", "fit", "audit", "guarantees", "reproduce")
+FLAGS = {f"--{name.replace('_', '-')}" for name in inspect.signature(_reading).parameters}
+COLUMNS = ("--user", "wer", "--item", "was", "--time", "wann")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    taken = sr.datasets.synthetic(n_users=120, n_items=30, n_rows=2_400, seed=3).to_frame()
+    path = tmp_path_factory.mktemp("shop") / "log.csv"
+    taken.rename({"user_id": "wer", "item_id": "was", "datetime": "wann"}).write_csv(path)
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_reading_option_is_there(command):
+    options = {flag for each in get_command(app).commands[command].params for flag in each.opts}
+    assert options >= FLAGS
+
+
+def test_guarantees_reads_columns_by_their_names(cli, log):
+    asked = ("guarantees", log, "--measure", "CM12", "--table", "misses", "--splits", "2")
+    refused = cli(*asked)
+    assert refused.code == 2
+    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user NAME",
+                     refused.err)  # fmt: skip
+    assert "CM12" in cli(*asked, *COLUMNS).out
+
+
+def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
+    asked = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--users", "4",
+             "--timed-users", "0", "--tuning-users", "0")  # fmt: skip
+    assert "no user or item or time column" in cli(*asked).err
+    assert "no time column among" in cli(*asked, "--overwrite", *COLUMNS[:4]).err
+    assert "no time column among" in cli(*asked, "--resume", *COLUMNS[:4]).err
+    assert "was begun with other settings" in cli(*asked, "--resume", *COLUMNS).err
+
+
+def test_settings_without_reading_are_recorded_as_before():
+    assert "reading" not in Settings((DataSource("ml-100k"),)).as_dict()
+    assert Settings((DataSource("ml-100k"),), reading={"user": "who"}).as_dict()["reading"]

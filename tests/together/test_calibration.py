@@ -1,0 +1,178 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec.futures import profile_cases
+from surerec.measures import as_recipe
+from surerec.together import (
+    AGGREGATIONS,
+    GROUP_PROMISES,
+    GroupOutcomes,
+    find_group_promise,
+    form_groups,
+    observe_groups,
+)
+
+N_ITEMS = 8
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=240, n_items=60, n_rows=6000, seed=4)
+
+
+@pytest.fixture(scope="module")
+def statistics(films):
+    return sr.count_precedence(films)
+
+
+@pytest.mark.parametrize("formed", ["random", "similar"])
+def test_groups_are_disjoint_within_folds_and_know_no_future(films, formed):
+    cases = profile_cases(films, 0.4)
+    folds = np.arange(len(cases)) % 2
+    groups = form_groups(cases, 3, formed, folds, seed=1)
+    members = np.concatenate(groups)
+    assert len(np.unique(members)) == len(members)
+    assert len(cases) - len(members) < 2 * 3
+    assert all(len(group) == 3 and len(set(folds[group])) == 1 for group in groups)
+    # Other futures, the same groups.
+    items = films.items_taken.copy()
+    later = cases.future_rows()
+    items[later] = np.random.default_rng(0).permutation(items[later])
+    other = sr.Interactions(films.users, films.items, films.offsets, items, films.times)
+    again = form_groups(profile_cases(other, 0.4), 3, formed, folds, seed=1)
+    assert [group.tolist() for group in again] == [group.tolist() for group in groups]
+
+
+def test_similar_groups_are_more_alike_than_random_ones(films):
+    cases = profile_cases(films, 0.4)
+
+    def overlap(formed):
+        groups = form_groups(cases, 2, formed, np.zeros(len(cases)), seed=0)
+        pairs = [(set(cases.known(a)), set(cases.known(b))) for a, b in groups]
+        return np.mean([len(a & b) / np.sqrt(len(a) * len(b)) for a, b in pairs])
+
+    assert overlap("similar") > 1.2 * overlap("random")
+
+
+def test_outcomes_are_those_of_the_definition(films, statistics):
+    """Ranks among what no member knows, of what members took next and no member knew."""
+    cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
+    groups = form_groups(cases, 3, "random", np.zeros(len(cases)), seed=1)[:4]
+    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["most-pleasure"])
+    for number, group in enumerate(groups):
+        users = cases.users[group]
+        others = sr.count_precedence(films.without_users(users))
+        known = set(np.concatenate([cases.known(case) for case in group]).tolist())
+        outside = [item for item in range(films.n_items) if item not in known]
+        best = {}
+        for place, case in enumerate(group):
+            counts = sum(others.followers(int(item)).astype(int) for item in cases.known(case))
+            order = sorted(outside, key=lambda item: (-counts[item], films.popularity[item]))
+            for item in outside:
+                best[item] = [*best.get(item, []), order.index(item) + 1]
+            mine = (found.owners == number) & (found.places == place)
+            taken = [item for item in cases.future(case).tolist() if item not in known]
+            assert found.items[mine].tolist() == taken
+            assert found.own_ranks[mine].tolist() == [best[item][-1] for item in taken]
+        mean = {item: -sum(np.log(best[item])) for item in outside}
+        together = sorted(
+            outside,
+            key=lambda item: (min(best[item]), -mean[item].round(9), films.popularity[item]),
+        )
+        here = found.owners == number
+        ranks = [together.index(item) + 1 for item in found.items[here]]
+        assert found.ranks[here].tolist() == ranks
+        assert found.n_candidates[number] == len(outside)
+
+
+@st.composite
+def outcomes(draw):
+    """Groups of two to four whose members took some of eight items, one of them unknown."""
+    sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=5))
+    rows, order = [], []
+    for group, size in enumerate(sizes):
+        order = draw(st.permutations(range(1, N_ITEMS + 1)))
+        for member in range(size):
+            for item in draw(st.sets(st.integers(0, N_ITEMS - 1), max_size=4)):
+                rank = np.inf if item == 0 else float(order[item])
+                rows.append((group, member, item, rank))
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    owners, places, items = (np.array(column, dtype=np.int64) for column in columns[:3])
+    ranks = np.array(columns[3], dtype=np.float64)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    n = np.full(len(sizes), N_ITEMS)
+    users = np.arange(offsets[-1])
+    return GroupOutcomes(offsets, users, owners, places, items, ranks, ranks, n, np.zeros(2, int))
+
+
+def slow_loss(name, found, group, cut):
+    """What a group loses with the set of its best `cut` items; None if nothing of it counts."""
+    taken = {}
+    for owner, member, item, rank in zip(
+        found.owners, found.places, found.items, found.ranks, strict=True
+    ):
+        if owner == group:
+            taken.setdefault(int(member), {})[int(item)] = rank
+    size = found.sizes[group]
+    if name == "worst":
+        shares = [np.mean([rank > cut for rank in mine.values()]) for mine in taken.values()]
+        return max(shares, default=None)
+    needed = {"any": 1, "hit-any": 1, "most": size // 2 + 1, "all": size, "hit-all": size}[name]
+    every = {item: rank for mine in taken.values() for item, rank in mine.items()}
+    takers = {item: sum(item in mine for mine in taken.values()) for item in every}
+    ranks = [rank for item, rank in every.items() if takers[item] >= needed]
+    if not ranks:
+        return None
+    left_out = [rank > cut for rank in ranks]
+    return float(all(left_out)) if name.startswith("hit") else float(np.mean(left_out))
+
+
+@given(outcomes())
+def test_curves_are_the_losses_of_the_definition(found):
+    for name, promise in GROUP_PROMISES.items():
+        curve, groups = promise.curve_of(found)
+        at_none = [slow_loss(name, found, group, 0) for group in range(len(found))]
+        assert groups.tolist() == [g for g, loss in enumerate(at_none) if loss is not None]
+        assert curve.n_users == len(groups)
+        for cut in (0.0, 1.0, 3.0, 8.0):
+            expected = [slow_loss(name, found, group, cut) for group in groups]
+            left = curve.levels([cut + 0.5])[0] * (len(groups) + 1) - 1
+            assert left == pytest.approx(sum(expected), abs=1e-9)
+
+
+def test_arrays_there_and_back(statistics, films):
+    cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
+    groups = form_groups(cases, 2, "random", np.zeros(len(cases)), seed=1)[:9]
+    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
+    arrays = found.to_arrays()
+    back = GroupOutcomes.from_arrays(arrays, films.n_users)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(getattr(back, name), array)
+    for name in arrays:
+        with pytest.raises((KeyError, ValueError)):
+            GroupOutcomes.from_arrays({k: a for k, a in arrays.items() if k != name}, 999)
+    for changed in ({"users": found.users + 1000}, {"owners": found.owners + 9}):
+        with pytest.raises(ValueError, match="calibration groups"):
+            GroupOutcomes.from_arrays({**arrays, **changed}, films.n_users)
+
+
+@pytest.mark.parametrize("formed", ["random", "similar"])
+@pytest.mark.parametrize("name", ["any", "all", "worst", "hit-any"])
+def test_what_is_promised_is_delivered_over_divisions(films, statistics, formed, name):
+    cases, scorer = profile_cases(films, 0.4), as_recipe("CM12").fit(statistics)
+    groups = form_groups(cases, 2, formed, np.zeros(len(cases)), seed=0)
+    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
+    curve, units = find_group_promise(name).curve_of(found)
+    chance, epsilon, lost = np.random.default_rng(0), 0.3, []
+    n = len(units) // 2
+    for _ in range(200):
+        half = np.isin(np.arange(len(units)), chance.permutation(len(units))[:n])
+        cut = curve.of_owners(half).cut(epsilon)
+        rest = curve.of_owners(~half)
+        lost.append(rest.losses[rest.entries > cut].sum() / rest.n_users)
+    assert np.mean(lost) <= epsilon + 0.02
+    if name != "hit-any":  # where the best item alone is a hit for more than 1 − ε of the groups
+        assert np.mean(lost) >= epsilon - 2 / (n + 1) - 0.02
