@@ -326,3 +326,8 @@ def test_what_was_learned_before_there_were_ingredients_is_read(statistics, scor
     history = np.array([5, 1, 9])
     np.testing.assert_array_equal(back.score(history), scorer.score(history))
     assert back.about(Query(history)) == ""
+    for damaged in ([], "x", [{"kept": []}] * 3, [{"kept": 1, "gains": {}}] * 3):
+        settings["params"]["ingredients"] = damaged
+        texts = {**texts, "learned_settings": json.dumps(settings)}
+        with pytest.raises((KeyError, ValueError)):
+            LearnedRecipe().restore(statistics, arrays, texts)
