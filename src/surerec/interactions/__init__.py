@@ -1,5 +1,6 @@
 """Users' profiles in time order, from any ratings file or frame."""
 
+from surerec.interactions._database import is_address, without_password
 from surerec.interactions._growing import GrowingIds, GrowingInteractions, Placed
 from surerec.interactions._ids import IdMap
 from surerec.interactions._interactions import Interactions, RowsRead
@@ -19,8 +20,10 @@ __all__ = [
     "UserGroups",
     "as_interactions",
     "find_columns",
+    "is_address",
     "read_interactions",
     "read_lists",
     "read_members",
     "read_user_groups",
+    "without_password",
 ]
