@@ -78,10 +78,8 @@ def test_what_cannot_be_opened_is_named_without_its_password(tmp_path):
         sr.read_interactions(f"sqlite:///{tmp_path}/other.db", query=QUERY)
     pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
     hidden = "postgresql://shop:hush-hush@127.0.0.1:9/orders"
-    with pytest.raises(
-        sr.InputError, match="postgresql://shop@127.0.0.1:9/orders: cannot be"
-    ) as it:
-        sr.read_interactions(secret, query=QUERY)
+    with pytest.raises(sr.InputError, match=r"shop@127\.0\.0\.1:9/orders: cannot be opened") as it:
+        sr.read_interactions(hidden, query=QUERY)
     assert "hush" not in str(it.value)
 
 
