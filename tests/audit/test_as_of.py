@@ -1,3 +1,4 @@
+import polars as pl
 import pytest
 
 import surerec as sr
@@ -31,3 +32,11 @@ def test_what_may_know_the_futures_is_not_counted_as_of_then(films):
     assert any("comes fitted" in why and "as of then" in why for why in found.skipped)
     with pytest.raises(InputError, match="as_of"):
         audit(films, as_of="yes")
+
+
+def test_repeats_are_told_as_what_nothing_is_promised_of(films):
+    again = pl.concat([films.to_frame(), films.to_frame().head(3000)])
+    found = audit(sr.read_interactions(again), n_users=60, window=400)
+    assert any("Repeats are left out: 33% of what people took" in why for why in found.skipped)
+    plain = audit(sr.read_interactions(films.to_frame()), n_users=60, window=400)
+    assert not any("Repeats" in why for why in plain.skipped)

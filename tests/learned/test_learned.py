@@ -1,4 +1,5 @@
 import builtins
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,11 @@ from surerec.errors import InputError, NotFittedError
 from surerec.evaluation import choose_users, evaluate, split_user
 from surerec.measures import MeasureScorer, Query, find_measure
 from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedRecipe, LearnedScorer
+from surerec.measures.learned import _choice as choice
+from surerec.measures.learned._choice import INGREDIENTS
+from surerec.measures.learned._features import in_words
 from surerec.measures.learned._futures import TrainedFuture
+from surerec.measures.learned._text import read_trees
 from surerec.recommenders import make_recommender, recommender_names
 
 
@@ -291,3 +296,38 @@ def test_a_future_holds_the_items_that_it_should(days, horizon, window, data):
     length = data.draw(st.integers(1, len(days) - 1))
     assert future.stop(times, length) - length == slow_future(times, length, horizon, window)
     assert 1 <= future.longest_past(times) < len(times)
+
+
+def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, model, monkeypatch):
+    for fold in learned.params["ingredients"]:
+        assert set(fold["gains"]) == set(INGREDIENTS)
+        assert all(fold["gains"][name] > 0 for name in fold["kept"])
+    why = str(model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0]))
+    assert "Its trees were tried on users set aside with larger trees (" in why
+    # Whatever is said to gain is kept, stored, and computed where people are scored.
+    monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
+    every = LearnedMeasure.train(statistics, n_users=200, n_folds=2)
+    assert [fold["kept"] for fold in every.params["ingredients"]] == [[*INGREDIENTS]] * 2
+    assert every.feature_names == [*in_words(["calendar"])]
+    assert {len(tree.leaf_values) for tree in read_trees(every.folds[0])} - {*range(16)}
+    scorer = LearnedScorer(statistics, every)
+    back = LearnedRecipe().restore(statistics, *scorer.parts())
+    query = Query(np.array([5, 1, 9]), (3,), np.array([1, 2, 400 * DAY]))
+    np.testing.assert_array_equal(back.score_query(query), scorer.score_query(query))
+    assert len(scorer.contributions(query, 20)) == len(every.feature_names)
+
+
+def test_what_was_learned_before_there_were_ingredients_is_read(statistics, scorer):
+    arrays, texts = scorer.parts()
+    settings = json.loads(texts["learned_settings"])
+    del settings["params"]["ingredients"]
+    before = {**texts, "learned_settings": json.dumps(settings)}
+    back = LearnedRecipe().restore(statistics, arrays, before)
+    history = np.array([5, 1, 9])
+    np.testing.assert_array_equal(back.score(history), scorer.score(history))
+    assert back.about(Query(history)) == ""
+    for damaged in ([], "x", [{"kept": []}] * 3, [{"kept": 1, "gains": {}}] * 3):
+        settings["params"]["ingredients"] = damaged
+        texts = {**texts, "learned_settings": json.dumps(settings)}
+        with pytest.raises((KeyError, ValueError)):
+            LearnedRecipe().restore(statistics, arrays, texts)

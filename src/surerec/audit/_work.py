@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _MOST_SHARES: Final = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
 
+_WORTH_SAYING: Final = 0.01
+
 
 @dataclass
 class Work:
@@ -62,6 +64,12 @@ class Work:
         self.interactions: Interactions = self.statistics.interactions
         self.audited = choose_audited(self.subject, self.statistics, self.n_users, self.seed)
         self.skipped = list(self.audited.skipped)
+        repeats = self.interactions.rows_read.repeat_share
+        if repeats >= _WORTH_SAYING:
+            self.skipped.append(
+                f"Repeats are left out: {repeats:.0%} of what people took they had taken before. "
+                "That counts once, is not recommended, and nothing is promised of it."
+            )
 
     def item_level(self) -> None:
         """See what p-values of items deliver, in time order and in random order."""

@@ -87,6 +87,12 @@ def interactions(console: Console, found: Interactions) -> None:
         f"{lengths.min():,} to {lengths.max():,}, median {np.median(lengths):,.0f}",
     )
     table.add_row("Period", f"{times.min()} to {times.max()}")
+    if found.rows_read.repeats:
+        table.add_row(
+            "Repeats",
+            f"{found.rows_read.repeat_share:.0%} of what people took they had taken before: that "
+            "counts once, is not recommended, and nothing is promised of it",
+        )
     table.add_row("Ties in time", f"{tie_share(found):.0%} of a user's items share their instant")
     if found.origin:
         table.add_row("Source", plain(found.origin))

@@ -42,6 +42,17 @@ class RowsRead:
     short_profiles: int = 0
     """Users left out because they took too few items."""
 
+    @property
+    def repeat_share(self) -> float:
+        """The share of what people took that they had taken before.
+
+        Examples
+        --------
+        >>> RowsRead(rows=12, bad=2, repeats=4).repeat_share
+        0.4
+        """
+        return self.repeats / max(self.rows - self.bad - self.below_threshold, 1)
+
 
 class Interactions:
     """Users' profiles: who took what, in the order of time.

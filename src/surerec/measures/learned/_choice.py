@@ -1,8 +1,8 @@
 """Which ingredients a fold's trees get: those by which users who were set aside gain.
 
-A few trees are grown with an ingredient and without it, and both rank the whole catalogue for users
-whom neither was grown on. What makes their sets smaller at equal miss rates, by more than chance,
-is kept. Nobody of the fold that the trees will score has a part in it.
+Trees are grown with an ingredient and without it, and both rank the whole catalogue for users whom
+neither was grown on. What makes their sets smaller at equal miss rates is kept. Nobody of the fold
+that the trees will score has a part in it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from surerec._threads import run_blocks
 from surerec.measures.learned._boosting import LARGE, SMALL, boost
 from surerec.measures.learned._examples import log_odds, set_aside
-from surerec.measures.learned._features import EXTRAS, FEATURES
-from surerec.measures.learned._text import read_trees
+from surerec.measures.learned._features import EXTRAS, FEATURES, in_words
+from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,7 +37,7 @@ _MOST_JUDGED: Final = 200
 _FEWEST_JUDGED: Final = 30
 _MOST_ROOM: Final = 1 << 29  # bytes for what is known of every item to those who judge
 _N_DRAWS: Final = 50
-_FASTER: Final = 3.0  # so much faster are trees grown that are only compared
+_FASTER: Final = 4.0  # so much faster are trees grown that are only compared
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,16 @@ class Kept:
         """Give the same with one more."""
         return replace(self, names=(*self.names, name))
 
+    def tried(self, name: str, gain: float) -> Kept:
+        """Note what was gained by one that was tried."""
+        return replace(self, gains=(*self.gains, (name, round(gain, 4))))
+
     def to_dict(self) -> dict[str, Any]:
         """Give what is stored."""
         return {"kept": list(self.names), "gains": dict(self.gains)}
 
 
-class _Question(NamedTuple):
+class Question(NamedTuple):
     """A user set aside, asked for at the longest past."""
 
     features: NDArray[np.float32]
@@ -79,7 +83,7 @@ class _Question(NamedTuple):
     after: NDArray[np.int64]
 
     @classmethod
-    def of(cls, features: Features, user: int, sampling: Sampling) -> _Question:
+    def of(cls, features: Features, user: int, sampling: Sampling) -> Question:
         """Ask for a user of the statistics, left out of them."""
         interactions = features.statistics.interactions
         assert interactions is not None  # noqa: S101  # features are made from profiles
@@ -116,65 +120,113 @@ class _Judged(NamedTuple):
         return np.asarray(np.mean(counts, axis=0), dtype=np.float64)
 
 
-def choose(
-    features: Features,
-    users: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    examples: Examples,
-    sampling: Sampling,
-) -> Kept:
-    """Try each ingredient beside those kept before it, and keep it where users set aside gain.
+class Grown(NamedTuple):
+    """Trees as LightGBM's text over all features that are offered, and what goes with them."""
+
+    text: str
+    intercept: float
+    kept: Kept
+
+
+def ask(
+    features: Features, users: NDArray[np.int64], keys: NDArray[np.int64], sampling: Sampling
+) -> list[Question]:
+    """Ask for users who are set aside, as many as there is room for; nothing where they are few.
 
     Parameters
     ----------
     features : Features
         With all extras, over the statistics that the users are part of.
     users, keys : array of int
-        Whom the examples are of, and the numbers that seeded their draws.
-    examples : Examples
-        What is learned from.
+        Whom is learned from, and the numbers that seeded their draws.
     sampling : Sampling
-        How they were drawn.
+        How examples are drawn.
     """
     room = 4 * len(features.in_words) * features.statistics.n_items
     most = min(_MOST_JUDGED, _MOST_ROOM // room)
     judges = users[[set_aside(sampling.seed, int(key)) for key in keys]]
     judges = np.random.default_rng(sampling.seed).permutation(judges)[:most]
-    kept = Kept()
     if len(judges) < _FEWEST_JUDGED:
-        return kept
-    asked = list(run_blocks(lambda user: _Question.of(features, user, sampling), judges.tolist()))
-    # Half of the others are enough to compare.
-    some = examples.picked(examples.held_out | (examples.owners % 2 == 0))
-    before = _judge(asked, kept, some, sampling.seed)
-    for name in INGREDIENTS:
-        tried = kept.with_(name)
-        after = _judge(asked, tried, some, sampling.seed)
-        gain, error = _gain(before, after, sampling.seed)
-        gains = (*kept.gains, (name, round(gain, 4)))
+        return []
+    return list(run_blocks(lambda user: Question.of(features, user, sampling), judges.tolist()))
+
+
+def grow_best(
+    examples: Examples, asked: Sequence[Question], seed: int, advance: Callable[[float], None]
+) -> Grown:
+    """Grow trees with the ingredients that those who were asked for gain by.
+
+    Larger trees are compared as they would be used, and what else is offered in fewer trees on a
+    third of the examples first: only where these gain by more than a standard error is it grown in
+    full, and compared once more.
+    """
+    best = _grown(examples, Kept(), seed, advance)
+    if not asked:
+        return best
+    judged = _judge(asked, best)
+    best, judged = _better(best, judged, LARGER, examples, asked, seed)
+    some = examples.picked(examples.held_out | (examples.owners % 3 == 0))
+    quick = SMALL.faster(_FASTER)
+    plain = _judge(asked, _grown(some, Kept(), seed, growth=quick))
+    for name in EXTRAS:
+        tried = _judge(asked, _grown(some, Kept().with_(name), seed, growth=quick))
+        gain, error = _gain(plain, tried, seed)
         if gain > error:
-            kept, before = tried, after
-        kept = replace(kept, gains=gains)
-    return kept
+            best, judged = _better(best, judged, name, examples, asked, seed)
+        else:
+            best = best._replace(kept=best.kept.tried(name, gain))
+    return best
 
 
-def _judge(asked: Sequence[_Question], kept: Kept, examples: Examples, seed: int) -> _Judged:
+def _better(
+    best: Grown,
+    judged: _Judged,
+    name: str,
+    examples: Examples,
+    asked: Sequence[Question],
+    seed: int,
+) -> tuple[Grown, _Judged]:
+    """Give the best trees once an ingredient was tried in full, and how they were judged."""
+    other = _grown(examples, best.kept.with_(name), seed)
+    after = _judge(asked, other)
+    gain, _ = _gain(judged, after, seed)
+    if gain > 0:
+        return other._replace(kept=other.kept.tried(name, gain)), after
+    return best._replace(kept=best.kept.tried(name, gain)), judged
+
+
+def _grown(
+    examples: Examples,
+    kept: Kept,
+    seed: int,
+    advance: Callable[[float], None] = lambda _: None,
+    growth: Growth | None = None,
+) -> Grown:
     columns = kept.columns()
     some = examples._replace(features=examples.features[:, columns])
-    names = [str(column) for column in columns]
-    text, intercept = boost(some, names, seed, lambda _: None, kept.growth.faster(_FASTER))
-    trees = Trees.of(read_trees(text, len(columns)))
+    names = [*in_words(tuple(EXTRAS))]
+    text, intercept = boost(
+        some, [names[column] for column in columns], seed, advance, growth or kept.growth
+    )
+    if len(columns) == len(names):
+        return Grown(text, intercept, kept)
+    trees = [tree.among(columns.tolist()) for tree in read_trees(text, len(columns))]
+    return Grown(write_trees(trees, names), intercept, kept)
 
-    def ranked(one: _Question) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+
+def _judge(asked: Sequence[Question], grown: Grown) -> _Judged:
+    trees = Trees.of(read_trees(grown.text))
+
+    def ranked(one: Question) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         n_after = len(one.after)
-        base = intercept + log_odds(n_after, len(one.outside) - n_after)
+        base = grown.intercept + log_odds(n_after, len(one.outside) - n_after)
         scores = np.full(one.features.shape[1], base)
-        trees.add_to(scores, np.ascontiguousarray(one.features[columns]))
+        trees.add_to(scores, one.features)
         chances = 0.5 * (1 + np.tanh(scores / 2))
         shares = (chances / chances[one.outside].sum()).astype(np.float32)
         return np.sort(shares[one.outside]), shares[one.after]
 
-    found = list(run_blocks(ranked, asked))
+    found = [ranked(one) for one in asked]  # folds are grown side by side
     return _Judged([each[0] for each in found], [each[1] for each in found])
 
 

@@ -62,7 +62,7 @@ class Examples(NamedTuple):
 
     def picked(self, rows: NDArray[np.bool_]) -> Examples:
         """Give some of them."""
-        return Examples(*(column[rows] for column in self))
+        return Examples._make([column[rows] for column in self])
 
 
 def set_aside(seed: int, key: int) -> bool:

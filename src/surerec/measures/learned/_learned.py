@@ -12,8 +12,8 @@ from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.measures._folds import check_enough, deal, fold_for, renumbered
-from surerec.measures.learned._boosting import SMALL, boost
-from surerec.measures.learned._choice import INGREDIENTS, Kept, choose
+from surerec.measures.learned._boosting import SMALL
+from surerec.measures.learned._choice import INGREDIENTS, ask, grow_best
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import EXTRAS, Features, in_words
 from surerec.measures.learned._futures import TrainedFuture
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.measures.learned._choice import Grown, Question
     from surerec.measures.learned._examples import Examples
     from surerec.precedence import PrecedenceStatistics
 
@@ -123,19 +124,18 @@ class LearnedMeasure:
                 )
                 for fold in range(n_folds)
             ]
-        kept = [each for _, each in gathered]
-        extras = [each for each in EXTRAS if any(each in fold.names for fold in kept)]
-        names = [*in_words(extras)]
         with progress("Growing trees", total=n_folds * SMALL.most) as advance:
-            grown = list(run_blocks(lambda each: _grow(*each, names, seed, advance), gathered))
-        folds, intercepts = [text for text, _ in grown], [number for _, number in grown]
+            grown = list(run_blocks(lambda each: grow_best(*each, seed, advance), gathered))
+        names = _used(grown)
+        folds = [_numbered(each.text, names) for each in grown]
+        intercepts = [each.intercept for each in grown]
         params: dict[str, Any] = {
             "horizon": horizon,
             "n_folds": n_folds,
             "n_users": n_users,
             "negatives": negatives,
             "seed": seed,
-            "ingredients": [each.to_dict() for each in kept],
+            "ingredients": [each.kept.to_dict() for each in grown],
         }
         if not future.is_share:
             assert statistics.interactions is not None  # noqa: S101  # it was learned from profiles
@@ -202,10 +202,10 @@ def _gather_without(
     sampling: Sampling,
     seed: tuple[int, int],
     advance: Callable[[float], None],
-) -> tuple[Examples, Kept]:
+) -> tuple[Examples, list[Question]]:
     """Draw examples from the users of the other folds, with features of their profiles alone.
 
-    And choose, by some of them who are set aside, which ingredients the trees get.
+    And ask for some of them who are set aside, by whom ingredients are chosen.
     """
     if statistics.interactions is None:
         raise InputError(
@@ -219,28 +219,19 @@ def _gather_without(
     keys = np.flatnonzero(~left_out)[chosen]
     examples = make_examples(features, chosen, keys, sampling, advance)
     advance(most_users - len(chosen))
-    return examples, choose(features, chosen, keys, examples, sampling)
+    return examples, ask(features, chosen, keys, sampling)
 
 
-def _grow(
-    examples: Examples,
-    kept: Kept,
-    names: list[str],
-    seed: int,
-    advance: Callable[[float], None],
-) -> tuple[str, float]:
-    """Grow the trees of a fold, with the features of its ingredients; as numbered in `names`."""
-    columns = kept.columns()
+def _used(grown: list[Grown]) -> list[str]:
+    """Give the features that must be computed: those of ingredients that any fold kept."""
+    extras = [each for each in EXTRAS if any(each in one.kept.names for one in grown)]
+    return [*in_words(extras)]
+
+
+def _numbered(text: str, names: list[str]) -> str:
+    """Give trees over all features that are offered as trees over some."""
     offered = [*in_words(tuple(EXTRAS))]
-    seen = [offered[column] for column in columns]
-    some = examples._replace(features=examples.features[:, columns])
-    text, intercept = boost(some, seen, seed, advance, kept.growth)
-    advance(max(SMALL.most - kept.growth.most, 0))
-    if seen == names:
-        return text, intercept
-    places = [names.index(name) for name in seen]
-    trees = [
-        replace(tree, features=[places[feature] for feature in tree.features])
-        for tree in read_trees(text, len(seen))
-    ]
-    return write_trees(trees, names), intercept
+    if offered == names:
+        return text
+    places = [names.index(name) if name in names else -1 for name in offered]
+    return write_trees([tree.among(places) for tree in read_trees(text)], names)

@@ -51,6 +51,7 @@ def from_parts(
         feature_names = [str(name) for name in settings["feature_names"]]
         params = dict(settings["params"])
         is_future = _check_future(params, len(intercepts))
+        _check_ingredients(params, len(intercepts))
     except (TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError("the settings are not those of a learned measure") from error
     if not intercepts or not np.isfinite(intercepts).all() or not is_future:
@@ -79,6 +80,22 @@ def _check_future(params: dict[str, Any], n_folds: int) -> bool:
         return 0 < horizon < 1
     n_next = params["n_next"] = [float(each) for each in params["n_next"]]
     return len(n_next) == n_folds and all(0 < each < np.inf for each in (horizon, *n_next))
+
+
+def _check_ingredients(params: dict[str, Any], n_folds: int) -> None:
+    """Refuse ingredients that are none; what was learned before there were any has none."""
+    tried = params.get("ingredients")
+    if tried is None:
+        return
+    params["ingredients"] = [
+        {
+            "kept": [str(name) for name in each["kept"]],
+            "gains": {str(name): float(gain) for name, gain in each["gains"].items()},
+        }
+        for each in tried
+    ]
+    if len(params["ingredients"]) != n_folds:
+        raise ValueError("the ingredients are not those of the folds")
 
 
 def _text(fold: int) -> str:

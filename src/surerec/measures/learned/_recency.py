@@ -122,7 +122,7 @@ def _shares(
     so_far, age = counts[0], counts[-1]
 
     def share(n: NDArray[np.float32], of: float) -> NDArray[np.float32]:
-        return np.log((n + np.float32(_HALF)) * np.float32(n_items / (of + _FEW)))
+        return np.asarray(np.log((n + np.float32(_HALF)) * np.float32(n_items / (of + _FEW))))
 
     lately = [
         share(so_far - before, taken[0] - taken[k])

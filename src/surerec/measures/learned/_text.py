@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -46,6 +46,10 @@ class Tree:
         once = [*range(-n_leaves, 0), *range(1, n_nodes)] if n_nodes else []
         if children != once or not self._descends():
             raise ValueError("its nodes make no tree")
+
+    def among(self, places: Sequence[int]) -> Tree:
+        """Give the same tree where its features are some of more, at these places."""
+        return replace(self, features=[places[feature] for feature in self.features])
 
     def _descends(self) -> bool:
         """Tell whether all nodes are below the first; each has one parent."""

@@ -1,0 +1,55 @@
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec._calendar import DAY
+from surerec.measures.learned._recency import RECENCY, SPANS, Recency
+
+N_ITEMS = 5
+profiles = st.lists(
+    st.lists(
+        st.tuples(st.integers(0, N_ITEMS - 1), st.integers(0, 500)),
+        min_size=1,
+        max_size=4,
+        unique_by=lambda row: row[0],
+    ).map(lambda rows: sorted(rows, key=lambda row: row[1])),
+    min_size=1,
+    max_size=6,
+)
+
+
+def slow(taken, item, day):
+    """Look at every row of the others."""
+    rows = [row for profile in taken for row in profile if row[1] < day]
+
+    def share(since):
+        here = [when for what, when in rows if what == item and when >= since]
+        of = [when for _, when in rows if when >= since]
+        return math.log((len(here) + 0.5) * N_ITEMS / (len(of) + 50))
+
+    lately = [share(day - span) for span in SPANS]
+    until = share(-math.inf)
+    days = [when for what, when in rows if what == item]
+    age = math.log1p(day - min(days)) if days else -1
+    return [*lately, until, lately[1] - until, lately[0] - lately[2], age]
+
+
+@given(profiles, st.integers(0, 520), st.data())
+def test_takers_are_counted_by_day_without_the_user(taken, day, data):
+    films = sr.Interactions(
+        sr.interactions.IdMap(list(range(len(taken)))),
+        sr.interactions.IdMap(list(range(N_ITEMS))),
+        np.cumsum([0, *map(len, taken)]),
+        np.array([what for rows in taken for what, _ in rows], dtype=np.uint32),
+        np.array([when * DAY + 17 for rows in taken for _, when in rows]),
+    )
+    user = data.draw(st.none() | st.integers(0, len(taken) - 1))
+    own = np.arange(*((0, 0) if user is None else films.offsets[user : user + 2]))
+    others = [rows for code, rows in enumerate(taken) if code != user]
+    found = Recency.of(films).features(day, np.arange(N_ITEMS), own)
+    assert found.shape == (len(RECENCY), N_ITEMS)
+    for item in range(N_ITEMS):
+        np.testing.assert_allclose(found[:, item], slow(others, item, day), rtol=1e-5, atol=1e-5)
