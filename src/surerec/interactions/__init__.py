@@ -8,6 +8,7 @@ from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
 from surerec.interactions._reading import as_interactions, read_interactions
 from surerec.interactions._user_groups import UserGroups, read_members, read_user_groups
+from surerec.interactions._writing import write_table
 
 __all__ = [
     "GrowingIds",
@@ -26,4 +27,5 @@ __all__ = [
     "read_members",
     "read_user_groups",
     "without_password",
+    "write_table",
 ]

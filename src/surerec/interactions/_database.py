@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -68,16 +69,16 @@ def read_query(address: str, query: str | None) -> pl.DataFrame:
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001  # each library has its own
-        raise InputError(f"{shown}: cannot be opened ({_first_line(error, address)}).") from None
+        raise InputError(f"{shown}: cannot be opened ({in_a_few_words(error, address)}).") from None
     with closing(connection):
         try:
             return pl.read_database(query, connection, infer_schema_length=None)
         except Exception as error:  # noqa: BLE001
-            said = _first_line(error, address)
+            said = in_a_few_words(error, address)
             raise InputError(f"{shown}: the query failed ({said}).") from None
 
 
-def _first_line(error: Exception, address: str) -> str:
+def in_a_few_words(error: Exception, address: str) -> str:
     """Give an error in a few words, of which none is a password."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
     password = urlsplit(address).password
@@ -104,11 +105,13 @@ def _duckdb(address: str) -> Any:
     return duckdb.connect(_file(address), read_only=True)
 
 
-def _file(address: str) -> str:
+def file_of(address: str) -> str:
     """Give the path of an address: relative after three slashes, absolute after four."""
-    from pathlib import Path  # noqa: PLC0415
+    return unquote(address.partition("://")[2].removeprefix("/"))
 
-    path = unquote(address.partition("://")[2].removeprefix("/"))
+
+def _file(address: str) -> str:
+    path = file_of(address)
     if not path or not Path(path).is_file():
         raise InputError(f"{address}: there is no such file; an absolute path has four slashes.")
     return path
