@@ -71,6 +71,14 @@ def _bare_postgres(address: str, rows: Sequence[Any], size: int) -> float:
         return _speed(insert, rows, size)
 
 
+def _clear(address: str) -> None:
+    import psycopg  # noqa: PLC0415  # an extra
+
+    with psycopg.connect(address) as database:
+        for table in ("meta", "events", "forgotten"):
+            database.execute(f"DROP TABLE surerec_{table}")
+
+
 def _stream(films: sr.Interactions, share: float) -> tuple[sr.Interactions, list[dict[str, Any]]]:
     """Give the data without their latest rows, and these as events in time order."""
     cut = int(np.quantile(films.times, 1 - share))
@@ -93,7 +101,7 @@ def _answers(model: Any, users: Sequence[Any]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", default="ml-100k")
-    parser.add_argument("--postgres", help="an empty database")
+    parser.add_argument("--postgres", help="the address of an empty database")
     parser.add_argument("--events", type=int, default=1000)
     given = parser.parse_args()
     past, events = _stream(sr.load_dataset(given.data), 0.01)
@@ -120,7 +128,7 @@ def main() -> None:
                         f" ({bare / ours:.1f} times as many)"
                     )
                 if store != "sqlite":
-                    break  # a database holds one stream
+                    _clear(store)  # a database holds one stream
         with Live.create(folder / "grown", model, recount=False) as live:
             without = _answers(live, users)
             live.observe(events)

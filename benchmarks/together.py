@@ -24,6 +24,7 @@ from surerec.together import (
     AGGREGATIONS,
     FORMED,
     GROUP_PROMISES,
+    find_aggregation,
     form_groups,
     observe_groups,
     values_of,
@@ -60,7 +61,7 @@ def verdict(lost: float, cut: float, epsilon: float, n: int) -> str:
     return " (ranks are too coarse)" if cut < 1 / BELOW else " NOT MET"
 
 
-def made(name: str, measure: str, horizon: float, n_splits: int) -> None:
+def made(name: str, measure: str, horizon: float, n_splits: int, by: list[str]) -> None:
     """Print the tables of one data set."""
     films = sr.load_dataset(name)
     statistics = sr.count_precedence(films)
@@ -71,7 +72,7 @@ def made(name: str, measure: str, horizon: float, n_splits: int) -> None:
     for size in SIZES:
         for formed in FORMED:
             groups = form_groups(cases, size, formed, scorer.fold_of(cases.users), 0)
-            found = observe_groups(scorer, statistics, cases, groups, *AGGREGATIONS.values())
+            found = observe_groups(scorer, statistics, cases, groups, *map(find_aggregation, by))
             alone = RiskCurve.of_shares(
                 found[0].own_ranks,
                 np.unique(found[0].owners * size + found[0].places, return_inverse=True)[1],
@@ -82,7 +83,7 @@ def made(name: str, measure: str, horizon: float, n_splits: int) -> None:
             for promise in GROUP_PROMISES.values():
                 if size > promise.largest:
                     continue
-                for aggregation, outcomes in zip(AGGREGATIONS, found, strict=True):
+                for aggregation, outcomes in zip(by, found, strict=True):
                     curve, units = promise.curve_of(outcomes)
                     cells = []
                     for epsilon in EPSILONS:
@@ -206,13 +207,14 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=[])
     parser.add_argument("--measure", default="CM12")
     parser.add_argument("--horizon", type=float, default=0.4)
+    parser.add_argument("--by", nargs="*", default=list(AGGREGATIONS))
     parser.add_argument("--splits", type=int, default=40)
     parser.add_argument("--given", type=Path, nargs="*", default=[])
     parser.add_argument("--factors", type=int, default=32)
     settings = parser.parse_args()
     horizon = settings.horizon if settings.horizon < 1 else int(settings.horizon)
     for name in settings.data:
-        made(name, settings.measure, horizon, settings.splits)
+        made(name, settings.measure, horizon, settings.splits, settings.by)
     for folder in settings.given:
         given(folder, settings.splits, settings.factors)
 

@@ -1,6 +1,7 @@
 """Fit, recommend and explain as a person does on the command line."""
 
 import json
+import re
 
 import polars as pl
 import pytest
@@ -80,6 +81,24 @@ def test_recommend_all_streams_to_a_file_that_equals_recommend_many(run, folder)
         assert done.out == ""
         assert read(folder / name).equals(expected)
     assert not list(folder.glob(".all*"))
+
+
+def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
+    done = run("recommend-all", "model", "--confidence", "0.7", "--output", "sum.parquet")
+    rows = pl.read_parquet(folder / "sum.parquet").group_by("user_id").len()
+    taken = sr.load(folder / "model").statistics_.interactions
+    own = {user: len(taken.profile(user)) for user in rows["user_id"]}
+    whole = sum(n == taken.n_items - own[user] for user, n in rows.iter_rows())
+    said = " ".join(done.err.split())
+    assert 0 < whole < 80
+    assert f"{len(rows)} of 80 people have recommendations" in said
+    assert f"everything qualified for {whole}" in said
+    assert re.search(r"Promise, as to user \d+: An item that this person will take", said)
+    few = run("recommend-all", "model", "--confidence", "0.1", "--k", "2", "--output", "few.csv")
+    n = pl.read_csv(folder / "few.csv")["user_id"].n_unique()
+    said = " ".join(few.err.split())
+    assert f"{n} of 80 people have recommendations; nothing qualified for {80 - n}." in said
+    assert re.search(r"Promise, as to user \d+: None for this list", said)
 
 
 def test_recommend_all_for_some_users(run, folder):

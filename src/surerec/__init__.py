@@ -1,33 +1,105 @@
 """Recommendation sets with a confidence that you can trust."""
 
-from surerec import datasets
 from surerec._version import __version__
-from surerec.datasets import load_dataset
-from surerec.errors import (
-    FetchError,
-    HistoriesWarning,
-    InputError,
-    LeftOutWarning,
-    NotFittedError,
-    StaleModelWarning,
-    SurerecError,
+
+TYPE_CHECKING = False  # as typing has it, which takes longer to import than all that is done here
+if TYPE_CHECKING:
+    from surerec import datasets
+    from surerec.datasets import load_dataset
+    from surerec.errors import (
+        FetchError,
+        HistoriesWarning,
+        InputError,
+        LeftOutWarning,
+        NotFittedError,
+        StaleModelWarning,
+        SurerecError,
+    )
+    from surerec.interactions import Interactions, read_interactions
+    from surerec.live import Live
+    from surerec.measures import MEASURES
+    from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
+    from surerec.recommenders import (
+        GroupExplanation,
+        GroupSet,
+        InductiveConformal,
+        PopulationConformal,
+        PrecedenceMining,
+        RecommendationSet,
+        TransductiveConformal,
+        WrappedRecommender,
+        load,
+        wrap,
+    )
+
+_HOMES = {
+    "surerec.datasets": ("load_dataset",),
+    "surerec.errors": (
+        "FetchError",
+        "HistoriesWarning",
+        "InputError",
+        "LeftOutWarning",
+        "NotFittedError",
+        "StaleModelWarning",
+        "SurerecError",
+    ),
+    "surerec.interactions": (
+        "Interactions",
+        "read_interactions",
+    ),
+    "surerec.live": ("Live",),
+    "surerec.measures": ("MEASURES",),
+    "surerec.precedence": (
+        "PrecedenceStatistics",
+        "count_precedence",
+        "strongest_pairs",
+    ),
+    "surerec.recommenders": (
+        "GroupExplanation",
+        "GroupSet",
+        "InductiveConformal",
+        "PopulationConformal",
+        "PrecedenceMining",
+        "RecommendationSet",
+        "TransductiveConformal",
+        "WrappedRecommender",
+        "load",
+        "wrap",
+    ),
+}
+_ROOMS = (
+    "adapters",
+    "calibration",
+    "conformal",
+    "datasets",
+    "errors",
+    "futures",
+    "interactions",
+    "live",
+    "measures",
+    "precedence",
+    "recommenders",
+    "storage",
 )
-from surerec.interactions import Interactions, read_interactions
-from surerec.live import Live
-from surerec.measures import MEASURES
-from surerec.precedence import PrecedenceStatistics, count_precedence, strongest_pairs
-from surerec.recommenders import (
-    GroupExplanation,
-    GroupSet,
-    InductiveConformal,
-    PopulationConformal,
-    PrecedenceMining,
-    RecommendationSet,
-    TransductiveConformal,
-    WrappedRecommender,
-    load,
-    wrap,
-)
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for: all of it takes a second, and `surerec --version` needs none."""
+    from importlib import import_module  # noqa: PLC0415
+
+    if name in _ROOMS:
+        return import_module(f"surerec.{name}")
+    for home, names in _HOMES.items():
+        if name in names:
+            found: object = getattr(import_module(home), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'surerec' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})
+
 
 __all__ = [
     "MEASURES",

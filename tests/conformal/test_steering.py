@@ -42,6 +42,20 @@ def test_the_share_of_misses_is_within_the_bound(levels, epsilons, step):
             assert steering.bound(place) <= (1 + k * step) / (step * steering.n) + 1e-9
 
 
+@settings(max_examples=100, deadline=None)
+@given(levels=_LEVELS, epsilons=_EPSILONS, asked=st.lists(st.floats(0.001, 1), min_size=1))
+def test_nominal_levels_give_the_same_sets(levels, epsilons, asked):
+    steering = run(Steering.start(epsilons, step=0.1), levels)
+    nominal = steering.nominal(asked)
+    assert ((nominal >= 0) & (nominal <= 1)).all()
+    for level, said in zip(asked, nominal, strict=True):
+        near = [abs(level - cut) < 1e-7 for cut in steering.cuts_nested]
+        for held, epsilon, is_near in zip(
+            steering.holds(level), steering.epsilons, near, strict=True
+        ):
+            assert is_near or held == (said > epsilon)
+
+
 def adversary(steering, rng):
     """Give a level that misses where it was expected to be inside, and the other way round."""
     cuts = steering.cuts_nested

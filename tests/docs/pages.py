@@ -8,6 +8,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+def groups_file(folder):
+    """Write a file of two groups of users, as the page on groups has it."""
+    path = folder / "groups.csv"
+    path.write_text("user_id,group\n196,a\n22,a\n7,b\n9,b\n")
+    return path
+
+
 def blocks(page, language):
     """Give the blocks of a language, in order."""
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)

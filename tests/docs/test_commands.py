@@ -10,12 +10,13 @@ from typer.main import get_command
 import surerec as sr
 from checks.site import commands as all_commands
 from surerec.cli import app
-from tests.docs.pages import PAGES, ROOT, commands
+from tests.docs.pages import PAGES, ROOT, commands, groups_file
 
 COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)]
 PARSED_ONLY = {
     "serve",
     "demo",
+    "warm-up",
     "reproduce",
     "keys",
 }  # tests/serving, tests/test_cli.py, tests/experiments
@@ -61,6 +62,7 @@ def folder(tmp_path_factory):
     pl.DataFrame({"user": ["x"] * 5, "item": items[:5], "time": range(5)}).write_csv(
         at / "people.csv"
     )
+    groups_file(at)
     counts = sr.count_precedence(sr.read_interactions(at / "ratings.csv"))
     for name in ("films", "shop"):
         sr.InductiveConformal("CM12").fit(counts).save(at / name)

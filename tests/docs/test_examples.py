@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import surerec as sr
-from tests.docs.pages import PAGES, ROOT, blocks
+from tests.docs.pages import PAGES, ROOT, blocks, groups_file
 
 # Their libraries have environments of their own (tests/adapters), or it is a sketch of a file.
 ELSEWHERE = {"wrapping-lenskit.md", "wrapping-rectools.md", "wrapping.md", "spark.md"}
@@ -15,13 +15,14 @@ RUN = [page for page in PAGES if blocks(page, "python") and page.name not in ELS
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
-    films = sr.datasets.synthetic(n_users=260, n_items=320, n_rows=9_000, seed=1)
+    films = sr.datasets.synthetic(n_users=360, n_items=320, n_rows=9_000, seed=1)
     films.to_frame().write_csv(tmp_path / "ratings.csv")
+    groups_file(tmp_path)
     monkeypatch.setattr(sr, "load_dataset", lambda *_: films)
     monkeypatch.chdir(tmp_path)
     names = {"sr": sr, "films": films, "interactions": films, "i": 3, "u": 7}
     for code in blocks(page, "python"):
-        if "# _schemas.py" in code:  # pieces of three files: tests/serving has a real one
+        if "class AskSlate(" in code:  # pieces of three files: tests/serving has a real one
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as that promises are for some people only

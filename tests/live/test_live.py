@@ -193,6 +193,20 @@ def test_sets_are_nested_among_the_confidences(live, films):
         assert small <= middle <= large
 
 
+def test_entry_confidences_are_those_of_steered_sets(live, films):
+    live.observe(stream(films, 250))
+    assert min(abs(a - b) for a, b in zip(*map(sorted, _cuts(live)), strict=True)) > 0
+    for user in films.users.ids[:20]:
+        largest = live.recommend(user, confidence=0.9).to_frame()
+        for confidence in (0.7, 0.8, 0.9):
+            inside = largest.filter(pl.col("entry_confidence") < confidence)["item_id"].to_list()
+            assert inside == live.recommend(user, confidence=confidence).items
+
+
+def _cuts(live):
+    return live.steering_.cuts, live.steering_.epsilons
+
+
 def test_a_forgotten_person_is_gone(live, films, tmp_path, store):
     live.observe(stream(films, 80))
     live.observe({"user": 123_454_321, "item": 5, "time": 9})
@@ -249,7 +263,7 @@ def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_p
 
 
 def test_it_recounts_by_itself_when_it_has_grown(tmp_path, model, films, monkeypatch):
-    monkeypatch.setattr("surerec.live._live._LEAST_GROWN", 100)
+    monkeypatch.setattr("surerec.live._recounting._LEAST_GROWN", 100)
     with Live.create(tmp_path / "shop", model) as live:
         live.observe(stream(films, 500))
         live._counting.join()

@@ -187,3 +187,25 @@ def test_ids_of_another_kind_are_refused_and_leave_no_trace():
 def test_counts_without_profiles_cannot_grow():
     with pytest.raises(InputError, match="without profiles cannot grow"):
         GrowingStatistics(PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3))
+
+
+def test_ids_may_be_texts():
+    rows = [("ann", "alien", 1), ("ann", "brazil", 2), ("bob", "Ödipus", 1)]
+    more = [("bob", "alien", 3), ("Zoë", "alien", 1), ("Zoë", "casablanca", 2), ("7", "8", 3)]
+    schema = {"user": pl.String, "item": pl.String, "time": pl.Int64}
+
+    def counted(events):
+        frame = pl.DataFrame(events, schema=schema, orient="row")
+        return sr.count_precedence(sr.read_interactions(frame))
+
+    growing = GrowingStatistics(counted(rows))
+    for event in more:
+        add(growing, event)
+    assert_same(growing, counted(rows + more))
+    growing.add(7, 8, 4_000_000)  # a number is the text of its digits
+    assert growing.interactions.n_rows == len(rows + more)
+    growing.forget("Zoë")
+    assert "Zoë" not in growing.interactions.users
+    assert_same(growing, counted([row for row in rows + more if row[0] != "Zoë"]))
+    with pytest.raises(InputError, match="cannot be taken in"):
+        growing.add("", "alien", 1)

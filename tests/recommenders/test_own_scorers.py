@@ -93,7 +93,7 @@ def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
 
 
 def test_several_users_to_leave_out_are_refused_by_what_can_leave_out_one(films):
-    model = sr.InductiveConformal("CM4").fit(films)
+    model = sr.InductiveConformal(Habit).fit(films)
     with pytest.raises(sr.InputError, match="2 users are to be left out at once"):
         model.assess(Query(np.array([1, 2, 3]), users=(4, 5)))
 

@@ -249,6 +249,11 @@ def test_given_groups_of_any_size(films, users):
     assert "groups such as those given, of up to 10" in found.guarantee
     with pytest.raises(NotOffered, match="11 members, and the largest"):
         model.recommend(group=users[-11:], confidence=0.7)
+    short = films.users.ids.filter(pl.Series(np.diff(films.offsets) < 5))[0]
+    with pytest.warns(sr.LeftOutWarning, match="1 of the 2 given groups do not calibrate"):
+        model.calibrate_groups(groups={"a": users[:3], "b": [users[5], short]})
+    with pytest.raises(sr.InputError, match="no group of those given"):
+        model.calibrate_groups(groups={"b": [users[5], short]})
     with pytest.raises(sr.InputError, match="in two groups, 'a' and 'b'"):
         model.calibrate_groups(groups={"a": users[:2], "b": users[1:3]})
     with pytest.raises(sr.InputError, match="two members or more"):
@@ -300,9 +305,10 @@ def test_every_aggregation_serves(films, users, aggregation):
     assert len(model.recommend(group=users[:2], confidence=0.8)) > 0
 
 
-def test_folds(films, users):
+@pytest.mark.parametrize("measure", ["als", "learned"])
+def test_folds(films, users, measure):
     """Members of one fold are promised something, members of several are not."""
-    recipe = sr.PopulationConformal("als", n_calibration=60).fit(films)
+    recipe = sr.PopulationConformal(measure, n_calibration=60).fit(films)
     folds = recipe.scorer_.fold_of(np.arange(films.n_users))
     enough = np.isin(np.arange(films.n_users), films.users.codes(users))
     first, second = (np.flatnonzero((folds == fold) & enough)[:2] for fold in (0, 1))
@@ -314,9 +320,11 @@ def test_folds(films, users):
     assert same.guarantee.startswith("Of what any member")
     mixed = names.gather([int(first[0]), int(second[0])]).to_list()
     across = recipe.recommend(group=mixed, confidence=0.7)
-    assert across.guarantee.startswith("None for this group: als was trained in folds")
+    assert across.guarantee.startswith(f"None for this group: {measure} was trained in folds")
     new = recipe.recommend(group=[mixed[0], films.items.ids[:6].to_list()], confidence=0.7)
     assert new.guarantee.startswith("Of what any member")
+    why = recipe.explain_group(names.gather(first).to_list(), item=same.items[0])
+    assert all(reason.contributions for reason in why.reasons)
 
 
 def test_merged_p_values(films, users):

@@ -21,9 +21,12 @@ TAKE_SOMETHING = [
     ("POST", "/v1/groups/entry-confidences"),
     ("POST", "/v1/groups/explanations"),
     ("GET", "/v1/items"),
+    ("POST", "/v1/events"),
+    ("POST", "/admin/forget"),
 ]
 TAKE_NOTHING = [
     ("GET", "/v1/model"),
+    ("GET", "/v1/health/promise"),
     ("POST", "/admin/reload"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),

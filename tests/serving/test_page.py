@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 import surerec as sr
-from tests.serving.serving_server import ACCENT, NASTY, Server, save, someone
+from surerec.live import Live, SqliteStore, Window
+from tests.serving.serving_server import ACCENT, NASTY, Server, made_up, save, someone
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page needs playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -334,3 +335,34 @@ def test_the_reference_describes_every_operation(open_page, server):
     assert "/v1/recommendations" in paths
     page.locator("summary").first.click()
     assert "curl" in page.locator("pre").first.text_content()
+
+
+def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
+    fitted = sr.PopulationConformal("CM12", n_calibration=100).fit(made_up())
+    Live.create(tmp_path / "shop", fitted).close()
+    store = SqliteStore(tmp_path / "shop" / "events.sqlite")
+    with store.writing() as transaction:  # as if 4,000 events had been judged
+        for number, missed in enumerate((200, 203)):
+            window = Window(0, 0, 2000, (missed, 400, 600), (missed + 90, 450, 700))
+            transaction.put(f"window {number:09d}", window.to_state())
+        transaction.put("alarm 000000000", {"at": "2024-05-01T12:00", "says": NASTY})
+    store.close()
+    server = start(tmp_path / "shop", "--workers", "1")
+    with server.client() as client:
+        best = client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}).json()
+        item = best["items"][0]["item_id"]
+        sent = {"events": [{"user": 7, "item": item, "time": 1_700_000_000}]}
+        assert client.post("v1/events", json=sent).json()["judged"] == 1
+    page = open_page(server.url)
+    expect(page.locator("#promise-hint")).to_contain_text("Of 1 events that were judged")
+    expect(page.locator("#promise-facts")).to_contain_text("90 % promised100 %")
+    expect(page.locator("#promise-lines svg")).to_have_attribute(
+        "aria-label", re.compile("90 % promised; delivered window by window: 90 %, 89.8 %")
+    )
+    expect(page.locator("#promise-alarms li")).to_contain_text(NASTY)
+    page.screenshot(path=tmp_path / "panel.png", full_page=True)
+
+
+def test_other_models_show_no_promise_panel(open_page, server):
+    page = open_page(server.url)
+    expect(page.locator("#promise")).to_be_hidden()

@@ -34,6 +34,12 @@ def draw(audit: Findings) -> dict[str, bytes]:
         return render(_figure(audit))
 
 
+def figure(audit: Findings) -> Figure:
+    """Give the figure as matplotlib has it."""
+    with styled():
+        return _figure(audit)
+
+
 def draw_probabilities(audit: Findings) -> dict[str, bytes]:
     """Give the reliability diagram in every format; nothing if there is none."""
     if audit.reliability is None or audit.probabilities is None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from surerec._notebook import html_card
 from surerec.audit._findings import Findings
 from surerec.audit._report import to_html, write
+from surerec.audit._verdicts import at_headline
+from surerec.reports import require_plots
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +50,19 @@ class Audit(Findings):
         What random groups of two, four and eight were delivered, for each promise to groups and ε;
         and what their members got of their own, on average and the one who got least.
     """
+
+    def plot(self) -> Any:
+        """Give the report's figure, promised against delivered; this needs surerec[plots]."""
+        require_plots()
+        from surerec.audit._figure import figure  # noqa: PLC0415  # an extra
+
+        return figure(self)
+
+    def _repr_html_(self) -> str:
+        """Give what a notebook shows: the verdict, and what was delivered of 90 %."""
+        columns = ("kind", "promised", "delivered", "low", "high", "verdict")
+        frame = at_headline(self.coverage).select(columns)
+        return html_card(f"{self.subject} on {self.data}", frame, self.overall, bar="delivered")
 
     def to_html(self) -> str:
         """Give the report as one page that needs no other file; this needs surerec[plots]."""

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import polars as pl
 
+from surerec._columns import Columns
+from surerec._notebook import as_pandas, html_card
 from surerec.conformal import CalibratedProbability, venn_abers
 from surerec.errors import InputError
 
@@ -50,6 +53,26 @@ class Slate:
     at_least: tuple[float, ...] = ()
     expected_hits: float = float("nan")
     recommender: str = ""
+
+    def to_frame(self) -> pl.DataFrame:
+        """Give ``item_id``, ``rank`` and, where there are any, ``probability``."""
+        columns: dict[str, Any] = {Columns.Item: self.items}
+        columns[Columns.Rank] = range(1, len(self.items) + 1)
+        if self.probabilities:
+            columns[Columns.Probability] = self.probabilities
+        return pl.DataFrame(columns)
+
+    def to_pandas(self) -> Any:
+        """Give :meth:`to_frame` as a pandas frame, which needs pandas."""
+        return as_pandas(self.to_frame())
+
+    def _repr_html_(self) -> str:
+        """Give what a notebook shows."""
+        title = (
+            f"{self.probability:.1%} that one of these {len(self.items)} is a hit "
+            f"({self.low:.1%} to {self.high:.1%}), by {self.recommender}"
+        )
+        return html_card(title, self.to_frame(), f"Promise: {self.guarantee}", bar="probability")
 
     def worth_serving(
         self, at_least: float | None = None, *, expected_hits: float | None = None

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from surerec._compiling import compile_progress
 from surerec._shown import shown
 from surerec._version import __version__
 from surerec.cli import (
@@ -25,6 +26,7 @@ from surerec.cli import (
     _reproduce,
     _serve,
     _together,
+    _warm_up,
 )
 from surerec.errors import SurerecError
 
@@ -55,6 +57,7 @@ app.command("replay")(_replay.replay_data)
 app.add_typer(_live.live_app, name="live")
 app.command("serve")(_serve.serve)
 app.add_typer(_serve.keys_app, name="keys")
+app.command("warm-up")(_warm_up.warm_up)
 app.command("describe")(_data.describe)
 app.add_typer(_data.datasets_app, name="datasets")
 
@@ -79,7 +82,8 @@ def main() -> None:
     """Run the command line; a user's error is one sentence and exit code 2."""
     messages = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
-        app()
+        with compile_progress():
+            app()
     except SurerecError as error:
         messages.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
         sys.exit(2)

@@ -72,8 +72,7 @@ def run_demo(console: Console) -> None:
     """Show what surerec does on MovieLens 100K, or on made-up data where that is out of reach."""
     interactions = _data(console)
     _show.interactions(console, interactions)
-    with console.status("Counting; the first run on a machine compiles, which takes a while …"):
-        count_precedence(interactions)
+    count_precedence(interactions)  # before it is timed: the first run on a machine compiles
     begin = perf_counter()
     statistics = count_precedence(interactions)
     seconds = perf_counter() - begin
@@ -104,8 +103,7 @@ def serve_demo(console: Console, *, port: int, open_browser: bool) -> None:
     """Fit the demonstration's model, save it in a folder of its own, and serve it."""
     require_serving()
     interactions = _data(console)
-    with console.status("Counting; the first run on a machine compiles, which takes a while …"):
-        statistics = count_precedence(interactions)
+    statistics = count_precedence(interactions)
     recommenders = {name: make_recommender(name).fit(statistics) for name in _SERVED}
     with TemporaryDirectory(prefix="surerec-demo-") as folder:
         model = Path(folder) / (interactions.name or "demo")
@@ -185,8 +183,8 @@ def _held_out(console: Console, model: InductiveConformal, interactions: Interac
     console.print(table, highlight=False)
     console.print(
         "Calibrated over users (PopulationConformal, on half of the people, tested on the others) "
-        f"the promise holds. Item by item (the paper's p-values, {len(rows)} people) it assumes that "
-        "what comes next is like what calibrated it, and taste drifts.",
+        f"the promise holds. Item by item (the paper's p-values, {len(rows)} people) it assumes "
+        "that what comes next is like what calibrated it, and taste drifts.",
         style="dim",
     )
 

@@ -21,6 +21,7 @@ from surerec.cli._output import (
 )
 from surerec.cli._reading import reads_histories
 from surerec.cli._spark import check_engine, recommend_on_spark
+from surerec.cli._tally import Tally
 from surerec.cli._together import (
     is_group,
     members,
@@ -191,11 +192,15 @@ def recommend_all(
     frames = fitted.iter_recommendations(
         wanted, histories=people, confidence=confidence, significance=significance, k=k, **more
     )
-    n_rows = write_frames(frames, kind, output)
+    tally = Tally(fitted, len(wanted) if wanted is not None else None, people)
+    level = {"confidence": confidence, "significance": significance}
+    n_rows = write_frames(tally.counting(frames), kind, output)
     messages().print(
         f"Wrote {n_rows:,} recommendations by {fitted.name_} to {_show.plain(str(output))} "
         f"in {perf_counter() - begin:.1f} s."
     )
+    for sentence in tally.sentences(k, {**level, **more, "k": k}):
+        messages().print(_show.plain(sentence))
 
 
 def _people(

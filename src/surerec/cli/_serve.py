@@ -135,7 +135,7 @@ def create_key(
     *,
     name: Annotated[str, typer.Option(help="Who will use it.")],
     scope: Annotated[
-        list[str] | None, typer.Option(help="read (the default) or admin; may be repeated.")
+        list[str] | None, typer.Option(help="read (the default), events or admin; may be repeated.")
     ] = None,
 ) -> None:
     """Make a key and print it; it is not kept, and cannot be shown again.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import numpy as np
+
 from surerec._arguments import check_number
 from surerec._shown import shown
 from surerec.conformal._sets import TOLERANCE
@@ -12,6 +14,8 @@ from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
 DEFAULT_STEP: Final = 0.01
 """How far one error moves a cut, γ."""
@@ -86,6 +90,24 @@ class Steering:
     def holds(self, level: float) -> tuple[bool, ...]:
         """Tell for each ε whether an item of a level is in the set."""
         return tuple(is_inside(level, cut) for cut in self.cuts_nested)
+
+    def nominal(self, levels: ArrayLike) -> NDArray[np.float64]:
+        """Give levels as they would be if cuts were at their ε: an item is in a set if above it.
+
+        Between the cuts it is a line, so that one answer serves every confidence.
+
+        Examples
+        --------
+        >>> Steering((0.1, 0.2), (0.05, 0.3), (0, 0)).nominal([0.05, 0.1, 0.3, 1.0]).round(6)
+        array([0.1 , 0.12, 0.2 , 1.  ])
+        """
+        cuts = np.array(self.cuts_nested)
+        # Cuts that are held down to others are told apart by what no level is.
+        cuts = cuts + TOLERANCE * np.arange(1, len(cuts) + 1)
+        ends = min(0.0, cuts[0] - self.step), max(1.0, cuts[-1] + self.step)
+        known, said = [ends[0], *cuts, ends[1]], [0.0, *self.epsilons, 1.0]
+        given = np.asarray(levels, dtype=np.float64)
+        return np.asarray(np.interp(given, known, said), dtype=np.float64)
 
     def after(self, level: float) -> Self:
         """Give what it is after an event whose item had this level."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy.special import ndtri
 
 from surerec._calendar import DAY
 from surerec._columns import Columns
@@ -227,6 +226,8 @@ def _uniforms(size: int, seed: int, stream: int) -> NDArray[np.float64]:
 
 def _lengths(settings: _Settings) -> NDArray[np.int64]:
     """Give log-normal lengths between 1 and `n_items` that sum to `n_rows`."""
+    from scipy.special import ndtri  # noqa: PLC0415  # a third of the time of importing surerec
+
     n_users, n_rows, longest = settings.n_users, settings.n_rows, settings.longest
     log_weights = settings.length_spread * ndtri(_uniforms(n_users, settings.seed, _LENGTHS))
     if longest is None:

@@ -1,8 +1,9 @@
 """A model that takes events in, keeps its promise as the world moves, and loses nothing."""
 
 from surerec.live._events import Event
+from surerec.live._folder import LiveFolder
 from surerec.live._ledger import Ledger, Terms, Window
-from surerec.live._live import Live, Observed, Receipt, Status
+from surerec.live._live import Live
 from surerec.live._postgres import PostgresStore
 from surerec.live._replay import MODELS, Playing, Replayed, replay
 from surerec.live._replay_report import (
@@ -14,12 +15,14 @@ from surerec.live._replay_report import (
 )
 from surerec.live._sqlite import SqliteStore
 from surerec.live._store import Store, StoredEvent, Transaction
+from surerec.live._told import Observed, Receipt, Status
 
 __all__ = [
     "MODELS",
     "Event",
     "Ledger",
     "Live",
+    "LiveFolder",
     "Observed",
     "Playing",
     "PostgresStore",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -11,9 +12,10 @@ from surerec._files import file_aside
 from surerec.errors import InputError
 from surerec.live._ledger import Terms
 from surerec.live._postgres import PostgresStore
-from surerec.live._sqlite import SqliteStore
+from surerec.live._sqlite import SqliteStore, held
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from surerec.live._store import Store
@@ -62,6 +64,11 @@ class LiveFolder:
         with file_aside(self.path / _ABOUT, mode=0o600) as aside:
             aside.write_text(json.dumps(about, indent=2) + "\n")
 
+    @staticmethod
+    def is_one(path: Path) -> bool:
+        """Tell whether a folder is a live model's."""
+        return (path / _ABOUT).is_file()
+
     @classmethod
     def open(cls, path: Path) -> Self:
         """Read what a folder is.
@@ -93,11 +100,19 @@ class LiveFolder:
         except (KeyError, TypeError) as error:
             raise InputError(f"{path / _ABOUT} is damaged; restore it from a copy.") from error
 
-    def open_store(self) -> Store:
-        """Open the store of its events."""
+    def open_store(self, *, hold: bool = True) -> Store:
+        """Open the store of its events; keep other processes out of it, unless that is done."""
         if self.store == SQLITE:
-            return SqliteStore(self.path / "events.sqlite")
+            return SqliteStore(self._file, hold=hold)
         return PostgresStore(self.store)
+
+    @property
+    def _file(self) -> Path:
+        return self.path / "events.sqlite"
+
+    def held(self) -> AbstractContextManager[None]:
+        """Give a context in which no other process has the store, if it is of one process."""
+        return held(self._file) if self.store == SQLITE else nullcontext()
 
     def model(self, number: int) -> Path:
         """Give the folder of a model by number."""

@@ -4,92 +4,40 @@ from __future__ import annotations
 
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import polars as pl
+import numpy as np
 
 from surerec._arguments import check_list, check_path
-from surerec._calendar import day_of
+from surerec._columns import Columns
 from surerec.conformal import significance_of
 from surerec.errors import InputError
 from surerec.live._events import Event
 from surerec.live._folder import SQLITE, LiveFolder
 from surerec.live._ledger import JUDGED, Ledger, Terms, Window
-from surerec.live._served import Served, check_can_live, lives_on
+from surerec.live._recounting import Recounting
+from surerec.live._served import check_can_live, lives_on
 from surerec.live._store import StoredEvent
-from surerec.recommenders import load
+from surerec.live._told import Observed, Receipt, Status, delivered_frame, now_text
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    from surerec.live._store import Store, Transaction
-    from surerec.recommenders import RecommendationSet, Recommender
+    import polars as pl
+
+    from surerec.conformal import Steering
+    from surerec.live._store import Transaction
+    from surerec.measures import Query
+    from surerec.recommenders import PopulationConformal, RecommendationSet, Recommender
 
 _NEAR_NOTHING: Final = 1e-12
-_GROWN: Final = 0.1  # of the base, at which it is counted anew
-_LEAST_GROWN: Final = 1000
 
 
-@dataclass(frozen=True)
-class Observed:
-    """What became of events that were sent; all of them are kept."""
-
-    taken: int
-    """New ones."""
-    again: int
-    """Those that had been sent before, which change nothing."""
-    judged: int
-    not_judged: dict[str, int]
-    """By reason."""
-    alarms: tuple[str, ...]
-    """That they raised, in words."""
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What was deleted of a person, and what was learned from them and stays; it names nobody."""
-
-    at: str
-    n_events: int
-    """Events that were deleted."""
-    n_items: int
-    """Items of the profile that was taken out of the counts."""
-    calibrated: bool
-    """Whether they were a calibration user, and are taken out of the curve."""
-    stays: tuple[str, ...]
-    """What stays, and until when, in words."""
-
-
-@dataclass(frozen=True)
-class Status:
-    """How a live model does."""
-
-    folder: str
-    store: str
-    recommender: str
-    counted: str
-    """When the base was counted."""
-    n_events: int
-    n_since: int
-    """Events since the base was counted."""
-    n_judged: int
-    not_judged: dict[str, int]
-    promised: tuple[float, ...]
-    """The confidences, from the highest on."""
-    delivered: tuple[float, ...]
-    """The share of judged events inside the sets of each."""
-    within: tuple[float, ...]
-    """How far each can be from what is promised, whatever happened."""
-    alarms: tuple[str, ...]
-    """The latest, last."""
-
-
-class Live:
+class Live(Recounting):
     """A model that takes events in, judges itself on each, and steers its sets by its errors.
 
     An event is in every answer as soon as it is acknowledged, and is safe then. Counts are those of
@@ -102,6 +50,9 @@ class Live:
         What :meth:`create`, or ``surerec live init``, made.
     recount : bool, default=True
         Count anew in the background when events make up a tenth of the base.
+    hold : bool, default=True
+        Keep other processes out of an SQLite store. The workers of one server do not, as the server
+        does it for them.
 
     Examples
     --------
@@ -115,17 +66,16 @@ class Live:
     False
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, recount: bool = True) -> None:
-        self._folder = LiveFolder.open(Path(check_path("folder", folder)))
+    def __init__(
+        self, folder: str | os.PathLike[str], *, recount: bool = True, hold: bool = True
+    ) -> None:
+        place = LiveFolder.open(Path(check_path("folder", folder)))
         self._recounts = recount
-        self._lock = RLock()
-        self._counting: Thread | None = None
-        self._failed: BaseException | None = None
-        self._store: Store = self._folder.open_store()
+        store = place.open_store(hold=hold)
         try:
-            self._reload()
+            super().__init__(place, store)
         except BaseException:
-            self._store.close()
+            store.close()
             raise
 
     @classmethod
@@ -166,7 +116,7 @@ class Live:
                             f"{events.name} has the events of a live model already: open that, or "
                             "name another database."
                         )
-                    transaction.put("base", {"model": 1, "seq": 0, "counted": _now()})
+                    transaction.put("base", {"model": 1, "seq": 0, "counted": now_text()})
                     transaction.put("ledger", Ledger.start(made.terms).to_state())
             finally:
                 events.close()
@@ -184,8 +134,7 @@ class Live:
 
     def close(self) -> None:
         """Let go of the store, after a recount that is under way."""
-        if self._counting is not None:
-            self._counting.join()
+        self._end_recount()
         self._store.close()
 
     def observe(self, events: Any) -> Observed:
@@ -242,7 +191,7 @@ class Live:
                 if closed is not None:
                     transaction.put(f"window {ledger.n_windows:09d}", closed.to_state())
                 for place, sentence in enumerate(alarms, ledger.n_alarms - len(alarms)):
-                    transaction.put(f"alarm {place:09d}", {"at": _now(), "says": sentence})
+                    transaction.put(f"alarm {place:09d}", {"at": now_text(), "says": sentence})
                 raised += alarms
             else:
                 ledger = ledger.passed_over(verdict.reason)
@@ -260,6 +209,7 @@ class Live:
         user: Any = None,
         *,
         history: Iterable[Any] | None = None,
+        query: Query | None = None,
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
@@ -269,23 +219,21 @@ class Live:
 
         Parameters
         ----------
-        user, history, confidence, significance, k, exclude
+        user, history, query, confidence, significance, k, exclude
             As in :meth:`surerec.PopulationConformal.recommend`. Other confidences than the stated
             ones get no live promise.
         """
         epsilon = significance_of(confidence, significance)
-        with self._lock:
-            self._catch_up()
-            model, steering = self._served.recommender, self._ledger.steering
-            query = model.query(user, history=history)
+        with self.asking() as model:
+            steering = self._ledger.steering
+            query = model.query(user, history=history) if query is None else query
             place = steering.place_of(epsilon)
             cut = epsilon if place is None else steering.cuts_nested[place]
             inside = min(max(cut, _NEAR_NOTHING), 1 - _NEAR_NOTHING)
             with lives_on():
                 found = model.recommend(query=query, significance=inside, k=k, exclude=exclude)
         if place is None:
-            stated = ", ".join(f"{1 - each:.4g}" for each in steering.epsilons[::-1])
-            says = f"None: a promise is kept live at the confidences {stated} only."
+            says = self._unstated()
         elif len(query.history) < model.min_known:
             n = len(query.history)
             says = (
@@ -296,7 +244,37 @@ class Live:
             says = self._promise(place)
             if len(found) < found.full_size:
                 says = f"None for this list, from which items were left out. The whole set: {says}"
-        return replace(found, significance=epsilon, guarantee=says)
+        entries = np.asarray(found.columns[Columns.EntryConfidence])
+        columns = {**found.columns, Columns.EntryConfidence: 1 - steering.nominal(1 - entries)}
+        return replace(found, columns=columns, significance=epsilon, guarantee=says)
+
+    def promise(self, confidence: float) -> str:
+        """Say what is promised, and was delivered, at a confidence, to people who are judged."""
+        with self.asking():
+            place = self._ledger.steering.place_of(significance_of(confidence, None))
+            return self._unstated() if place is None else self._promise(place)
+
+    def _unstated(self) -> str:
+        epsilons = self._ledger.steering.epsilons[::-1]
+        stated = ", ".join(f"{1 - each:.4g}" for each in epsilons)
+        return f"None: a promise is kept live at the confidences {stated} only."
+
+    @contextmanager
+    def asking(self) -> Iterator[PopulationConformal]:
+        """Give the recommender as it is now; no event is taken in while it is asked."""
+        with self._lock:
+            self._catch_up()
+            yield self._served.recommender
+
+    @property
+    def steering_(self) -> Steering:
+        """The cuts of the sets, and what they delivered, as they were last looked at."""
+        return self._ledger.steering
+
+    @property
+    def base_(self) -> int:
+        """The number of the model that was counted last: codes are those of it."""
+        return self._base
 
     def _promise(self, place: int) -> str:
         steering = self._ledger.steering
@@ -329,8 +307,7 @@ class Live:
                 windows = [Window.from_state(each) for each in transaction.named("window ")]
             windows += [self._ledger.window] if self._ledger.window.n else []
             epsilons = self._ledger.steering.epsilons
-        rows = [row for number, each in enumerate(windows) for row in _rows(number, each, epsilons)]
-        return pl.DataFrame(rows, schema=_DELIVERED, orient="row")
+        return delivered_frame(windows, epsilons)
 
     def status(self) -> Status:
         """Give how it does: promised and delivered, events by what became of them, alarms."""
@@ -385,63 +362,7 @@ class Live:
         ]
         if calibrated:
             stays.append("probabilities and named lists are not offered until the next recount")
-        return Receipt(_now(), n_events, n_items, calibrated, tuple(stays))
-
-    def recount(self, *, wait: bool = True) -> None:
-        """Count and calibrate anew on all that is known, and serve that from then on.
-
-        Events and questions go on meanwhile; it is taken over in one step, and whatever interrupts
-        it, the old one or the new one serves.
-
-        Parameters
-        ----------
-        wait : bool, default=True
-            Return when it is taken over; else at once, and it goes on in the background.
-        """
-        with self._lock:
-            if self._counting is None or not self._counting.is_alive():
-                self._failed = None
-                self._counting = Thread(target=self._recount, name="surerec-recount")
-                self._counting.start()
-            counting = self._counting
-        if wait:
-            counting.join()
-            if self._failed is not None:
-                raise self._failed
-
-    def _recount_if_due(self) -> None:
-        counts = self._served.counts
-        grown = max(_LEAST_GROWN, _GROWN * counts.base.interactions.n_rows)  # type: ignore[union-attr]
-        if self._recounts and counts.n_added >= grown:
-            self.recount(wait=False)
-
-    def _recount(self) -> None:
-        try:
-            with self._lock:
-                self._catch_up()
-                seq, counts = self._seq, self._served.counts
-                old = self._served.recommender
-                profiles = counts.interactions.settled()
-            lists = {
-                name: [item for item in items if item in profiles.items]
-                for name, items in old.lists_.items()
-            }
-            fresh = type(old)(**old.get_params()).fit(
-                profiles, lists={name: items for name, items in lists.items() if items}
-            )
-            number = self._folder.numbers()[-1] + 1
-            fresh.save(self._folder.model(number), old.name_)
-            with self._lock:
-                with self._writing() as transaction:
-                    ledger = Ledger.from_state(transaction.get("ledger"))
-                    ledger = ledger.watching_anew(self._folder.terms)
-                    transaction.put("ledger", ledger.to_state())
-                    transaction.put("base", {"model": number, "seq": seq, "counted": _now()})
-                    transaction.forget_names(until=seq)
-                self._reload()
-                self._store.compact()
-        except BaseException as error:  # noqa: BLE001  # raised where it is waited for
-            self._failed = error
+        return Receipt(now_text(), n_events, n_items, calibrated, tuple(stays))
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write everybody's profiles as they are now to a Parquet file; give the rows.
@@ -458,87 +379,3 @@ class Live:
             frame = self._served.profiles.settled().to_frame()
         frame.write_parquet(check_path("path", path))
         return len(frame)
-
-    @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
-        """Give a transaction that knows what others wrote; what fails in it leaves no trace."""
-        try:
-            with self._store.writing() as transaction:
-                self._refresh(transaction)
-                yield transaction
-        except BaseException:
-            self._is_stale = True  # what was taken in on the way is dropped
-            raise
-
-    def _catch_up(self) -> None:
-        """Take in what other servers wrote since."""
-        with self._store.reading() as transaction:
-            self._refresh(transaction)
-
-    def _reload(self) -> None:
-        self._is_stale = True
-        self._catch_up()
-        self._folder.remove_before(self._base)
-
-    def _refresh(self, transaction: Transaction) -> None:
-        base = transaction.get("base")
-        if base is None:
-            raise InputError(
-                f"{self._store.name} has no events of a live model: restore it from a copy, or "
-                "begin anew with surerec live init."
-            )
-        if self._is_stale or base["model"] != self._base:
-            model = load(self._folder.model(int(base["model"])))
-            self._served = Served(check_can_live(model))
-            self._base, self._counted = int(base["model"]), str(base["counted"])
-            self._seq = int(base["seq"])
-            self._is_stale = False
-        if self._seq < transaction.last():
-            self._replay(transaction)
-        self._ledger = Ledger.from_state(transaction.get("ledger"))
-
-    _base = -1
-    _is_stale = True
-
-    def _replay(self, transaction: Transaction) -> None:
-        """Take in what is stored behind what is known, in the order of commits."""
-        forgotten = transaction.forgotten(self._seq)
-        for event in transaction.events(self._seq):
-            while forgotten and forgotten[0][0] < event.seq:
-                self._forget_again(forgotten.pop(0)[1])
-            self._served.add(event.person, event.item, event.time)
-        for _, person in forgotten:
-            self._forget_again(person)
-        self._seq = transaction.last()
-
-    def _forget_again(self, person: str) -> None:
-        if person in self._served.profiles.users:
-            self._served.forget(person)
-
-
-_DELIVERED: Final = {
-    "window": pl.Int64,
-    "from": pl.String,
-    "until": pl.String,
-    "group": pl.String,
-    "confidence": pl.Float64,
-    "delivered": pl.Float64,
-    "unsteered": pl.Float64,
-    "n": pl.Int64,
-}
-
-
-def _rows(number: int, window: Window, epsilons: tuple[float, ...]) -> Iterator[tuple[Any, ...]]:
-    when = day_of(window.first), day_of(window.last)
-    for place, epsilon in enumerate(epsilons):
-        confidence = round(1 - epsilon, 12)
-        inside, unsteered = (
-            1 - tally[place] / window.n for tally in (window.outside, window.unsteered)
-        )
-        yield number, *when, "all", confidence, inside, unsteered, window.n
-        for group, (n, *outside) in sorted(window.groups.items()):
-            yield number, *when, group, confidence, 1 - outside[place] / n, None, n
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

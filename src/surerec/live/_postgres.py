@@ -10,7 +10,7 @@ from surerec.errors import InputError, StoreError
 from surerec.live._store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)|(?<=password=)\S+")
 _SECONDS = 10
@@ -75,6 +75,10 @@ class PostgresStore(Store):
             return connection.execute(statement.replace("?", "%s"), values)
 
         return run
+
+    def _run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s"), rows)
 
     def _commit(self) -> None:
         self._connection.commit()

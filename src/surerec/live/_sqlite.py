@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec.errors import InputError, StoreError
 from surerec.live._store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 _PRAGMAS: Final = (
@@ -28,6 +28,8 @@ class SqliteStore(Store):
     ----------
     path : Path
         The file; it is made if it is not there, and can be read by its owner only.
+    hold : bool, default=True
+        Keep other processes out; the workers of one server do not, as it does so for them.
 
     Raises
     ------
@@ -35,11 +37,13 @@ class SqliteStore(Store):
         If another process has it open, or it is no store of this version.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, hold: bool = True) -> None:
         super().__init__()
         self._path = path
         self._connection: Any = None
-        self._held = _hold(path.with_name(path.name + ".lock"), path)
+        self._holding = ExitStack()
+        if hold:
+            self._holding.enter_context(held(path))
         try:
             with self._errors():
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -61,6 +65,9 @@ class SqliteStore(Store):
     def _begin(self, *, write: bool) -> Any:
         self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         return self._connection.execute
+
+    def _run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._connection.executemany(statement, rows)
 
     def _commit(self) -> None:
         try:
@@ -108,22 +115,38 @@ class SqliteStore(Store):
             if self._connection is not None:
                 with suppress(sqlite3.Error):
                     self._connection.close()
-            self._held.close()
+            self._holding.close()
 
 
-def _hold(lock: Path, path: Path) -> Any:
-    """Hold the lock file; the system lets go of it when this process ends, however that is."""
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep other processes out of a store; the system lets go when this one ends, however.
+
+    Raises
+    ------
+    InputError
+        If another process has it open.
+    """
+    with sole(path.with_name(path.name + ".lock")) as is_sole:
+        if not is_sole:
+            raise InputError(
+                f"Another process has {path} open: one server at a time, or keep events in "
+                "PostgreSQL, which several may share."
+            )
+        yield
+
+
+@contextmanager
+def sole(lock: Path) -> Iterator[bool]:
+    """Tell whether no other process is in here with this lock file, and keep others out."""
     try:
         import fcntl  # noqa: PLC0415  # POSIX only, as serving is
     except ModuleNotFoundError:
         raise InputError("Live models need Linux or macOS.") from None
-    file = lock.open("ab")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise InputError(
-            f"Another process has {path} open: one server at a time, or keep events in PostgreSQL, "
-            "which several may share."
-        ) from None
-    return file
+    with lock.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True

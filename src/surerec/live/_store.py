@@ -49,10 +49,13 @@ class Transaction:
     ----------
     run : callable
         Runs a statement with ``?`` for its values, and gives a cursor.
+    run_many : callable
+        Runs a statement for many rows of values.
     """
 
-    def __init__(self, run: Any) -> None:
+    def __init__(self, run: Any, run_many: Any) -> None:
         self._run = run
+        self._run_many = run_many
 
     def get(self, name: str) -> Any:
         """Give what is kept under a name; None if nothing is."""
@@ -90,14 +93,14 @@ class Transaction:
 
     def append(self, events: Sequence[StoredEvent]) -> None:
         """Keep events behind those that are there."""
-        for event in events:
-            self._run(
-                "INSERT INTO surerec_events (seq, key, person, item, time, verdict) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                tuple(event),
-            )
-        if events:
-            self.put("last", events[-1].seq)
+        if not events:
+            return
+        self._run_many(
+            "INSERT INTO surerec_events (seq, key, person, item, time, verdict) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            [tuple(event) for event in events],
+        )
+        self.put("last", events[-1].seq)
 
     def events(self, after: int = 0) -> Iterator[StoredEvent]:
         """Give the events behind a place, in the order of commits, some at a time."""
@@ -163,6 +166,10 @@ class Store(ABC):
         """Begin a transaction and give what runs its statements."""
 
     @abstractmethod
+    def _run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run a statement for many rows of values, in the transaction that was begun."""
+
+    @abstractmethod
     def _commit(self) -> None: ...
 
     @abstractmethod
@@ -191,8 +198,8 @@ class Store(ABC):
                 if not self._has_tables(run):
                     for statement in _TABLES:
                         run(statement, ())
-                    Transaction(run).put("schema", SCHEMA_VERSION)
-                version = Transaction(run).get("schema")
+                    Transaction(run, self._run_many).put("schema", SCHEMA_VERSION)
+                version = Transaction(run, self._run_many).get("schema")
             except BaseException:
                 self._rollback()
                 raise
@@ -227,7 +234,7 @@ class Store(ABC):
         with self._lock, self._errors():
             run = self._begin(write=write)
             try:
-                yield Transaction(run)
+                yield Transaction(run, self._run_many)
             except BaseException:
                 self._rollback()
                 raise

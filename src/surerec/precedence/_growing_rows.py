@@ -79,7 +79,7 @@ class _Current:
 
     def holds(self, n_items: int, counter: np.dtype[Any]) -> bool:
         """Tell whether so many items, and counts of this type, have room in its rows."""
-        return n_items <= self.matrix.shape[1] and counter == self.matrix.dtype
+        return bool(n_items <= self.matrix.shape[1] and counter == self.matrix.dtype)
 
     def slots(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Give the slots of some items' rows, and which of the items are not there yet."""

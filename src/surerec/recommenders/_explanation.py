@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
+from surerec._notebook import as_pandas, bar_figure, html_card
 from surerec.measures import Contribution, ProfileRows
 
 if TYPE_CHECKING:
@@ -115,8 +116,33 @@ class Explanation:
             lines.append(self.learned)
         return "\n".join([*lines, self.entry] if self.entry else lines)
 
+    def to_pandas(self) -> Any:
+        """Give :meth:`to_frame` as a pandas frame, which needs pandas."""
+        return as_pandas(self.frame)
+
+    def plot(self, n: int = 10) -> Any:
+        """Draw of how many who took each earlier item the share that took this one later.
+
+        Gives a figure of matplotlib, the extra ``plots``.
+        """
+        some = self.frame.head(n)
+        labels = [f"{row[Columns.Title]} ({row['support']:,})" for row in some.to_dicts()]
+        title = f"{self.title}, by {self.recommender}"
+        return bar_figure(labels, some["share"].to_list(), title, "share who took it later")
+
+    def _repr_html_(self) -> str:
+        """Give what a notebook shows."""
+        columns = {"title": "who took", "later": "took it later", "support": "of", "share": "share"}
+        frame = self.frame.select(pl.col(name).alias(words) for name, words in columns.items())
+        note = " ".join(part for part in (self.strongest, self.learned, self.entry) if part)
+        return html_card(f"{self.title}, by {self.recommender}", frame, note, bar="share")
+
     def __repr__(self) -> str:
-        return f"Explanation({self.item!r}, p_value={self.p_value:.4g})"
+        if not np.isnan(self.p_value):
+            return f"Explanation({self.item!r}, p_value={self.p_value:.4g})"
+        if np.isnan(self.entry_confidence):
+            return f"Explanation({self.item!r})"
+        return f"Explanation({self.item!r}, entry_confidence={self.entry_confidence:.4g})"
 
 
 def explain(

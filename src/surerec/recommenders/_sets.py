@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
+from surerec._notebook import as_pandas, bar_figure, html_card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,6 +94,51 @@ class RecommendationSet:
     def items(self) -> list[Any]:
         """The ids, best first."""
         return self._frame[Columns.Item].to_list()
+
+    def to_pandas(self) -> Any:
+        """Give :meth:`to_frame` as a pandas frame, which needs pandas."""
+        return as_pandas(self._frame)
+
+    def plot(self, n: int = 15) -> Any:
+        """Draw the best items as bars: their probability, or else their p-value or score.
+
+        Gives a figure of matplotlib, the extra ``plots``.
+        """
+        named, shares = self._named(), self._shares()
+        return bar_figure(
+            named.head(n)["item"].cast(pl.String).to_list(),
+            self._frame[shares].head(n).to_list(),
+            self._title(),
+            shares.replace("_", "-" if shares == Columns.PValue else " "),
+        )
+
+    def _shares(self) -> str:
+        """Name the column that says most to a person: what there is of it."""
+        for name in (Columns.Probability, Columns.PValue):
+            if name in self._frame.columns and self._frame[name].is_finite().any():
+                return name
+        return Columns.Score
+
+    def _named(self) -> pl.DataFrame:
+        """Give rank and item, by its title where it has one."""
+        item = pl.col(Columns.Item).cast(pl.String)
+        if self.titles is not None:
+            item = pl.coalesce(pl.col(Columns.Title), item)
+        return self._frame.select(Columns.Rank, item.alias("item"))
+
+    def _title(self) -> str:
+        at = "" if self.confidence is None else f" at confidence {self.confidence:g}"
+        return f"{len(self):,} of {self.n_candidates:,} items{at}, by {self.recommender}"
+
+    def _repr_html_(self) -> str:
+        """Give what a notebook shows."""
+        shares = self._shares()
+        frame = self._named().with_columns(self._frame[shares].alias(shares.replace("_", " ")))
+        if self.confidence is not None:
+            entry = self._frame[Columns.EntryConfidence].alias("comes in above")
+            frame = frame.with_columns(entry)
+        bar = None if shares == Columns.Score else shares.replace("_", " ")
+        return html_card(self._title(), frame, f"Promise: {self.guarantee}", bar=bar)
 
     def __len__(self) -> int:
         return len(self.columns[Columns.Item])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from surerec.errors import InputError
+from surerec.live import LiveFolder
 from surerec.serving._keys import ApiKey, KeyFile
 from surerec.serving._settings import Settings, read_settings
 
@@ -61,7 +62,13 @@ def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) 
         if settings.keys is not None:
             KeyFile(settings.keys).read()
         configure(settings.log_level, settings.log_format)
-        with listen(settings.host, settings.port) as listener, shared_memory() as rates:
+        # A live model's events are one server's: its workers share them, and nobody else does.
+        live = LiveFolder.is_one(settings.model)
+        with (
+            LiveFolder.open(settings.model).held() if live else nullcontext(),
+            listen(settings.host, settings.port) as listener,
+            shared_memory() as rates,
+        ):
 
             async def run() -> None:
                 url = url_of(listener)

@@ -316,6 +316,7 @@ class ModelCard(BaseModel):
     counts: Counts
     settings: dict[str, str]
     recommenders: list[CardRecommender]
+    live: bool = Field(False, description="Whether it takes events in and tells of its promise.")
 
 
 class Status(BaseModel):
@@ -330,6 +331,52 @@ class Reloaded(BaseModel):
     model: str
     changed: bool
     workers: int
+
+
+class ObservedAnswer(BaseModel):
+    """What became of events."""
+
+    taken: int = Field(description="New ones, which are safe now.")
+    again: int = Field(description="Those that had been sent before, which change nothing.")
+    judged: int
+    not_judged: dict[str, int] = Field(description="By reason.")
+    alarms: list[str] = Field(description="That they raised, in words.")
+
+
+class PromiseWindow(BaseModel):
+    """What was delivered over some judged events in a row; from the highest confidence on."""
+
+    until: str = Field(description="The day of the last of them.")
+    n: int
+    delivered: list[float]
+    unsteered: list[float] = Field(description="What would have been without steering.")
+
+
+class PromiseAnswer(BaseModel):
+    """What was promised and delivered over all judged events; from the highest confidence on."""
+
+    promised: list[float] = Field(description="Confidences.")
+    delivered: list[float | None] = Field(
+        description="The share of judged events inside the sets of each; null before the first."
+    )
+    within: list[float] = Field(description="How far each can be from what is promised.")
+    n_events: int
+    n_judged: int
+    not_judged: dict[str, int] = Field(description="By reason.")
+    counted: str = Field(description="When the base was counted; its thresholds are of then.")
+    n_since: int = Field(description="Events since then, which are in the counts.")
+    alarms: list[str] = Field(description="The latest, last.")
+    windows: list[PromiseWindow] = Field(description="Of 2,000 judged events each, the last 60.")
+
+
+class ReceiptAnswer(BaseModel):
+    """What was deleted of a person, and what was learned from them and stays."""
+
+    at: str
+    n_events: int
+    n_items: int
+    calibrated: bool
+    stays: list[str]
 
 
 class ProblemDetail(BaseModel):

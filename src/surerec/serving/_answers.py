@@ -33,8 +33,8 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
     level = level_of(recommender, asked)
-    picks = recommender.recommend(
-        query=query, **level, **_choosing(asked), k=k, exclude=asked.exclude
+    picks = model.recommend(
+        recommender, query, **level, **_choosing(asked), k=k, exclude=asked.exclude
     )
     return write_set(about_set(name, picks), picks)
 
@@ -42,7 +42,7 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
 def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
     name, recommender, query = _person(model, asked)
-    picks = recommender.recommend(query=query, **level_of(recommender, asked), **_choosing(asked))
+    picks = model.recommend(recommender, query, **level_of(recommender, asked), **_choosing(asked))
     return write(about_set(name, picks))
 
 
@@ -55,7 +55,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     found = recommender.assess(query, wanted=wanted)
     by_confidence = recommender.gives_confidence and not recommender.promises_precision
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
-    entries = found.entry_confidences[order]
+    entries = model.steered(found.entry_confidences)
     first = order[: asked.limit]
     codes = found.candidates[first]
     ids = recommender.items_.ids
@@ -65,7 +65,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     columns = {
         Columns.Score: numbers(found.shown(first)),
         Columns.PValue: numbers(found.p_values[first]),
-        Columns.EntryConfidence: numbers(found.entry_confidences[first]),
+        Columns.EntryConfidence: numbers(entries[first]),
         Columns.Probability: numbers(chances),
     }
     latest = query.history[-_HISTORY_SHOWN:]
@@ -75,8 +75,8 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
         "promises_precision": recommender.promises_precision,
         "about_probability": found.about_chances,
         "n_candidates": len(found.candidates),
-        "highest_confidence": found.highest_confidence,
-        "curve": curve_of(entries),
+        "highest_confidence": float(model.steered(np.array([found.highest_confidence]))[0]),
+        "curve": curve_of(entries[order]),
         "items": {
             Columns.Item: ids.gather(codes).to_list(),
             Columns.Title: titles_of(model, codes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -9,13 +10,20 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from surerec.errors import InputError
+from surerec.errors import InputError, StoreError
 from surerec.serving._body import BodyLimit
 from surerec.serving._envelope import Envelope
 from surerec.serving._guard import Guard
+from surerec.serving._logs import log
 from surerec.serving._openapi import describe
 from surerec.serving._page import page_routes
-from surerec.serving._problems import Problem, in_words, problem_of, problem_response
+from surerec.serving._problems import (
+    Problem,
+    in_words,
+    problem_of,
+    problem_of_store,
+    problem_response,
+)
 from surerec.serving._routes import router
 
 if TYPE_CHECKING:
@@ -79,6 +87,11 @@ async def _not_usable(_: Request, error: Any) -> Response:
     return problem_response(problem_of(error))
 
 
+async def _not_kept(_: Request, error: Any) -> Response:
+    log(logging.ERROR, "events not kept", why=str(error))
+    return problem_response(problem_of_store(error))
+
+
 async def _not_http(_: Request, error: Any) -> Response:
     details = {
         404: "There is nothing at this address; /docs lists what there is.",
@@ -93,5 +106,6 @@ _HANDLERS: dict[Any, Any] = {
     Problem: _problem,
     RequestValidationError: _not_valid,
     InputError: _not_usable,
+    StoreError: _not_kept,
     HTTPException: _not_http,
 }

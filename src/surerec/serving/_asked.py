@@ -22,6 +22,7 @@ MAX_USERS: Final = 500
 MAX_ROWS: Final = 10_000
 MAX_BATCH_K: Final = 100
 MAX_MEMBERS: Final = 50
+MAX_EVENTS: Final = 1_000
 
 
 def _whole(value: Any) -> Any:
@@ -242,3 +243,34 @@ class AskGroupExplanation(_AboutGroup):
     limit: Annotated[StrictInt, Field(ge=1, le=100), _AS_WHOLE] = Field(
         3, description="How many earlier items of each member to name, those that say most."
     )
+
+
+class SentEvent(BaseModel):
+    """Somebody took something."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user: Id = Field(description="Known or new.")
+    item: Id = Field(description="Known or new.")
+    time: (
+        Annotated[StrictStr, Field(max_length=40)]
+        | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+        | None
+    ) = Field(None, description="An ISO time, or seconds since 1970; now if not given.")
+    id: Id | None = Field(None, description="What tells it from others, so that it is taken once.")
+
+
+class AskEvents(BaseModel):
+    """Events in their order: all of them are taken, or none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    events: Annotated[list[SentEvent], Field(min_length=1, max_length=MAX_EVENTS)]
+
+
+class AskForget(BaseModel):
+    """Whom to forget."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user: Id = Field(description="A user of the data, or of the events.")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
 _PUBLIC_FOLDER: Final = "/static/"
+_SCOPES: Final = {"/v1/events": "events"}
 _CHANGES_NOTHING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -98,7 +99,7 @@ class Guard:
         if key is None:
             REFUSED.labels("key").inc()
             raise _unauthorized("This API key is not valid, or no longer.")
-        scope = "admin" if path.startswith("/admin/") else "read"
+        scope = "admin" if path.startswith("/admin/") else _SCOPES.get(path, "read")
         if not key.may(scope):
             REFUSED.labels("scope").inc()
             raise Problem(403, f"This API key may not do that: it lacks the scope {scope}.")

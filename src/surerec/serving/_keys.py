@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-SCOPES: Final = ("read", "admin")
+SCOPES: Final = ("read", "events", "admin")
 _FORMAT: Final = "surerec-keys"
 _MOST_KEYS: Final = 500
 _OTHERS: Final = 0o077
@@ -37,7 +37,7 @@ class ApiKey:
     """Its public part: in logs and lists."""
     name: str
     scopes: tuple[str, ...]
-    """"read", "admin"; admin may also read."""
+    """"read", "events" (send them), "admin", which may do all."""
     sha256: str
     """Of the whole key. It has 256 random bits, so that no slow hash is needed."""
     created: str

@@ -57,6 +57,26 @@ RESTARTS = Counter(
 WORKERS = Gauge(
     "surerec_workers_ready", "Workers that answer.", multiprocess_mode="livesum", registry=None
 )
+EVENTS = Counter(
+    "surerec_events",
+    "Events that were taken in: judged, or why not; those sent again.",
+    ["verdict"],
+    registry=None,
+)
+ALARMS = Counter("surerec_alarms", "Alarms that events raised.", registry=None)
+DELIVERED = Gauge(
+    "surerec_promise_delivered",
+    "The share of judged events inside the sets of a confidence.",
+    ["confidence"],
+    multiprocess_mode="mostrecent",
+    registry=None,
+)
+JUDGED = Gauge(
+    "surerec_promise_judged_events",
+    "Events that the promise was judged on.",
+    multiprocess_mode="mostrecent",
+    registry=None,
+)
 
 
 def exposition() -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,18 +15,23 @@ from surerec.serving._search import TitleSearch
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import polars as pl
+    from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
-    from surerec.recommenders import Recommender
+    from surerec.live import Live
+    from surerec.measures import Query
+    from surerec.recommenders import RecommendationSet, Recommender
 
 
 _SAMPLE_SIZE = 40
 _SAMPLE_PRECISION = 0.2
 _SAMPLE_CONFIDENCE = 0.8
+_STEERED: Final = frozenset({"confidence", "significance", "k", "exclude"})
+"""What may be asked of a set whose promise is kept live; others choose among its items."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,27 @@ class ServedModel:
     card: Mapping[str, Any]
     """What clients may know of the model: no path, no version, nobody's id."""
     search: TitleSearch
+    live: Live | None = None
+    """What takes events in, and keeps the promise as the world moves; None for other models."""
+
+    def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
+        """Give an answer made of one state of the model from beginning to end."""
+        return make(self, *asked)
+
+    def recommend(self, recommender: Recommender, query: Query, **asked: Any) -> RecommendationSet:
+        """Give a person's set, with the promise that is kept live if there is one for it."""
+        if self.live is None or not asked.keys() <= _STEERED:
+            return recommender.recommend(query=query, **asked)
+        return self.live.recommend(query=query, **asked)
+
+    def steered(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the confidences at which items enter sets as these are served."""
+        if self.live is None:
+            return confidences
+        return np.asarray(1 - self.live.steering_.nominal(1 - confidences))
+
+    def close(self) -> None:
+        """Let go of what it has open."""
 
     @property
     def first(self) -> Recommender:
@@ -62,15 +88,20 @@ class ModelHolder:
     ----------
     model : ServedModel
         The first one.
+    load : callable
+        Gives the model of a folder.
     """
 
-    def __init__(self, model: ServedModel) -> None:
+    def __init__(
+        self, model: ServedModel, load: Callable[[Path], ServedModel] | None = None
+    ) -> None:
         self.current = model
+        self._load = load or load_served
         self._next: ServedModel | None = None
 
     def prepare(self, folder: Path, wanted: str) -> None:
         """Load what the folder holds now, beside what is served; it must be what is wanted."""
-        model = load_served(folder)
+        model = self._load(folder)
         if model.model_id != wanted:
             raise InputError(f"The model in {folder} changed again while it was being taken over.")
         self._next = model
@@ -115,6 +146,11 @@ def load_served(folder: Path) -> ServedModel:
             break
     if not recommenders:
         raise InputError(f"The model in {folder} has no recommender; `surerec fit` makes one.")
+    return served_of(card, recommenders)
+
+
+def served_of(card: Mapping[str, Any], recommenders: Mapping[str, Recommender]) -> ServedModel:
+    """Give what answers need of loaded recommenders, and the card of their folder."""
     any_one = next(iter(recommenders.values()))
     statistics = any_one.statistics_
     titles = None if statistics.interactions is None else statistics.interactions.titles

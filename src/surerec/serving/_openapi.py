@@ -68,6 +68,8 @@ def _add_problems(schema: dict[str, Any]) -> None:
                 told |= _OF_BODY
             elif path == "/readyz":
                 told["503"] = _OF_BODY["503"]
+            elif path == "/v1/health/promise":
+                told |= {"409": "This model is not live.", "503": _OF_BODY["503"]}
             for status, words in told.items():
                 operation["responses"][status] = {
                     "description": words,

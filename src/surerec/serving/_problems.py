@@ -120,6 +120,16 @@ def problem_of(error: InputError) -> Problem:
     return Problem(422, str(error))
 
 
+def problem_of_store(_: object) -> Problem:
+    """Give the problem that a database of events which is away is to whoever made the request."""
+    return Problem(
+        503,
+        "The events cannot be reached or kept just now; nothing of this was kept, and nothing that "
+        "was acknowledged is lost: send it again.",
+        headers={"Retry-After": "5"},
+    )
+
+
 def in_words(errors: Sequence[Any]) -> str:
     """Give one sentence on what is wrong with a request, from what pydantic found.
 

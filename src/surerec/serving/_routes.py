@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from surerec.serving import _answered as told
 from surerec.serving import _answers as answers
 from surerec.serving import _asked as ask
+from surerec.serving import _living as living
 from surerec.serving import _together as groups
 from surerec.serving._metrics import exposition
 from surerec.serving._problems import Problem
@@ -35,7 +36,7 @@ async def _answer(request: Request, make: Callable[..., bytes], *asked: Any) -> 
     """Give an answer computed off the event loop, with the current model to its end."""
     service = _service(request)
     model = service.models.current
-    body = await service.work.run(partial(make, model, *asked))
+    body = await service.work.run(partial(model.answer, make, *asked))
     headers = {"Surerec-Model": model.model_id, "Cache-Control": "no-store"}
     return Response(body, headers=headers, media_type="application/json")
 
@@ -152,6 +153,43 @@ async def assess_together(request: Request, asked: ask.AskGroupEntryConfidences)
 async def explain_together(request: Request, asked: ask.AskGroupExplanation) -> Response:
     """Which earlier items of each member speak for it; all members are left out of the counts."""
     return await _answer(request, groups.group_explanation, asked)
+
+
+@router.post(
+    "/v1/events",
+    response_model=told.ObservedAnswer,
+    summary="Take events in",
+    tags=["living"],
+)
+async def observe(request: Request, asked: ask.AskEvents) -> Response:
+    """Take in who took what; they are safe, and in every answer, when this is answered.
+
+    Sent again, an event of the same id changes nothing; without an id, one of the same user, item
+    and time.
+    """
+    return await _answer(request, living.observe, asked)
+
+
+@router.get(
+    "/v1/health/promise",
+    response_model=told.PromiseAnswer,
+    summary="Is the promise kept?",
+    tags=["living"],
+)
+async def health_of_promise(request: Request) -> Response:
+    """Give what a live model promised and delivered, and its alarms."""
+    return await _answer(request, living.promise)
+
+
+@router.post(
+    "/admin/forget",
+    response_model=told.ReceiptAnswer,
+    summary="Forget a person",
+    tags=["admin"],
+)
+async def forget(request: Request, asked: ask.AskForget) -> Response:
+    """Delete a person: from events and counts at once, from files at the next recount."""
+    return await _answer(request, living.forget, asked)
 
 
 @router.get("/v1/items", response_model=told.Found, summary="Search items by title", tags=["model"])

@@ -9,9 +9,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from surerec.errors import InputError, SurerecError
+from surerec.serving._living import load
 from surerec.serving._logs import log
 from surerec.serving._metrics import RESTARTS, SWAPS, forget_process
-from surerec.serving._models import load_served
 from surerec.serving._process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -210,4 +210,8 @@ class Supervisor:
             return {"model": wanted, "changed": changed, "workers": len(self._workers)}
 
     def _verify(self) -> str:
-        return load_served(self._settings.model).model_id
+        model = load(self._settings.model)
+        try:
+            return model.model_id
+        finally:
+            model.close()

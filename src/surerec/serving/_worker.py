@@ -18,9 +18,10 @@ from surerec.errors import SurerecError
 from surerec.serving._app import create_app
 from surerec.serving._control import Channel
 from surerec.serving._keys import KeyFile, Keyring
+from surerec.serving._living import load
 from surerec.serving._logs import configure, error_fields, log
 from surerec.serving._metrics import HELD, MODEL_TIME, WORKERS
-from surerec.serving._models import ModelHolder, load_served
+from surerec.serving._models import ModelHolder
 from surerec.serving._protocol import guarded_protocol
 from surerec.serving._rates import RateLimits
 from surerec.serving._service import Service
@@ -68,7 +69,7 @@ class Worker:
     def __init__(self, settings: Settings, channel: Channel, rate_memory: int) -> None:
         self._settings = settings
         self._channel = channel
-        self._models = ModelHolder(load_served(settings.model))
+        self._models = ModelHolder(load(settings.model), load)
         self._numbers = itertools.count()
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         work = WorkQueue(settings.threads, settings.queue, settings.request_timeout, HELD.set)
@@ -105,6 +106,7 @@ class Worker:
         await self._server.serve(sockets=[listener])
         WORKERS.set(0)
         listening.cancel()
+        await asyncio.to_thread(self._models.current.close)
 
     def _say_ready(self) -> None:
         WORKERS.set(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ import numpy as np
 from surerec._calendar import day_of
 from surerec.calibration import Terms
 from surerec.conformal import users_needed
-from surerec.errors import InputError, NotOffered, TooFewUsers
+from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
 from surerec.futures import profile_cases
 from surerec.together._aggregations import AGGREGATIONS, rank_together
 from surerec.together._assessment import GroupAssessment
@@ -98,19 +99,20 @@ class GroupCalibration:
         check_leaves_out(scorer)
         cases = profile_cases(profiles, horizon, min_known=min_known)
         folds = scorer.fold_of(cases.users)
-        if given is None:
-            groups = form_groups(cases, size, formed, folds, seed)
-        else:
-            groups = _within(cases, given, folds, profiles.n_users)
-            size = max((len(group) for group in groups), default=size)
         if len(cases) > 1 and len(np.unique(folds)) == len(cases):
             raise NotOffered(
                 f"Groups are not offered with the scorer {scorer.name}: it leaves out one user at "
                 "a time (a Scorer says by fold_of who can be left out together)."
             )
+        if given is None:
+            groups = form_groups(cases, size, formed, folds, seed)
+        else:
+            groups = _within(cases, given, folds, profiles.n_users, min_known)
+            size = max((len(group) for group in groups), default=size)
         if not groups:
+            whom = "of those given" if formed == "given" else f"of {size}"
             raise TooFewUsers(
-                f"There is no group of {size} to calibrate on: {len(cases):,} users have "
+                f"There is no group {whom} to calibrate on: {len(cases):,} users have "
                 f"{min_known} known items and a future."
             )
         chosen = np.sort(np.random.default_rng(seed).permutation(len(groups))[:most_groups])
@@ -275,10 +277,23 @@ def check_leaves_out(scorer: Scorer) -> None:
 
 
 def _within(
-    cases: Cases, given: Sequence[NDArray[np.int64]], folds: NDArray[np.int64], n_users: int
+    cases: Cases,
+    given: Sequence[NDArray[np.int64]],
+    folds: NDArray[np.int64],
+    n_users: int,
+    min_known: int,
 ) -> list[NDArray[np.int64]]:
     """Give the given groups whose members can all calibrate, and be left out together."""
     place_of = np.full(n_users, -1)
     place_of[cases.users] = np.arange(len(cases))
     groups = [place_of[members] for members in given]
-    return [group for group in groups if (group >= 0).all() and len(np.unique(folds[group])) == 1]
+    kept = [group for group in groups if (group >= 0).all() and len(np.unique(folds[group])) == 1]
+    if 0 < len(kept) < len(groups):
+        warnings.warn(
+            f"{len(groups) - len(kept):,} of the {len(groups):,} given groups do not calibrate: of "
+            f"a member fewer than {min_known} items and a future are known, or its members were "
+            "trained on in several folds.",
+            LeftOutWarning,
+            stacklevel=5,
+        )
+    return kept

@@ -122,7 +122,7 @@ class LearnedScorer(Scorer):
 
     def about(self, query: Query) -> str:
         """Say which ingredients the trees of the person's fold have, and why."""
-        return self.learned.about(self.learned.fold_for(query.user))
+        return self.learned.about(self.learned.fold_for(query.users))
 
     def parts(self) -> Parts:
         """Give what is to be stored, the ridge included, so that opening it learns nothing."""

@@ -54,6 +54,7 @@ async function call(path, { body, signal } = {}) {
 }
 
 export const model = () => call("v1/model");
+export const promise = () => call("v1/health/promise");
 export const isAlive = async () => {
   try {
     return (await fetch("healthz")).ok;

@@ -3,6 +3,7 @@
 import { byId, count, items, later, make, percent, show } from "./dom.js";
 import * as api from "./api.js";
 import * as cut from "./cut.js";
+import * as promise from "./promise.js";
 import * as url from "./state.js";
 import { dotField } from "./field.js";
 import { itemList } from "./list.js";
@@ -367,7 +368,7 @@ async function start() {
     card = await api.model();
     noticed("");
     showModel();
-    await Promise.all([assess(), who.suggest()]);
+    await Promise.all([assess(), who.suggest(), promise.follow(card)]);
   } catch (error) {
     failed(error);
   }

@@ -1,0 +1,92 @@
+"""Counting a live model anew in the background, and taking that over in one step."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import Final
+
+from surerec.errors import InputError
+from surerec.live._ledger import Ledger
+from surerec.live._sqlite import sole
+from surerec.live._synced import Synced
+from surerec.live._told import now_text
+
+_GROWN: Final = 0.1  # of the base, at which it is counted anew
+_LEAST_GROWN: Final = 1000
+
+
+class Recounting(Synced):
+    """What is known, counted anew when it has grown."""
+
+    _recounts = True
+    _counting: Thread | None = None
+    _failed: BaseException | None = None
+
+    def recount(self, *, wait: bool = True) -> None:
+        """Count and calibrate anew on all that is known, and serve that from then on.
+
+        Events and questions go on meanwhile; it is taken over in one step, and whatever interrupts
+        it, the old one or the new one serves.
+
+        Parameters
+        ----------
+        wait : bool, default=True
+            Return when it is taken over; else at once, and it goes on in the background.
+        """
+        with self._lock:
+            if self._counting is None or not self._counting.is_alive():
+                self._failed = None
+                self._counting = Thread(target=self._recount, name="surerec-recount")
+                self._counting.start()
+            counting = self._counting
+        if wait:
+            counting.join()
+            if self._failed is not None:
+                raise self._failed
+
+    def _recount_if_due(self) -> None:
+        with self._lock:
+            counts = self._served.counts
+        grown = max(_LEAST_GROWN, _GROWN * counts.base.interactions.n_rows)  # type: ignore[union-attr]
+        if self._recounts and counts.n_added >= grown:
+            self.recount(wait=False)
+
+    def _recount(self) -> None:
+        try:
+            with sole(self._folder.path / "recount.lock") as is_sole:
+                if is_sole:
+                    self._count_anew()
+                else:
+                    self._failed = InputError("Another process counts this model anew already.")
+        except BaseException as error:  # noqa: BLE001  # raised where it is waited for
+            self._failed = error
+
+    def _count_anew(self) -> None:
+        with self._lock:
+            self._catch_up()
+            seq, counts = self._seq, self._served.counts
+            old = self._served.recommender
+            profiles = counts.interactions.settled()
+        lists = {
+            name: [item for item in items if item in profiles.items]
+            for name, items in old.lists_.items()
+        }
+        fresh = type(old)(**old.get_params()).fit(
+            profiles, lists={name: items for name, items in lists.items() if items}
+        )
+        number = self._folder.numbers()[-1] + 1
+        fresh.save(self._folder.model(number), old.name_)
+        with self._lock:
+            with self._writing() as transaction:
+                ledger = Ledger.from_state(transaction.get("ledger"))
+                ledger = ledger.watching_anew(self._folder.terms)
+                transaction.put("ledger", ledger.to_state())
+                transaction.put("base", {"model": number, "seq": seq, "counted": now_text()})
+                transaction.forget_names(until=seq)
+            self._reload()
+            self._store.compact()
+
+    def _end_recount(self) -> None:
+        """Wait for the end of a recount that is under way."""
+        if self._counting is not None:
+            self._counting.join()

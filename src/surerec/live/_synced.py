@@ -1,0 +1,108 @@
+"""One state of a live model in memory and in its store: what others write is taken in."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Final
+
+from surerec.errors import InputError, StoreError
+from surerec.live._ledger import Ledger
+from surerec.live._served import Served, check_can_live
+from surerec.recommenders import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from surerec.live._folder import LiveFolder
+    from surerec.live._store import Store, Transaction
+
+_CHANCES: Final = 2  # to load a model that another process renews
+
+
+class Synced:
+    """What is known in memory, brought up to what is stored before it is used.
+
+    Parameters
+    ----------
+    folder : LiveFolder
+        Where the models are.
+    store : Store
+        Where the events are.
+    """
+
+    _served: Served
+    _ledger: Ledger
+    _seq: int
+    _counted: str
+    _base = -1
+    _is_stale = True
+
+    def __init__(self, folder: LiveFolder, store: Store) -> None:
+        self._folder = folder
+        self._store = store
+        self._lock = RLock()
+        self._reload()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        """Give a transaction that knows what others wrote; what fails in it leaves no trace."""
+        try:
+            with self._store.writing() as transaction:
+                self._refresh(transaction)
+                yield transaction
+        except BaseException:
+            self._is_stale = True  # what was taken in on the way is dropped
+            raise
+
+    def _catch_up(self) -> None:
+        """Take in what other servers wrote since."""
+        for chances in range(_CHANCES, -1, -1):
+            try:
+                with self._store.reading() as transaction:
+                    self._refresh(transaction)
+            except StoreError:
+                raise
+            except (InputError, OSError):
+                # Another process may have counted anew, and removed the model since the look.
+                if not chances:
+                    raise
+            else:
+                return
+
+    def _reload(self) -> None:
+        self._is_stale = True
+        self._catch_up()
+        self._folder.remove_before(self._base)
+
+    def _refresh(self, transaction: Transaction) -> None:
+        base = transaction.get("base")
+        if base is None:
+            raise InputError(
+                f"{self._store.name} has no events of a live model: restore it from a copy, or "
+                "begin anew with surerec live init."
+            )
+        if self._is_stale or base["model"] != self._base:
+            model = load(self._folder.model(int(base["model"])))
+            self._served = Served(check_can_live(model))
+            self._base, self._counted = int(base["model"]), str(base["counted"])
+            self._seq = int(base["seq"])
+            self._is_stale = False
+        if self._seq < transaction.last():
+            self._replay(transaction)
+        self._ledger = Ledger.from_state(transaction.get("ledger"))
+
+    def _replay(self, transaction: Transaction) -> None:
+        """Take in what is stored behind what is known, in the order of commits."""
+        forgotten = transaction.forgotten(self._seq)
+        for event in transaction.events(self._seq):
+            while forgotten and forgotten[0][0] < event.seq:
+                self._forget_again(forgotten.pop(0)[1])
+            self._served.add(event.person, event.item, event.time)
+        for _, person in forgotten:
+            self._forget_again(person)
+        self._seq = transaction.last()
+
+    def _forget_again(self, person: str) -> None:
+        if person in self._served.profiles.users:
+            self._served.forget(person)

@@ -1,0 +1,138 @@
+"""A live model behind the API: events come in, and every answer is of this moment."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from surerec.live import Live, LiveFolder
+from surerec.serving._metrics import ALARMS, DELIVERED, EVENTS, JUDGED
+from surerec.serving._models import ServedModel, load_served, served_of
+from surerec.serving._problems import Problem
+from surerec.serving._written import write
+from surerec.storage import read_card
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from surerec.serving import _asked as ask
+
+_WINDOWS: Final = 60  # that are told
+
+
+def load(folder: Path) -> ServedModel:
+    """Give the model of a folder, live or not, with every kernel it needs ready to run."""
+    if not LiveFolder.is_one(folder):
+        return load_served(folder)
+    place = LiveFolder.open(folder)
+    live = Live(folder, hold=False)
+    model_id = hashlib.sha256(str(place.path.resolve()).encode()).hexdigest()[:12]
+    with live.asking() as recommender:
+        card = read_card(place.model(live.base_))
+        made = served_of(card, {recommender.name_: recommender})
+    _tell(live)
+    card = {**made.card, "model": model_id, "live": True}
+    for each in card["recommenders"]:
+        each["guarantee"]["sentence"] = live.promise(each["guarantee"]["confidence"])
+    return LiveModel(model_id, made.recommenders, card, made.search, live, folder=place)
+
+
+@dataclass(frozen=True)
+class LiveModel(ServedModel):
+    """A model that takes events in; each answer is made of what is known when it is asked for."""
+
+    folder: LiveFolder | None = None
+
+    def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
+        """Give an answer made of this moment's state; no event comes in between."""
+        live = self.live
+        assert live is not None  # noqa: S101  # it was made with one
+        with live.asking() as recommender:
+            return make(self._now(recommender), *asked)
+
+    def _now(self, recommender: Any) -> ServedModel:
+        """Give what answers need of the recommender as it is now."""
+        assert self.live is not None  # noqa: S101
+        assert self.folder is not None  # noqa: S101
+        known: dict[int, Any] = self.__dict__.setdefault("_searches", {})
+        if self.live.base_ not in known:  # it was counted anew, and codes are other ones
+            known.clear()
+            card = read_card(self.folder.model(self.live.base_))
+            known[self.live.base_] = served_of(card, {recommender.name_: recommender}).search
+        return replace(
+            self,
+            recommenders={recommender.name_: recommender},
+            search=known[self.live.base_],
+        )
+
+    def close(self) -> None:
+        """Let go of the store of events."""
+        if self.live is not None:
+            self.live.close()
+
+
+def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
+    """Take events in, and give what became of them."""
+    live = _live(model)
+    found = live.observe([event.model_dump(exclude_none=True) for event in asked.events])
+    counts = {"judged": found.judged, **found.not_judged, "again": found.again}
+    for verdict, n in counts.items():
+        EVENTS.labels(verdict).inc(n)
+    ALARMS.inc(len(found.alarms))
+    _tell(live)
+    return write({**asdict(found), "alarms": list(found.alarms)})
+
+
+def promise(model: ServedModel) -> bytes:
+    """Give what was promised and delivered."""
+    live = _live(model)
+    status, frame = live.status(), live.delivered().filter(group="all")
+    delivered = [None if math.isnan(each) else each for each in status.delivered]
+    return write(
+        {
+            "promised": list(status.promised),
+            "delivered": delivered,
+            "within": list(status.within),
+            "n_events": status.n_events,
+            "n_judged": status.n_judged,
+            "not_judged": status.not_judged,
+            "counted": status.counted,
+            "n_since": status.n_since,
+            "alarms": list(status.alarms),
+            "windows": [
+                {
+                    "until": rows["until"][0],
+                    "n": rows["n"][0],
+                    "delivered": rows["delivered"].to_list(),
+                    "unsteered": rows["unsteered"].to_list(),
+                }
+                for rows in frame.partition_by("window", maintain_order=True)[-_WINDOWS:]
+            ],
+        }
+    )
+
+
+def forget(model: ServedModel, asked: ask.AskForget) -> bytes:
+    """Forget a person, and give the receipt."""
+    receipt = _live(model).forget(asked.user)
+    return write({**asdict(receipt), "stays": list(receipt.stays)})
+
+
+def _live(model: ServedModel) -> Live:
+    if model.live is None:
+        raise Problem(
+            409, "This model takes no events: make it live with surerec live init, and serve that."
+        )
+    return model.live
+
+
+def _tell(live: Live) -> None:
+    """Tell Prometheus what is delivered."""
+    steering = live.steering_
+    JUDGED.set(steering.n)
+    for epsilon, missed in zip(steering.epsilons, steering.delivered(), strict=True):
+        if steering.n:
+            DELIVERED.labels(f"{1 - epsilon:g}").set(1 - missed)

@@ -1,0 +1,168 @@
+"""A live model over HTTP: events are in every answer, safe, and only from who may send."""
+
+import os
+import signal
+import time
+
+import pytest
+
+import surerec as sr
+from surerec.live import Live
+from tests.serving.serving_server import made_up, problem
+
+EVENTS = "v1/events"
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return sr.PopulationConformal("CM12", n_calibration=100).fit(made_up())
+
+
+@pytest.fixture
+def shop(tmp_path, fitted):
+    Live.create(tmp_path / "shop", fitted).close()
+    return tmp_path / "shop"
+
+
+def event(user, item, seconds, **more):
+    return {"user": user, "item": item, "time": 1_700_000_000 + seconds, **more}
+
+
+def history_of(client, user, limit=500):
+    told = client.post("v1/entry-confidences", json={"user": user, "limit": limit})
+    assert told.status_code == 200, told.text
+    return told.json()["history"]["item_id"]
+
+
+def test_events_are_in_the_answers_of_every_worker(shop, start):
+    server = start(shop, "--workers", "2")
+    taken = []
+    with server.client() as client:
+        before = client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}).json()
+        assert "event by event and not person by person" in before["guarantee"]
+        for number in range(12):
+            item = before["items"][number]["item_id"] if number < 3 else 5_000 + number
+            told = client.post(EVENTS, json={"events": [event(7, item, number, id=str(number))]})
+            assert told.status_code == 200, told.text
+            assert told.json()["taken"] == 1
+            taken.append(item)
+            for _ in range(4):  # over new connections: whichever worker takes them
+                with server.client() as other:
+                    assert history_of(other, 7)[-len(taken) :] == taken
+        again = client.post(EVENTS, json={"events": [event(7, taken[0], 0, id="0")]}).json()
+        assert (again["taken"], again["again"]) == (0, 1)
+        health = client.get("v1/health/promise").json()
+        assert health["promised"] == [0.9, 0.8, 0.7]
+        assert health["n_events"] == 12
+        assert health["n_judged"] == 3
+        assert health["not_judged"] == {"new item": 9}
+        numbers = client.get("metrics").text
+        assert 'surerec_events_total{verdict="judged"} 3.0' in numbers
+        assert "surerec_promise_judged_events 3.0" in numbers
+        somebody = client.post("v1/recommendations", json={"user": 7, "confidence": 0.85}).json()
+        assert "kept live at the confidences 0.7, 0.8, 0.9 only" in somebody["guarantee"]
+        found = client.get("v1/items", params={"q": "Film 3"}).json()
+        assert found["items"]
+    assert server.stop() == 0
+    assert "Traceback" not in server.text
+    with Live(shop, recount=False) as live:  # what a fit of the same events counts
+        assert live.status().n_events == 12
+
+
+def test_a_killed_worker_loses_nothing(shop, start):
+    server = start(shop, "--workers", "2")
+    with server.client() as client:
+        for number in range(6):
+            sent = {"events": [event(9, 6_000 + number, number)]}
+            if number == 3:
+                os.kill(server.workers()[0], signal.SIGKILL)
+            end = time.monotonic() + 60
+            while time.monotonic() < end:  # a client that retries
+                try:
+                    if client.post(EVENTS, json=sent).status_code == 200:
+                        break
+                except OSError:
+                    pass
+                except Exception as error:  # noqa: BLE001  # httpx's, of a connection that broke
+                    assert "httpx" in type(error).__module__  # noqa: PT017
+            else:
+                raise AssertionError(server.text)
+        server.wait_for("worker ready", 3, seconds=60)
+        assert client.get("v1/health/promise").json()["n_events"] == 6
+        assert history_of(client, 9)[-6:] == [6_000 + number for number in range(6)]
+
+
+def test_a_person_is_forgotten(shop, start):
+    server = start(shop, "--workers", "2")
+    with server.client() as client:
+        client.post(EVENTS, json={"events": [event(11, 7_000, 1)]})
+        receipt = client.post("admin/forget", json={"user": 11})
+        assert receipt.status_code == 200, receipt.text
+        assert receipt.json()["n_events"] == 1
+        assert "11" not in str(receipt.json()["stays"])
+        for _ in range(4):
+            with server.client() as other:
+                asked = other.post("v1/recommendations", json={"user": 11, "confidence": 0.9})
+                assert problem(asked, 404) == "There is no such user."
+        assert problem(client.post("admin/forget", json={"user": 11}), 404)
+
+
+def test_a_second_server_is_refused(shop, start):
+    start(shop, "--workers", "1")
+    with pytest.raises(AssertionError, match="one server at a time"):
+        start(shop, "--workers", "1")
+
+
+def test_sending_events_needs_its_own_scope(shop, start, cli, tmp_path):
+    keys = tmp_path / "keys.json"
+    made = {
+        scope: cli("keys", "create", keys, "--name", scope, "--scope", scope).out.strip()
+        for scope in ("read", "events", "admin")
+    }
+    server = start(shop, "--workers", "1", "--keys", str(keys))
+    body = {"events": [event(7, 8_000, 1)]}
+    with server.client(made["read"]) as reader:
+        assert "lacks the scope events" in problem(reader.post(EVENTS, json=body), 403)
+        assert reader.get("v1/health/promise").status_code == 200
+    with server.client(made["events"]) as sender:
+        assert sender.post(EVENTS, json=body).status_code == 200
+        asked = sender.post("v1/recommendations", json={"user": 7, "confidence": 0.9})
+        assert "lacks the scope read" in problem(asked, 403)
+        assert "admin" in problem(sender.post("admin/forget", json={"user": 7}), 403)
+    with server.client(made["admin"]) as admin:
+        assert admin.post("admin/forget", json={"user": 7}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"events": []}, "events is empty"),
+        ({"events": [{"user": 1}]}, "events[0] is missing"),
+        ({"events": [{"user": 1, "item": 2, "rating": 5}]}, "There is no field"),
+        ({"events": [event("ann", 2, 1)]}, "this model's users are whole numbers"),
+        ({"events": [event(1, 2, 1), {"user": 1, "item": 2, "time": "soon"}]}, "Event 2: the time"),
+        ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "is in the future"),
+    ],
+)
+def test_what_is_no_event_is_one_sentence(living, body, says):
+    assert says in problem(living.post(EVENTS, json=body), 422)
+    assert living.get("v1/health/promise").json()["n_events"] == 0
+
+
+@pytest.fixture(scope="module")
+def living(fitted, tmp_path_factory):
+    from tests.serving.serving_server import Server  # noqa: PLC0415
+
+    folder = tmp_path_factory.mktemp("living")
+    Live.create(folder / "shop", fitted).close()
+    server = Server(folder / "shop", folder / "log", "--workers", "1")
+    with server.client() as client:
+        yield client
+    server.stop()
+
+
+def test_a_model_that_is_not_live_says_so(client):
+    told = problem(client.post(EVENTS, json={"events": [event(1, 2, 1)]}), 409)
+    assert "This model takes no events" in told
+    assert "takes no events" in problem(client.get("v1/health/promise"), 409)
+    assert "takes no events" in problem(client.post("admin/forget", json={"user": 1}), 409)
