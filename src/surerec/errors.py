@@ -26,6 +26,7 @@ __all__ = [
     "TooFewUsers",
     "UnknownHistory",
     "UnknownId",
+    "UnknownMembers",
     "UnknownRecommender",
 ]
 
