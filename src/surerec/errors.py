@@ -168,6 +168,10 @@ class InProfile(InputError):  # noqa: N818
         self.item = item
 
 
+class UnknownMembers(InputError):  # noqa: N818
+    """Members of a group who are not in the data, or of whom nothing is known."""
+
+
 class TooFewUsers(InputError):  # noqa: N818
     """There are fewer people than learning, or calibrating, needs."""
 

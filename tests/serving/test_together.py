@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec.conformal import MERGERS
 from surerec.recommenders import save_all
+from surerec.together import GROUP_PROMISES
 from tests.serving.serving_server import Server, made_up
 
 
@@ -114,10 +116,11 @@ def test_the_card_says_what_groups_can_be_promised(client):
     [
         ([0, 0], {}, 422, "is in the group twice"),
         ([0, 99_999], {}, 404, "There is no such user."),
-        ([0, 99_999, 99_998], {}, 422, "There are no users"),
+        ([0, 99_999, 99_998], {}, 404, "There are no users"),
         ([0, 1, 2, 3], {}, 409, "calibrated for groups of 2, 3"),
         ([0, 1, 2], {"together": "all"}, 409, "up to 2"),
-        ([0, 1], {"together": "some"}, 422, "choose one of any"),
+        ([0, 1], {"together": "some"}, 422, "together"),
+        ([0, 1], {"together": "mean"}, 409, "does not promise mean: any, most"),
         ([0, 1], {"recommender": "ranking"}, 409, "no sets for groups"),
         ([0, 1], {"recommender": "none"}, 404, "no such recommender"),
         ([0], {}, 422, "members"),
@@ -137,6 +140,12 @@ def test_a_member_is_a_user_or_a_history(client, people):
         answer = client.post("/v1/groups/guarantees", json=asked)
         assert answer.status_code == 422
         assert "A member is a user, or somebody with a history" in answer.json()["detail"]
+
+
+def test_the_promises_of_the_description_are_those_there_are(client):
+    described = client.get("/openapi.json").json()["components"]["schemas"]
+    named = described["AskGroupGuarantee"]["properties"]["together"]["anyOf"][0]["enum"]
+    assert named == [*GROUP_PROMISES, *MERGERS]
 
 
 def test_the_page_with_a_group_of_three(server, model, people):

@@ -12,7 +12,7 @@ import polars as pl
 
 from surerec._columns import Columns
 from surerec._shown import shown
-from surerec.errors import InputError, UnknownHistory
+from surerec.errors import InputError, UnknownHistory, UnknownMembers
 from surerec.recommenders._query import resolve
 from surerec.together import Company
 
@@ -95,14 +95,14 @@ def _member(
     if taken is None:
         query = resolve(statistics, items, user, None)
         if not len(query.history):
-            raise InputError(f"Nothing is known of {name!r}: they have taken nothing yet.")
+            raise UnknownMembers(f"Nothing is known of {name!r}: they have taken nothing yet.")
         return query
     if not taken:
         raise InputError(f"Nothing is known of {name}: their list of items is empty.")
     try:
         return resolve(statistics, items, None, taken)
     except UnknownHistory as error:
-        raise InputError(
+        raise UnknownMembers(
             f"Nothing is known of {name}: nobody in the data took any of their items, such as "
             f"{shown(taken[0])}."
         ) from error
@@ -130,7 +130,7 @@ def _check_users(statistics: PrecedenceStatistics, users: list[Any]) -> None:
     if unknown:
         few = ", ".join(shown(user) for user in unknown[:_NAMED])
         more = "" if len(unknown) <= _NAMED else f" and {len(unknown) - _NAMED:,} others"
-        raise InputError(
+        raise UnknownMembers(
             f"There are no users {few}{more}: give lists of items for people who are not in the "
             "data."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -211,7 +211,22 @@ class _AboutGroup(_Asked):
     members: Annotated[list[Member], Field(min_length=2, max_length=MAX_MEMBERS)] = Field(
         description="Those who choose together."
     )
-    together: Name | None = Field(
+    together: (
+        Literal[
+            "any",
+            "most",
+            "all",
+            "worst",
+            "hit-any",
+            "hit-all",
+            "mean",
+            "geometric",
+            "harmonic",
+            "bonferroni",
+            "maximum",
+        ]
+        | None
+    ) = Field(
         None,
         description="What is promised to the group; the model card says what can be. Of what any "
         "member takes, or twice the mean of p-values, if not given.",

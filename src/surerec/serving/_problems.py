@@ -16,6 +16,7 @@ from surerec.errors import (
     NoUsers,
     UnknownHistory,
     UnknownId,
+    UnknownMembers,
 )
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def _id(value: object) -> str:
 REFUSALS: dict[type[InputError], tuple[int, Callable[[Any], str]]] = {
     UnknownId: (404, _unknown_id),
     UnknownHistory: (404, lambda _: "None of the items of the history is known."),
+    UnknownMembers: (404, str),
     InProfile: (409, lambda error: f"Item {_id(error.item)} is in the known profile."),
     NoUsers: (409, lambda _: "This model holds no users; post a history."),
     NoConfidence: (
@@ -100,8 +102,9 @@ REFUSALS: dict[type[InputError], tuple[int, Callable[[Any], str]]] = {
 }
 """The status and the sentence for each error of the library.
 
-But for what is not offered, which names nobody, the sentences are made of what the error is about,
-never of its own sentence, which may name near ids: those are other people's.
+But for what is not offered and unknown members, which name nobody else, the sentences are made of
+what the error is about, never of its own sentence, which may name near ids: those are other
+people's.
 """
 
 

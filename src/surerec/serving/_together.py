@@ -113,7 +113,12 @@ def _set_of(model: ServedModel, asked: ask.AskGroupGuarantee, **more: Any) -> Gr
 def _for_groups(model: ServedModel, asked: ask._AboutGroup) -> tuple[str, Recommender]:
     """Give which recommender is asked; none calibrates while somebody waits for an answer."""
     name, recommender = recommender_of(model, asked.recommender)
-    if isinstance(recommender, PopulationConformal) and recommender.offers_together():
+    offered = recommender.offers_together()
+    if offered and asked.together is not None and asked.together not in offered:
+        raise Problem(
+            409, f"The recommender {name} does not promise {asked.together}: {', '.join(offered)}."
+        )
+    if isinstance(recommender, PopulationConformal) and offered:
         sizes, n = recommender.group_sizes_, len(asked.members)
         if n not in sizes:
             known = ", ".join(map(str, sizes)) or "no size yet"
