@@ -57,7 +57,7 @@ def count_by_day(
     for k in range(len(own_items)):
         before[k] = last_of[own_items[k]]
         last_of[own_items[k]] = k
-    earliest = np.int64(-(2**31))
+    earliest = -(2**31)
     for j in range(len(columns)):
         begin, end, own = offsets[columns[j]], offsets[columns[j] + 1], last_of[columns[j]]
         for k in range(len(limits)):
