@@ -2,7 +2,11 @@
 
 import re
 import shlex
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+
+import polars as pl
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -13,6 +17,14 @@ def groups_file(folder):
     path = folder / "groups.csv"
     path.write_text("user_id,group\n196,a\n22,a\n7,b\n9,b\n")
     return path
+
+
+def shop_database(folder, taken):
+    """Write the interactions into the database that the page on data reads."""
+    with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE orders (customer, sku, bought_at)")
+        rows = taken.to_frame().with_columns(pl.col("datetime").dt.epoch("s")).iter_rows()
+        connection.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
 
 
 def blocks(page, language):

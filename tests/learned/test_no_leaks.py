@@ -48,14 +48,14 @@ def leaks(films, features_of):
 def test_no_feature_knows_the_future_of_the_person(films):
     assert not leaks(
         films,
-        lambda features, _, history, moment: features.of(history, without_user=USER, moment=moment),
+        lambda features, _, history, moment: features.of(history, without=(USER,), moment=moment),
     )
 
 
 def test_the_calendar_planted_with_the_day_of_the_next_item_is_found(films):
     def planted(features, data, history, _):
         first_of_future = int(data.times_of(USER)[CUT])
-        return features.of(history, without_user=USER, moment=first_of_future)[CALENDAR]
+        return features.of(history, without=(USER,), moment=first_of_future)[CALENDAR]
 
     assert leaks(films, planted)
 
@@ -78,7 +78,7 @@ def test_examples_ask_at_the_moment_of_the_last_known_item(films, monkeypatch):
     real = Features.of
 
     def watched(features, history, **named):
-        asked.append((named["without_user"], len(history), named["moment"]))
+        asked.append((named["without"][0], len(history), named["moment"]))
         return real(features, history, **named)
 
     monkeypatch.setattr(examples_module, "_USERS_AT_ONCE", 1)
@@ -106,8 +106,8 @@ def test_a_user_without_times_is_asked_at_their_own_last_known_item(films):
     statistics = sr.count_precedence(films)
     features = Features(statistics, extras=tuple(EXTRAS))
     history, times = films.taken(USER)[:CUT].astype(int), films.times_of(USER)[:CUT]
-    told = features.of(history, without_user=USER, moment=int(times[-1]))
-    np.testing.assert_array_equal(features.of(history, without_user=USER), told)
+    told = features.of(history, without=(USER,), moment=int(times[-1]))
+    np.testing.assert_array_equal(features.of(history, without=(USER,)), told)
     newcomer = features.of(history)
     late = features.of(history, moment=int(films.times.max()) + DAY)
     np.testing.assert_array_equal(newcomer, late)

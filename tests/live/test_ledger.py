@@ -50,6 +50,14 @@ def test_an_alarm_is_a_sentence_on_unsteered_errors():
     assert np.abs(np.array(ledger.steering.delivered()) - [0.1, 0.2, 0.3]).max() < 0.01
 
 
+def test_what_one_person_takes_in_a_row_raises_no_alarm():
+    ledger = Ledger.start(Terms())
+    for time in range(500):
+        ledger, _, alarms = ledger.judge(0.0, time, [], watched=False)
+        assert not alarms
+    assert ledger.steering.errors[0] > 0
+
+
 def test_its_state_is_json_and_comes_back():
     ledger = Ledger.start(Terms((0.8, 0.95), step=0.05))
     for time in range(30):

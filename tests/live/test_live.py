@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -289,6 +290,21 @@ def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
             alone.observe(log[k : k + 10])
         assert alone._ledger == Ledger.from_state(alone._ledger.to_state())
         assert alone._ledger.steering == one._ledger.steering
+
+
+def test_threads_send_and_ask_at_once(tmp_path, model, films):
+    log = list(stream(films, 160))
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+
+        def send(part):
+            for k in range(part, 160, 4):
+                live.observe([log[k]])
+                live.recommend(films.users[k % 50], confidence=0.8)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(send, range(4)))
+        assert live.status().n_events == 160
+        assert_same(live._served.counts, counted(live, tmp_path))
 
 
 def test_another_process_is_refused(tmp_path, model):

@@ -43,6 +43,7 @@ def test_the_live_promise_is_kept_and_others_drift(played):
     live = summary.filter(model="live")
     assert (live["outside"] - live["epsilon"]).abs().max() < 0.006
     assert live["worst_window"].max() < 0.03
+    assert live["first_alarm"].null_count() == 3
     static = summary.filter(model="static")
     assert (static["outside"] - static["epsilon"]).abs().max() > 0.02
 
@@ -109,10 +110,34 @@ def test_tables_and_the_folder(played, tmp_path):
         write_replay(played, tmp_path / "other")
 
 
+def test_the_alarm_is_on_unsteered_errors_of_first_events():
+    n = 6000
+    rng = np.random.default_rng(0)
+    often, seldom = rng.random(n) < 0.3, rng.random(n) < 0.1
+    watched = np.arange(n) % 2 == 0
+    outside = np.stack([often, np.where(watched, seldom, True), often])[:, :, None]
+    times = np.arange(n) * DAY // 20
+    made = Replayed(
+        times, outside, outside.astype(int), np.full(n, 9), watched, {}, Playing(epsilons=(0.1,)),
+        "x",
+    )  # fmt: skip
+    static, recalibrated, live = summary_of(made)["first_alarm"].to_list()
+    assert static < "1970-02"
+    assert recalibrated is None  # what one person takes in a row is not watched
+    assert live is None  # nor are steered errors
+
+
 def test_sets_of_everything_or_nothing_are_told():
     sizes = np.array([[[0, 3]], [[5, 5]], [[2, 6]]])
     made = Replayed(
-        np.array([0]), sizes > 2, sizes, np.array([5]), {}, Playing(epsilons=(0.1, 0.2)), "x"
+        np.array([0]),
+        sizes > 2,
+        sizes,
+        np.array([5]),
+        np.array([True]),
+        {},
+        Playing(epsilons=(0.1, 0.2)),
+        "x",
     )
     assert made.all_or_nothing.tolist() == [[[True, False]], [[True, True]], [[False, True]]]
     assert len(MODELS) == 3

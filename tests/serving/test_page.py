@@ -148,6 +148,47 @@ def test_why_opens_the_counts_in_words_and_bars(open_page, server, known):
     expect(page.locator(".why").first).to_be_hidden()
 
 
+def test_why_never_sticks(open_page, server, known):
+    page = open_page(f"{server.url}#user={known[1]}&confidence=0.9", allow=["Failed to load"])
+    page.wait_for_selector("#items li")
+    page.route("**/v1/explanations", lambda route: route.abort())
+    button = page.locator(".ask").first
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "false")
+    expect(page.locator(".why").first).to_be_hidden()
+    page.unroute("**/v1/explanations")
+    expect(page.locator("#notice")).to_be_hidden()  # the server answers again: the page begins anew
+    button.click()
+    page.wait_for_selector(".reasons li")
+
+
+def test_on_a_phone_the_set_comes_before_the_history(open_page, server, known):
+    address = f"{server.url}#user={known[1]}&confidence=0.8"
+    page = open_page(address, viewport={"width": 390, "height": 844})
+    page.wait_for_selector("#items li")
+    expect(page.locator("#known-title")).to_contain_text("Took")
+    expect(page.locator("#known-list")).to_be_hidden()
+    page.locator("#known > summary").click()
+    expect(page.locator("#known-list")).to_be_visible()
+    wide = open_page(address)
+    wide.wait_for_selector("#items li")
+    expect(wide.locator("#known-list")).to_be_visible()
+
+
+def test_recommenders_are_named_by_what_they_promise_at_this_confidence(open_page, server, known):
+    page = open_page(f"{server.url}#user={known[1]}&confidence=0.8")
+    page.wait_for_selector("#items li")
+    chosen = page.locator("#recommender option:checked")
+    words = r"^keeps 80\s% of what you will take, if your taste stands still \(icrs12\)$"
+    expect(chosen).to_have_text(re.compile(words))
+    expect(page.locator("#recommender-kind")).to_have_text("icrs12: InductiveConformal with CM12")
+    expect(page.locator("#dial")).not_to_have_class(re.compile("nothing-promised"))
+    expect(page.locator("#headline")).to_have_text(re.compile(r"^Keeps 80\s% of what you will"))
+    page.select_option("#recommender", "precedence-mining")
+    expect(page.locator("#headline")).to_have_text("Only ranks, and promises nothing.")
+    expect(page.locator("#dial")).to_have_class(re.compile("nothing-promised"))
+
+
 def test_the_address_holds_the_state_and_can_be_shared(open_page, server, known):
     _, user = known
     page = open_page(f"{server.url}#user={user}&confidence=0.8")

@@ -31,6 +31,7 @@ from surerec.cli._together import (
     show_group,
 )
 from surerec.errors import InputError
+from surerec.interactions import is_address, without_password, write_table
 from surerec.recommenders import GroupSet, load
 
 if TYPE_CHECKING:
@@ -112,9 +113,18 @@ def recommend_all(
     model: opt.Model,
     *,
     output: Annotated[
-        Path,
-        typer.Option(help="The file to write: .parquet or .csv; on Spark a folder of Parquet."),
+        str,
+        typer.Option(
+            help="The file to write: .parquet or .csv; on Spark a folder of Parquet. Or the "
+            "address of a database, with --table."
+        ),
     ],
+    table: Annotated[
+        str | None, typer.Option(help="Of a database: the table to write, in one transaction.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a table of that name.")
+    ] = False,
     users: Annotated[
         Path | None, typer.Option(help="A file with one user id a line; all users if not given.")
     ] = None,
@@ -154,8 +164,13 @@ def recommend_all(
 
     surerec recommend-all films --histories people.csv --k 20 --output picks.csv
 
+    surerec recommend-all films --k 20 --output postgresql://shop@db/shop --table picks --overwrite
+
     surerec recommend-all /shared/films --output /shared/picks --engine spark --master yarn
     """
+    into = is_address(output)
+    if (table is not None or overwrite) and not into:
+        raise InputError("--table and --overwrite are for databases: give the address as --output.")
     check_engine(engine, master=master, **{"executor-memory": executor_memory})
     if histories is not None and (users is not None or engine == "spark"):
         raise InputError("--histories says for whom, in memory: leave --users and Spark away.")
@@ -171,7 +186,7 @@ def recommend_all(
     if engine == "spark":
         recommend_on_spark(
             model,
-            output,
+            Path(output),
             opt.read_ids(users, "users"),
             {"master": master, "executor_memory": executor_memory},
             recommender=recommender,
@@ -181,8 +196,9 @@ def recommend_all(
             **more,
         )
         return
-    kind = output.suffix.lstrip(".").lower() or ("csv" if is_stream(output) else "")
-    if kind not in ("csv", "parquet"):
+    path = Path(output)
+    kind = path.suffix.lstrip(".").lower() or ("csv" if is_stream(path) else "")
+    if kind not in ("csv", "parquet") and not into:
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
     wanted = opt.read_ids(users, "users")
     fitted = load(model, recommender)
@@ -194,9 +210,14 @@ def recommend_all(
     )
     tally = Tally(fitted, len(wanted) if wanted is not None else None, people)
     level = {"confidence": confidence, "significance": significance}
-    n_rows = write_frames(tally.counting(frames), kind, output)
+    counted = tally.counting(frames)
+    if into:
+        n_rows = write_table(counted, output, table, overwrite=overwrite)
+    else:
+        n_rows = write_frames(counted, kind, path)
+    target = f"the table {table} of {without_password(output)}" if into else output
     messages().print(
-        f"Wrote {n_rows:,} recommendations by {fitted.name_} to {_show.plain(str(output))} "
+        f"Wrote {n_rows:,} recommendations by {fitted.name_} to {_show.plain(target)} "
         f"in {perf_counter() - begin:.1f} s."
     )
     for sentence in tally.sentences(k, {**level, **more, "k": k}):

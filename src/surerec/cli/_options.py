@@ -11,7 +11,12 @@ from surerec._inputs import read_text
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.datasets import CATALOGUE, load_dataset
 from surerec.errors import InputError
-from surerec.interactions import Interactions, read_interactions
+from surerec.interactions import (
+    Interactions,
+    is_address,
+    read_interactions,
+    without_password,
+)
 from surerec.recommenders import recommender_names
 
 if TYPE_CHECKING:
@@ -29,7 +34,8 @@ def _recommenders() -> list[str]:
 Data = Annotated[
     str,
     typer.Argument(
-        help="A ratings file, or a name that `surerec datasets` lists.", autocompletion=_datasets
+        help="A ratings file, a name that `surerec datasets` lists, or the address of a database.",
+        autocompletion=_datasets,
     ),
 ]
 Columns = Annotated[
@@ -48,6 +54,9 @@ TimeFormat = Annotated[
 ]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Drop and count rows that cannot be used.")
+]
+Query = Annotated[
+    str | None, typer.Option(help="Of a database: what to read, such as SELECT … FROM orders.")
 ]
 Ties = Annotated[
     Literal["order", "strict"],
@@ -156,6 +165,8 @@ def chosen(reading: dict[str, Any]) -> dict[str, Any]:
 def read(data: str, **reading: Any) -> Interactions:
     """Read a file, or a data set by name; options that were not given keep their defaults."""
     given = chosen(reading)
+    if is_address(data):
+        return read_interactions(data, name=without_password(data).rsplit("/", 1)[-1], **given)
     path = Path(data)
     if path.exists():
         return read_interactions(path, name=path.name, **given)

@@ -45,6 +45,7 @@ def _reading(
     min_profile_length: opt.MinProfileLength = 1,
     time_format: opt.TimeFormat = None,
     skip_bad: opt.SkipBad = False,
+    query: opt.Query = None,
 ) -> None:
     """Hold the options that say how a file is read."""
 
@@ -98,7 +99,7 @@ def reads_histories(command: Callable[..., None]) -> Callable[..., None]:
     """
     own = inspect.signature(command, eval_str=True)
     options = dict(inspect.signature(_reading, eval_str=True).parameters)
-    del options["min_profile_length"]
+    del options["min_profile_length"], options["query"]
 
     @wraps(command)
     def run(**given: Any) -> None:

@@ -59,7 +59,7 @@ def replay_data(
     played = replay(data(), first, measure, playing=playing)
     write_replay(played, output)
     table = Table("ε", "Model", box=None, header_style="bold", pad_edge=False)
-    for name in ("Outside", "Worst window", "Size", "Of recalibrated", "All or nothing"):
+    for name in ("Outside", "Worst window", "Size", "Of recalibrated", "All or nothing", "Alarm"):
         table.add_column(name, justify="right")
     for row in summary_of(played).to_dicts():
         table.add_row(*_cells(row))
@@ -72,8 +72,9 @@ def replay_data(
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     worst = "–" if row["worst_window"] is None else f"± {row['worst_window']:.4f}"
+    alarm = row["first_alarm"] or "–"
     numbers = f"{row['size']:.1f}", f"{row['size_ratio']:.3f}", f"{row['all_or_nothing']:.2%}"
-    return f"{row['epsilon']:g}", row["model"], f"{row['outside']:.4f}", worst, *numbers
+    return f"{row['epsilon']:g}", row["model"], f"{row['outside']:.4f}", worst, *numbers, alarm
 
 
 def _instant(day: str) -> int:

@@ -46,6 +46,8 @@ def fit_on_spark(
     how = Counting(**{name: value for name, value in counting.items() if value is not None})
     how.check(has_sequence=sequence is not None)
     reading = {name: value for name, value in data.options.items() if value is not None}
+    if "query" in reading:
+        raise InputError("--query is for databases, which are read in memory, not on Spark.")
     columns = reading.pop("columns", None)
     begin = perf_counter()
     frame = read_frame(

@@ -1,5 +1,6 @@
 """Users' profiles in time order, from any ratings file or frame."""
 
+from surerec.interactions._database import is_address, without_password
 from surerec.interactions._growing import GrowingIds, GrowingInteractions, Placed
 from surerec.interactions._ids import IdMap
 from surerec.interactions._interactions import Interactions, RowsRead
@@ -7,6 +8,7 @@ from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
 from surerec.interactions._reading import as_interactions, read_interactions
 from surerec.interactions._user_groups import UserGroups, read_members, read_user_groups
+from surerec.interactions._writing import write_table
 
 __all__ = [
     "GrowingIds",
@@ -19,8 +21,11 @@ __all__ = [
     "UserGroups",
     "as_interactions",
     "find_columns",
+    "is_address",
     "read_interactions",
     "read_lists",
     "read_members",
     "read_user_groups",
+    "without_password",
+    "write_table",
 ]

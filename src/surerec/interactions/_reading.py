@@ -15,6 +15,7 @@ from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.interactions._cells import read_ids, read_ratings, read_times
+from surerec.interactions._database import is_address, read_query, without_password
 from surerec.interactions._given import check_reading
 from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._interactions import Interactions, RowsRead
@@ -47,15 +48,18 @@ def read_interactions(
     titles: pl.DataFrame | None = None,
     name: str | None = None,
     origin: str | None = None,
+    query: str | None = None,
 ) -> Interactions:
-    """Read interactions (who took what when) from a file or a frame.
+    """Read interactions (who took what when) from a file, a frame or a database.
 
     Parameters
     ----------
     source : path, sequence of paths, or frame
         A CSV, TSV, ``::``-separated, RecBole ``.inter``, Netflix-Prize or Parquet file, told apart
         by content (text in UTF-8, UTF-16 or Latin-1, perhaps gzipped); several such files, whose
-        rows follow each other; a folder of Netflix-Prize files; or a pandas, polars or Arrow frame.
+        rows follow each other; a folder of Netflix-Prize files; a pandas, polars or Arrow frame; or
+        the address of a database: ``postgresql://user@host/database``, ``sqlite:///shop.db``,
+        ``duckdb:///shop.duckdb``.
     columns : sequence of str, optional
         Names of all columns, in order, of a text file that has no header.
     user, item, time, rating : str, optional
@@ -77,6 +81,9 @@ def read_interactions(
         With columns ``item_id`` and ``title``.
     name, origin : str, optional
         What the data are, and where they came from, in words.
+    query : str, optional
+        For a database: what to read of it, in its own SQL. Rows of one instant keep their order, so
+        let it say ``ORDER BY`` where that matters.
 
     Returns
     -------
@@ -98,7 +105,7 @@ def read_interactions(
     check_reading(
         columns=columns,
         texts={"user": user, "item": item, "time": time, "rating": rating}
-        | {"time_format": time_format, "name": name, "origin": origin},
+        | {"time_format": time_format, "name": name, "origin": origin, "query": query},
         threshold=threshold,
         min_profile_length=min_profile_length,
         skip_bad=skip_bad,
@@ -106,7 +113,14 @@ def read_interactions(
         titles=titles,
     )
     wanted = {"user": user, "item": item, "time": time, "rating": rating}
-    table = concatenate(read_tables(source, wanted, columns, n_rows), n_rows)
+    if is_address(source):
+        frame, where = read_query(source, query), without_password(source)
+        table = concatenate([table_from_frame(frame, wanted, where)], n_rows)
+        origin = origin or where
+    elif query is not None:
+        raise InputError("query is for databases: give the address of one, or leave query away.")
+    else:
+        table = concatenate(read_tables(source, wanted, columns, n_rows), n_rows)
     cells, kept = usable(table, time_format, skip_bad=skip_bad)
     n_below = 0
     if threshold is not None and "rating" in cells.columns:

@@ -38,9 +38,11 @@ class RawTable:
     """Rows that are empty lines and mean nothing."""
 
 
-def table_from_frame(frame: Any, wanted: Mapping[str, str | None]) -> RawTable:
+def table_from_frame(
+    frame: Any, wanted: Mapping[str, str | None], name: str | None = None
+) -> RawTable:
     """Take a polars, pandas or Arrow frame, or anything that speaks Arrow's C stream."""
-    name = f"the {type(frame).__module__.split('.')[0]} frame"
+    name = name or f"the {type(frame).__module__.split('.')[0]} frame"
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if not isinstance(frame, pl.DataFrame):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from surerec._calendar import day_of
+from surerec._calendar import DAY, day_of
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
@@ -178,7 +178,7 @@ class Ledger:
         return replace(self, window=self.window.passed_over(reason), not_judged=counts)
 
     def judge(
-        self, level: float, time: int, groups: Iterable[str]
+        self, level: float, time: int, groups: Iterable[str], *, watched: bool = True
     ) -> tuple[Self, Window | None, list[str]]:
         """Give it after a judged event, the window if that closed one, and alarms in words.
 
@@ -190,6 +190,9 @@ class Ledger:
             When, in microseconds since 1970.
         groups : iterable of str
             Of people and items that it counts for.
+        watched : bool, default=True
+            Whether it is the person's first event of a day. Only these are watched: what somebody
+            takes in a row goes together, and one person is no cause for alarm.
         """
         outside = [not held for held in self.steering.holds(level)]
         unsteered = [not is_inside(level, epsilon) for epsilon in self.steering.epsilons]
@@ -198,7 +201,7 @@ class Ledger:
         for watch, epsilon, error in zip(
             self.watches, self.steering.epsilons, unsteered, strict=True
         ):
-            after, alarm = watch.after(error=error, time=time)
+            after, alarm = watch.after(error=error, time=time) if watched else (watch, None)
             watches.append(after)
             if alarm is not None:
                 alarms.append(_in_words(alarm, epsilon, window))
@@ -241,6 +244,17 @@ class Ledger:
         )
 
 
+def is_first_of_day(before: int, time: int) -> bool:
+    """Tell whether a person's event is not on the day of the one before it, in UTC.
+
+    Examples
+    --------
+    >>> is_first_of_day(5, 86_399_999_999), is_first_of_day(5, 86_400_000_000)
+    (False, True)
+    """
+    return before // DAY != time // DAY
+
+
 def _in_words(alarm: Alarm, epsilon: float, window: Window) -> str:
     """Say what is alarming: since when, how much, what may be the cause, what to do."""
     share = alarm.errors / alarm.n
@@ -250,7 +264,7 @@ def _in_words(alarm: Alarm, epsilon: float, window: Window) -> str:
     if window.n + n_passed >= _ENOUGH and of_new >= _SHARE:
         cause = f"; new items are {of_new:.0%} of what is taken"
     return (
-        f"Since {day_of(alarm.since)}, over {alarm.n:,} judged events, {share:.1%} of what people "
-        f"took is outside of sets that are not steered, instead of {epsilon:.1%}{cause}: recount "
-        "or recalibrate."
+        f"Since {day_of(alarm.since)}, over {alarm.n:,} people's first events of a day, "
+        f"{share:.1%} of what they took is outside of sets that are not steered, instead of "
+        f"{epsilon:.1%}{cause}: recount or recalibrate."
     )

@@ -187,7 +187,9 @@ class Live(Recounting):
             seq += 1
             verdict = self._served.judge(user, item, event.time)
             if verdict.reason == JUDGED:
-                ledger, closed, alarms = ledger.judge(verdict.level, event.time, verdict.groups)
+                ledger, closed, alarms = ledger.judge(
+                    verdict.level, event.time, verdict.groups, watched=verdict.watched
+                )
                 if closed is not None:
                     transaction.put(f"window {ledger.n_windows:09d}", closed.to_state())
                 for place, sentence in enumerate(alarms, ledger.n_alarms - len(alarms)):

@@ -17,6 +17,7 @@ from surerec.conformal import DEFAULT_STEP, RiskCurve, Steering
 from surerec.errors import InputError
 from surerec.futures import Ranking
 from surerec.interactions import Interactions
+from surerec.live._ledger import is_first_of_day
 from surerec.measures import Query, as_recipe
 from surerec.precedence import Ties
 
@@ -89,6 +90,8 @@ class Replayed:
         How large that set was.
     n_candidates : array of int
         How many items there were to choose from.
+    watched : array of bool
+        Which events were a person's first of a day: alarms are raised on these.
     not_judged : dict of str to int
         Events that were not judged, by reason.
     playing : Playing
@@ -101,6 +104,7 @@ class Replayed:
     outside: NDArray[np.bool_]
     sizes: NDArray[np.int64]
     n_candidates: NDArray[np.int64]
+    watched: NDArray[np.bool_]
     not_judged: dict[str, int]
     playing: Playing
     name: str
@@ -178,6 +182,7 @@ class _Tape:
     outside: list[Any] = field(default_factory=list)
     sizes: list[Any] = field(default_factory=list)
     n_candidates: list[int] = field(default_factory=list)
+    watched: list[bool] = field(default_factory=list)
     entries: list[float] = field(default_factory=list)
     """Of the renewed counts, those from before the beginning included."""
     entered: list[int] = field(default_factory=list)
@@ -285,6 +290,7 @@ class _Player:
             np.moveaxis(np.array(tape.outside), 1, 0),
             np.moveaxis(np.array(tape.sizes), 1, 0),
             np.array(tape.n_candidates),
+            np.array(tape.watched),
             self._not_judged,
             self._how,
             self._profiles.name or "The data",
@@ -322,7 +328,7 @@ class _Player:
             return at, seen, seen if static is None else static.see(user, place)
 
         for at, seen, old in run_blocks(see, judged):
-            self._judge(int(self._times[at]), seen, old)
+            self._judge(int(self._times[at]), seen, old, watched=self._is_watched(at))
 
     def _judged(self, now: _Counted, first: int, last: int, *, counts: bool) -> Iterator[int]:
         profiles = self._profiles
@@ -338,7 +344,12 @@ class _Player:
             elif counts:
                 self._not_judged[reason] += 1
 
-    def _judge(self, time: int, seen: _Seen, old: _Seen) -> None:
+    def _is_watched(self, at: int) -> bool:
+        """Tell whether an event is its person's first of a day; a judged one has others before."""
+        before = int(self._profiles.times[self._order[at] - 1])
+        return is_first_of_day(before, int(self._times[at]))
+
+    def _judge(self, time: int, seen: _Seen, old: _Seen, *, watched: bool) -> None:
         tape, epsilons = self._tape, self._how.epsilons
         if time >= self._begin and self._curve is not None and self._static_curve is not None:
             steered = [_cut(self._curve, cut) for cut in self._steering.cuts_nested]
@@ -352,6 +363,7 @@ class _Player:
             tape.outside.append([[one.entry > cut for cut in some] for one, some in models])
             tape.sizes.append([[one.size(cut) for cut in some] for one, some in models])
             tape.n_candidates.append(len(seen.ordered))
+            tape.watched.append(watched)
             self._steering = self._steering.after(float(self._curve.levels([seen.entry])[0]))
         tape.entries.append(seen.entry)
         tape.entered.append(time)

@@ -9,6 +9,7 @@ import polars as pl
 
 from surerec._calendar import day_of
 from surerec._files import folder_aside
+from surerec.conformal import DEFAULT_FALSE_ALARMS, Watch
 from surerec.errors import InputError
 from surerec.live._ledger import WINDOW
 from surerec.live._replay import MODELS
@@ -65,7 +66,8 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
     polars.DataFrame
         ``epsilon``, ``model``, ``outside``, ``worst_window`` (how far it was from ε in the worst of
         the whole windows; null if there is none), ``size``, ``size_ratio`` (to the recalibrated
-        model's), ``all_or_nothing``, ``n``.
+        model's), ``all_or_nothing``, ``first_alarm`` (the day on which errors were first alarming,
+        null if never; steered errors are not watched), ``n``.
     """
     windows = windows_of(played, length).filter(pl.col("n") == length)
     rows = []
@@ -82,10 +84,25 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
                     "size": float(sizes[m]),
                     "size_ratio": float(sizes[m] / max(sizes[MODELS.index("recalibrated")], 1e-9)),
                     "all_or_nothing": float(played.all_or_nothing[m, :, place].mean()),
+                    "first_alarm": None if model == "live" else _first_alarm(played, m, place),
                     "n": len(played.times),
                 }
             )
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, schema_overrides={"first_alarm": pl.String})
+
+
+def _first_alarm(played: Replayed, model: int, place: int) -> str | None:
+    """Give the day of the first alarm on the errors of a model that is not steered."""
+    epsilons = sorted(played.playing.epsilons)
+    watch = Watch.start(epsilons[place], false_alarms=DEFAULT_FALSE_ALARMS / len(epsilons))
+    errors, times = played.outside[model, :, place], played.times
+    for error, time in zip(
+        errors[played.watched].tolist(), times[played.watched].tolist(), strict=True
+    ):
+        watch, alarm = watch.after(error=error, time=time)
+        if alarm is not None:
+            return day_of(time)
+    return None
 
 
 def check_replay_target(folder: Path) -> None:
@@ -124,9 +141,18 @@ def _blocks(played: Replayed) -> list[Block]:
         Heading("Over the whole stream"),
         Table(
             "Shares of what was taken that was outside of the sets, and how large these were.",
-            ("ε", "model", "outside", "worst window", "size", "of recalibrated", "all or nothing"),
+            (
+                "ε",
+                "model",
+                "outside",
+                "worst window",
+                "size",
+                "of recalibrated",
+                "all or nothing",
+                "first alarm",
+            ),
             tuple(_row(row) for row in summary_of(played).to_dicts()),
-            words=frozenset({0, 1}),
+            words=frozenset({0, 1, 7}),
         ),
     ]
 
@@ -141,6 +167,7 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['size']:.1f}",
         f"{row['size_ratio']:.3f}",
         f"{row['all_or_nothing']:.2%}",
+        row["first_alarm"] or "–",
     )
 
 

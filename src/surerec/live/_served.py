@@ -10,7 +10,14 @@ import numpy as np
 
 from surerec.calibration import UserAssessment, find_promise
 from surerec.errors import InputError, StaleModelWarning
-from surerec.live._ledger import JUDGED, LATE, NEW_ITEM, REPEAT, TOO_LITTLE
+from surerec.live._ledger import (
+    JUDGED,
+    LATE,
+    NEW_ITEM,
+    REPEAT,
+    TOO_LITTLE,
+    is_first_of_day,
+)
 from surerec.measures import Query
 from surerec.precedence import GrowingStatistics
 from surerec.recommenders import PopulationConformal
@@ -66,6 +73,8 @@ class Verdict(NamedTuple):
     """The ε below which calibration lets in what was taken."""
     groups: tuple[str, ...] = ()
     """Of people and items that it counts for."""
+    watched: bool = False
+    """Whether it is the person's first event of a day."""
 
 
 class Served:
@@ -134,4 +143,5 @@ class Served:
         popular = self.counts.popularity[what] * _POPULAR < self.counts.n_items
         people = next((words for below, words in _KNOWN if len(taken) < below), _MANY)
         groups = (people, "popular items" if popular else "other items")
-        return Verdict(JUDGED, float(found.levels_below[0]), groups)
+        watched = is_first_of_day(int(self.profiles.times_of(int(who))[-1]), time)
+        return Verdict(JUDGED, float(found.levels_below[0]), groups, watched)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from surerec.recommenders._wrapped import WrappedRecommender
@@ -128,5 +128,5 @@ def wrap(
 
 
 def _kept(ids: Iterable[Any] | None) -> Iterable[Any] | None:
-    """Give ids that can be gone through more than once."""
-    return ids if ids is None or isinstance(ids, Sized) else list(ids)
+    """Give ids that can be gone through more than once; a library's own map of ids as it is."""
+    return list(ids) if isinstance(ids, Iterator) else ids

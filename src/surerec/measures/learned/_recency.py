@@ -13,7 +13,7 @@ import numpy as np
 
 from surerec._calendar import DAY
 from surerec._grouping import group_rows
-from surerec.measures.learned._kernels import count_by_day
+from surerec.measures.learned._day_kernels import count_by_day
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Recency:
     own_offsets: NDArray[np.int64]
     own_items: NDArray[np.uint32]
     own_days: NDArray[np.int32]
-    """The profiles, to leave a user out."""
+    """The profiles, to leave users out."""
 
     @classmethod
     def of(cls, interactions: Interactions) -> Recency:
@@ -94,7 +94,7 @@ class Recency:
         columns : array of int
             The items.
         own : array of int
-            Where in the flat profiles the user to leave out has theirs; empty for nobody.
+            Where in the flat profiles the users to leave out have theirs; empty for nobody.
         """
         limits = np.array([day, *(day - span for span in SPANS)], dtype=np.int32)
         counts = np.zeros((len(limits) + 1, len(columns)), np.float32)

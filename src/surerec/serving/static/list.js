@@ -4,6 +4,7 @@ import { byId, count, make, percent, show } from "./dom.js";
 import * as api from "./api.js";
 
 const STEP = 50;
+const LONGEST = 20_000; // milliseconds that a reason may take
 
 function bar(share, className, label) {
   const inner = make("span", { className: "fill" });
@@ -23,7 +24,7 @@ function measure(items, place) {
   if (p !== null) return { share: p, text: `p ${p.toFixed(2)}`, label: `p-value ${p.toFixed(3)}` };
   if (entry !== null) {
     const at = percent(entry);
-    return { share: 1 - entry, text: `from ${at}`, label: `in the set above ${at} confidence` };
+    return { share: 1 - entry, text: `comes in at ${at}`, label: `comes in at a confidence of ${at}` };
   }
   return null;
 }
@@ -84,12 +85,13 @@ export function itemList({ onMore, onError }) {
     show(panel, !open);
     if (open || panel.childElementCount) return;
     panel.append(make("p", { className: "hint", text: "Counting …" }));
+    const patience = AbortSignal.timeout(LONGEST); // so that nobody looks at "Counting …" for ever
     try {
       if (asked.members) {
-        const why = await api.groupExplanation({ ...asked, item: id, limit: 3 });
+        const why = await api.groupExplanation({ ...asked, item: id, limit: 3 }, patience);
         panel.replaceChildren(...reasonsByMember(why));
       } else {
-        const why = await api.explanation({ ...asked, among: undefined, item: id, limit: 6 });
+        const why = await api.explanation({ ...asked, among: undefined, item: id, limit: 6 }, patience);
         panel.replaceChildren(...reasons(why));
       }
     } catch (error) {

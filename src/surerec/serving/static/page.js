@@ -100,6 +100,7 @@ async function askGuarantee() {
     const ask = state.mode === "group" ? api.groupGuarantee : api.guarantee;
     const told = await ask({ ...url.asked(state), ...level }, guaranteeRequest.signal);
     byId("guarantee").textContent = told.guarantee;
+    showWhetherPromised(told.guarantee);
     who.serve(told.members ? told : null);
     about.shown = told.full_size;
   } catch (error) {
@@ -110,6 +111,13 @@ async function askGuarantee() {
     else failed(error);
   }
   if (about.promises_precision && about === answer) showConfidence();
+}
+
+// A number that nothing stands behind is grey, and says so.
+function showWhetherPromised(guarantee) {
+  const nothing = guarantee.startsWith("None");
+  byId("dial").classList.toggle("nothing-promised", nothing);
+  show(byId("unpromised"), nothing && Boolean(answer?.gives_confidence));
 }
 
 // ---- The person: one request brings all that every confidence needs.
@@ -207,6 +215,7 @@ function forget() {
   byId("set-hint").textContent = "Add something that was taken, or name a user, and the set appears here.";
   if (card) describeRecommender();
   byId("support-text").textContent = "";
+  showWhetherPromised("");
   byId("about-probability").textContent = "";
   show(byId("precision-row"), false);
   show(byId("support-mark"), false);
@@ -288,10 +297,10 @@ function showModel() {
   select.replaceChildren(
     ...card.recommenders.map(({ name }) => make("option", { value: name, text: name })),
   );
-  nameRecommenders();
   const names = card.recommenders.map(({ name }) => name);
   if (!names.includes(state.recommender)) state.recommender = names[0];
   select.value = state.recommender;
+  nameRecommenders();
   showLists();
   describeRecommender();
 }
@@ -301,7 +310,10 @@ function nameRecommenders() {
   const at = percent(state.confidence);
   for (const option of byId("recommender").options) {
     const { headline } = card.recommenders.find(({ name }) => name === option.value);
-    option.textContent = headline.replace("90%", at);
+    const alike = card.recommenders.filter((other) => other.headline === headline).length > 1;
+    const words = headline.replace("90%", at);
+    option.textContent = words + (alike ? ` (${option.value})` : "");
+    if (option.selected) byId("headline").textContent = `${words[0].toUpperCase()}${words.slice(1)}.`;
   }
 }
 
@@ -331,6 +343,7 @@ function describeRecommender() {
 
 byId("recommender").addEventListener("change", (event) => {
   state.recommender = event.target.value;
+  nameRecommenders();
   showLists();
   describeRecommender();
   personChanged();

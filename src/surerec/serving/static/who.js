@@ -5,6 +5,7 @@ import * as api from "./api.js";
 import { groupPanel } from "./group.js";
 
 const MOST_SHOWN = 12;
+const narrow = window.matchMedia("(max-width: 760px)");
 
 export function whoPanel({ state, onChange }) {
   const titles = new Map(); // of ids, as far as they are known
@@ -52,6 +53,7 @@ export function whoPanel({ state, onChange }) {
     byId("known-title").textContent = "Your list";
     byId("known-hint").textContent = "In the order taken, the latest last.";
     show(byId("known"), rows.length > 0);
+    byId("known").open = true; // it is edited here
     show(byId("clear"), rows.length > 0);
     show(byId("starters"), rows.length < 3);
   }
@@ -67,6 +69,7 @@ export function whoPanel({ state, onChange }) {
     byId("known-hint").textContent =
       total > latest.length ? `The latest ${latest.length}, newest first.` : "The newest first.";
     show(byId("known"), true);
+    byId("known").open = !narrow.matches; // on a phone the set comes first
     show(byId("clear"), false);
   }
 

@@ -1,0 +1,1 @@
+from tests.postgres import postgres  # noqa: F401  # a fixture
