@@ -178,6 +178,11 @@ def as_interactions(who: str, data: Any) -> Interactions:
         return data
     if isinstance(data, (str, os.PathLike)):
         path = check_path("data", data)
+        if not path.exists():
+            raise InputError(
+                f"{path}: there is no such file to read Interactions from; a data set is fetched by "
+                "its name with load_dataset."
+            )
         return read_interactions(path, name=path.name)
     is_frame = isinstance(data, pl.LazyFrame)  # first: it would warn when asked for its columns
     if is_frame or hasattr(data, "columns") or hasattr(data, "__arrow_c_stream__"):
