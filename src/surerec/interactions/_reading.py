@@ -180,8 +180,8 @@ def as_interactions(who: str, data: Any) -> Interactions:
         path = check_path("data", data)
         if not path.exists():
             raise InputError(
-                f"{path}: there is no such file to read Interactions from; a data set is fetched by "
-                "its name with load_dataset."
+                f"{path}: no such file to read Interactions from; a data set is fetched by its "
+                "name with load_dataset."
             )
         return read_interactions(path, name=path.name)
     is_frame = isinstance(data, pl.LazyFrame)  # first: it would warn when asked for its columns
