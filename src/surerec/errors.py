@@ -20,6 +20,7 @@ __all__ = [
     "NoUsers",
     "NotFittedError",
     "NotOffered",
+    "RepeatedMember",
     "StaleModelWarning",
     "StoreError",
     "SurerecError",
@@ -171,6 +172,10 @@ class InProfile(InputError):  # noqa: N818
 
 class UnknownMembers(InputError):  # noqa: N818
     """Members of a group who are not in the data, or of whom nothing is known."""
+
+
+class RepeatedMember(InputError):  # noqa: N818
+    """A user who is in a group more than once."""
 
 
 class TooFewUsers(InputError):  # noqa: N818

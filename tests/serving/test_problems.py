@@ -53,6 +53,7 @@ def never(*_):
         ),
         (errors.NotOffered("It has no lists."), 409, "It has no lists."),
         (errors.UnknownMembers("There are no users 7, 9."), 404, "There are no users 7, 9."),
+        (errors.RepeatedMember("User 1 is in it twice."), 409, "User 1 is in it twice."),
         (errors.InputError("k is 0; at least 1."), 422, "k is 0; at least 1."),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,

@@ -12,7 +12,7 @@ import polars as pl
 
 from surerec._columns import Columns
 from surerec._shown import shown
-from surerec.errors import InputError, UnknownHistory, UnknownMembers
+from surerec.errors import InputError, RepeatedMember, UnknownHistory, UnknownMembers
 from surerec.recommenders._query import resolve
 from surerec.together import Company
 
@@ -136,4 +136,4 @@ def _check_users(statistics: PrecedenceStatistics, users: list[Any]) -> None:
         )
     twice, n = np.unique(codes, return_counts=True)
     if (n > 1).any():
-        raise InputError(f"User {known[int(twice[n > 1][0])]!r} is in the group twice.")
+        raise RepeatedMember(f"User {known[int(twice[n > 1][0])]!r} is in the group twice.")

@@ -14,6 +14,7 @@ from surerec.errors import (
     NoConfidence,
     NotOffered,
     NoUsers,
+    RepeatedMember,
     UnknownHistory,
     UnknownId,
     UnknownMembers,
@@ -99,10 +100,11 @@ REFUSALS: dict[type[InputError], tuple[int, Callable[[Any], str]]] = {
         lambda _: "This recommender ranks items and knows no confidence; leave it out.",
     ),
     NotOffered: (409, str),
+    RepeatedMember: (409, str),
 }
 """The status and the sentence for each error of the library.
 
-But for what is not offered and unknown members, which name nobody else, the sentences are made of
+But for what is not offered and members of groups, which name nobody else, the sentences are made of
 what the error is about, never of its own sentence, which may name near ids: those are other
 people's.
 """
