@@ -114,7 +114,7 @@ def test_the_card_says_what_groups_can_be_promised(client):
 @pytest.mark.parametrize(
     ("members", "more", "status", "said"),
     [
-        ([0, 0], {}, 422, "is in the group twice"),
+        ([0, 0], {}, 409, "is in the group twice"),
         ([0, 99_999], {}, 404, "There is no such user."),
         ([0, 99_999, 99_998], {}, 404, "There are no users"),
         ([0, 1, 2, 3], {}, 409, "calibrated for groups of 2, 3"),
