@@ -36,6 +36,11 @@ class GroupPromise(Promise):
     whose: ClassVar[str] = "any member"
     largest: ClassVar[int] = 8
 
+    @property
+    def who_takes(self) -> str:
+        """Whose items count, with its verb."""
+        return f"{self.whose} {'take' if self.whose.endswith('s') else 'takes'}"
+
     def takers_needed(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give how many members must take an item for it to count, by the size of the group."""
         return np.ones_like(sizes)
@@ -56,14 +61,14 @@ class GroupPromise(Promise):
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`surerec.calibration.Promise`."""
         return (
-            f"Of what {self.whose} {'take' if self.whose[-1] == 's' else 'takes'} next ({future}), "
+            f"Of what {self.who_takes} next ({future}), "
             f"a share of at most {significance:.4g} is left out on average over {people} who take "
             "such an item"
         )
 
     def title(self, future: str) -> str:  # noqa: ARG002  # the same for every future
         """Give a few words for reports."""
-        return f"missed of what {self.whose} takes"
+        return f"missed of what {self.who_takes}"
 
 
 class AnyTakes(GroupPromise):
@@ -141,14 +146,13 @@ class _Hit(GroupPromise):
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`surerec.calibration.Promise`."""
         return (
-            f"At least one item that {self.whose} "
-            f"{'take' if self.whose[-1] == 's' else 'takes'} next ({future}) is in this set with "
+            f"At least one item that {self.who_takes} next ({future}) is in this set with "
             f"probability at least {1 - significance:.4g}, over {people} who take such an item"
         )
 
     def title(self, future: str) -> str:  # noqa: ARG002
         """Give a few words for reports."""
-        return f"no hit of what {self.whose} takes"
+        return f"no hit of what {self.who_takes}"
 
 
 class HitAny(_Hit, AnyTakes):
