@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec._kernels import count_codes, place_rows
+from surerec._kernels import count_codes, place_pairs, place_rows
 from surerec._threads import SMALL_WORK, available_threads, run_blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 
@@ -42,6 +44,39 @@ def group_rows(
     >>> offsets.tolist(), order.tolist()
     ([0, 1, 3], [1, 0, 2])
     """
+    order = np.empty(len(codes), dtype=np.int64)
+
+    def write(start: int, stop: int, cursors: NDArray[np.int64]) -> None:
+        place_rows(codes, start, stop, cursors, order)
+
+    return _place(codes, n_groups, write), order
+
+
+def group_pairs(
+    codes: NDArray[np.uint32], n_groups: int, first: NDArray[Any], second: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]:
+    """Order two values of each row by group, as :func:`group_rows` orders the rows.
+
+    Examples
+    --------
+    >>> codes, values = np.array([1, 0, 1], dtype=np.uint32), np.array([7, 8, 9])
+    >>> [each.tolist() for each in group_pairs(codes, 2, values, -values)]
+    [[0, 1, 3], [8, 7, 9], [-8, -7, -9]]
+    """
+    placed = np.empty_like(first), np.empty_like(second)
+
+    def write(start: int, stop: int, cursors: NDArray[np.int64]) -> None:
+        place_pairs(codes, start, stop, cursors, (first, second), placed)
+
+    return _place(codes, n_groups, write), *placed
+
+
+def _place(
+    codes: NDArray[np.uint32],
+    n_groups: int,
+    write: Callable[[int, int, NDArray[np.int64]], None],
+) -> NDArray[np.int64]:
+    """Have each row written behind those of its group before it; give where groups begin."""
     worth = 1 + len(codes) // SMALL_WORK
     n_blocks = max(1, min(available_threads(), worth, _MOST_COUNTERS // max(n_groups, 1)))
     cuts = np.linspace(0, len(codes), n_blocks + 1).astype(np.int64)
@@ -57,11 +92,10 @@ def group_rows(
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     # Block b writes group g behind what the blocks before it hold of g: stable, with no locks.
     cursors = np.cumsum(counts, axis=0) + offsets[:-1]
-    order = np.empty(len(codes), dtype=np.int64)
 
-    def write(block: tuple[int, tuple[int, int]]) -> None:
+    def write_block(block: tuple[int, tuple[int, int]]) -> None:
         number, (start, stop) = block
-        place_rows(codes, start, stop, cursors[number], order)
+        write(start, stop, cursors[number])
 
-    list(run_blocks(write, blocks))
-    return offsets, order
+    list(run_blocks(write_block, blocks))
+    return offsets

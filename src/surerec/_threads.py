@@ -10,7 +10,9 @@ import os
 from collections import deque
 from collections.abc import Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
+from threading import local
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -117,6 +119,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_kept)
 
 
+_here = local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Have `run_together` do all of it in this thread, where many small tasks follow each other.
+
+    Waking another thread costs as much as it saves there, and others may need the cores.
+    """
+    before = getattr(_here, "alone", False)
+    _here.alone = True
+    try:
+        yield
+    finally:
+        _here.alone = before
+
+
 def run_together(task: Callable[[Block], object], blocks: Sequence[Block]) -> None:
     """Run `task` on a few blocks, here and on threads that are kept.
 
@@ -125,7 +144,7 @@ def run_together(task: Callable[[Block], object], blocks: Sequence[Block]) -> No
     must not call this in turn.
     """
     n_others = min(available_threads(), len(blocks)) - 1
-    if n_others < 1:
+    if n_others < 1 or getattr(_here, "alone", False):
         for block in blocks:
             task(block)
         return

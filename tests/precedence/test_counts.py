@@ -143,6 +143,19 @@ def test_the_strongest_pair_is_the_one_whose_order_is_most_certain():
     assert (best.support, best.forward, best.backward) == (11, 9, 1)
 
 
+@given(rows=some_rows, ties=ties_rules, n_pairs=st.integers(1, 12), in_one_order=st.booleans())
+def test_the_strongest_pairs_are_those_of_all(rows, ties, n_pairs, in_one_order):
+    if in_one_order:  # then z² is as large as it can be: those who took both
+        rows = [(user, item, item) for user, item, _ in rows]
+    statistics = sr.count_precedence(read(rows), ties=ties)
+    forward = np.array(matrices(statistics)[0], dtype=np.float64)
+    z = (forward - forward.T) / np.sqrt(np.maximum(forward + forward.T, 1))
+    order = np.argsort(-z, axis=None, kind="stable")
+    expected = [np.unravel_index(k, z.shape) for k in order if z.flat[k] > 0][:n_pairs]
+    found = sr.strongest_pairs(statistics, n_pairs)
+    assert [(pair.first, pair.second) for pair in found] == expected
+
+
 @pytest.mark.parametrize("ties", ["order", "strict"])
 def test_the_budget_changes_speed_and_never_results(ties):
     interactions = sr.datasets.synthetic(200, 300, 6_000, ties=0.3, seed=8)

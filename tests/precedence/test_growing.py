@@ -147,13 +147,18 @@ def test_everything_that_asks_for_flat_profiles_sees_them_grown():
 
 
 def test_titles_of_new_items_are_unknown():
-    titles = pl.DataFrame({"item_id": [0, 1], "title": ["Alien", "Brazil"]})
+    titles = pl.DataFrame(
+        {"item_id": [0, 1], "title": ["Alien", "Brazil"], "genres": [None, "War"]}
+    )
     films = Interactions.from_profiles([0, 2], [0, 1], titles=titles)
     growing = GrowingStatistics(sr.count_precedence(films))
     growing.add(0, 7, 9)
     assert growing.interactions.titles.to_list() == ["Alien", "Brazil", None]
     assert growing.interactions.title(2) == "7"
-    assert growing.settled().interactions.titles.to_list() == ["Alien", "Brazil", None]
+    assert growing.interactions.genres.to_list() == [None, "War", None]
+    settled = growing.settled().interactions
+    assert settled.titles.to_list() == ["Alien", "Brazil", None]
+    assert settled.genres.to_list() == [None, "War", None]
 
 
 def test_counts_beyond_16_bits_are_counted_wide():

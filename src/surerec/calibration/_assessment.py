@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._ordering import best_first
 from surerec.conformal import TOLERANCE, entry_confidence, highest_confidence, in_set
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ class Assessment:
         return self.score
 
     @property
-    def p_values(self) -> NDArray[np.float64]:
-        """The p-value of each candidate; NaN where there are none."""
-        return np.full(len(self.candidates), np.nan)
+    def p_values(self) -> NDArray[np.float64] | None:
+        """The p-value of each candidate; None where there are none."""
+        return None
 
     @property
     def counted(self) -> tuple[NDArray[np.int64], int] | None:
@@ -84,7 +85,7 @@ class Assessment:
 
         By conformity, then popularity.
         """
-        order = np.lexsort((self.popularity[self.candidates], -self.score))
+        order = best_first(self.score, self.popularity[self.candidates])
         return order if significance is None else order[self.included(significance)[order]]
 
 
@@ -140,7 +141,9 @@ class ItemAssessment(Assessment):
             return super().ordered(None)
         inside = np.flatnonzero(self.included(significance))
         popularity = self.popularity[self.candidates[inside]]
-        keys = (popularity, -self.score[inside], -self.p_values[inside])
+        if self.smoothed is None:  # then no p-value falls as the score rises
+            return inside[best_first(self.score[inside], popularity)]
+        keys = (popularity, -self.score[inside], -self.smoothed[inside])
         return inside[np.lexsort(keys)]
 
 
@@ -153,6 +156,8 @@ class UserAssessment(Assessment):
     """The smallest ε that so many calibration users support."""
     group: str = ""
     """Which people the promise is about, in words; empty for all."""
+    at: NDArray[np.int64] | None = None
+    """Where in the ranking each candidate is; −1 for what is not ranked."""
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:
@@ -167,3 +172,17 @@ class UserAssessment(Assessment):
     def included(self, significance: float) -> NDArray[np.bool_]:
         """Tell which candidates are in the set."""
         return self.levels_below > significance + TOLERANCE
+
+    def ordered(self, significance: float | None) -> NDArray[np.intp]:
+        """Give the places of the candidates in the set (or of all), best first.
+
+        The ranking that calibrated them has found their order.
+        """
+        if self.at is None or self.ranking is None or self.at.min(initial=0) < 0:
+            return super().ordered(significance)
+        places = np.full(len(self.ranking.items), -1)
+        places[self.at] = np.arange(len(self.at))
+        order = places[places >= 0]
+        if len(order) < len(self.at):  # some were given twice
+            return super().ordered(significance)
+        return order if significance is None else order[self.included(significance)[order]]

@@ -71,8 +71,8 @@ def cases_of(calibration: UserCalibration, interactions: Interactions) -> Cases:
     users, chances = calibration.users, calibration.chances
     if chances is None:
         raise InputError(
-            "This model was saved by an earlier surerec, or has too few calibration users, so that "
-            "no list can be calibrated: fit it again."
+            f"Lists are calibrated on at least {FEWEST_USERS} users, and this model has fewer, or "
+            "was saved by an earlier surerec: fit it again."
         )
     known = interactions.offsets[users.users] + users.n_known
     stops = known + np.bincount(users.owners, minlength=len(users))

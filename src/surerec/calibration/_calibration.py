@@ -25,7 +25,8 @@ class BestOfMany(NamedTuple):
     ranks: NDArray[np.int64]
     scores: NDArray[np.float64]
     """In the unit for people."""
-    p_values: NDArray[np.float64]
+    p_values: NDArray[np.float64] | None
+    """None where there are none."""
     entry_confidences: NDArray[np.float64]
     chances: CalibratedProbability | None = None
     """How likely each item is taken; None where no probabilities are calibrated."""

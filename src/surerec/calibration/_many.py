@@ -1,30 +1,55 @@
-"""Sets of many people at once, cut by rank: blocks of scores, and no ranking beyond the cut."""
+"""Sets of many people at once: blocks of scores, and no ranking beyond what is asked for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from numba import njit
 
+from surerec._ordering import best_first
 from surerec.calibration._calibration import BestOfMany
+from surerec.calibration._likely import keep_best
 from surerec.conformal import TOLERANCE, CalibratedProbability
-from surerec.futures import shares_of_best
+from surerec.futures import share_terms, shares_by_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from surerec.calibration._thresholds import Thresholds
+    from surerec.calibration.promises import Cut
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
+_FEW: Final = 64  # items of a list that is kept in order as it is found; longer ones are sorted
+_LOWEST: Final = float(np.finfo(np.float64).min)  # below every score, but not the known items' −∞
 
-def best_by_rank(
+
+class Best(NamedTuple):
+    """The best items of some people, in rows: person by person, best first."""
+
+    owners: NDArray[np.int64]
+    """Which of the people each row is about."""
+    items: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    """From 1."""
+    values: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    def only(self, chosen: NDArray[np.bool_]) -> Best:
+        """Give some of the rows."""
+        owners, items, ranks = self.owners[chosen], self.items[chosen], self.ranks[chosen]
+        return Best(owners, items, ranks, self.values[chosen], self.shares[chosen])
+
+
+def best_sets(
     scorer: Scorer,
     statistics: PrecedenceStatistics,
+    cut: Cut,
     thresholds: Thresholds,
-    chances: Callable[[Query, NDArray[np.float64]], CalibratedProbability],
+    chances: Callable[[Sequence[Query], Best], CalibratedProbability],
     queries: Queries,
     significance: float,
     k: int | None,
@@ -32,79 +57,114 @@ def best_by_rank(
     """Give the sets of people, or the k best of them; None where one by one is as fast.
 
     Items must be numbered by popularity: who ties is told apart by it. `chances` gives the
-    probabilities of a person's best items by their shares.
+    probabilities of people's best items.
     """
     in_order = np.array_equal(statistics.popularity, np.arange(statistics.n_items))
-    if scorer.at_once == 1 or scorer.is_partial or not in_order:
+    if scorer.is_partial or not in_order or scorer.at_once == 1:
         return None
     parts: list[tuple[NDArray[Any], ...]] = []
-    for query, scores in _scored(scorer, queries):
-        n_known = len(query.history)
-        levels = thresholds.of(query).levels_by_rank(statistics.n_items - n_known)
-        n_in = int(np.count_nonzero(levels > significance + TOLERANCE))
-        n_best = n_in if k is None else min(n_in, k)
-        items = best_items(scores, query.history, n_best)
-        values = scorer.value(scores, n_known, statistics.n_users)
-        found = chances(query, shares_of_best(values, items, query.history))
-        parts.append((items, values[items], 1 - levels[:n_best], *found))
-    lengths = [len(part[0]) for part in parts]
-    items, shown, entries, *likely = (np.concatenate(each) for each in zip(*parts, strict=True))
+    n_before = 0
+    for people, scores in _scored(scorer, queries):
+        lengths = [statistics.n_items - len(query.history) for query in people]
+        if cut == "rank":
+            lengths = [
+                int(np.count_nonzero(levels > significance + TOLERANCE))
+                for levels in thresholds.by_rank(people, lengths)
+            ]
+        limits = np.array(lengths if k is None else np.minimum(lengths, k))
+        best = _best_of(scorer, statistics, people, scores, limits)
+        levels = thresholds.levels(
+            people, best.owners, best.ranks.astype(np.float64) if cut == "rank" else -best.shares
+        )
+        inside = levels > significance + TOLERANCE
+        best, levels = best.only(inside), levels[inside]
+        likely = chances(people, best)
+        parts.append((best.owners + n_before, *best[1:4], 1 - levels, *likely))
+        n_before += len(people)
+    owners, items, ranks, values, entries, *probabilities = map(
+        np.concatenate, zip(*parts, strict=True)
+    )
     return BestOfMany(
-        owners=np.repeat(np.arange(len(queries)), lengths),
+        owners=owners,
         items=items,
-        ranks=np.concatenate([np.arange(1, length + 1) for length in lengths]),
-        scores=shown,
-        p_values=np.full(len(items), np.nan),
+        ranks=ranks,
+        scores=values,
+        p_values=None,
         entry_confidences=entries,
-        chances=CalibratedProbability(*likely),
+        chances=CalibratedProbability(*probabilities),
     )
 
 
-def _scored(scorer: Scorer, queries: Queries) -> Iterator[tuple[Query, NDArray[np.float64]]]:
+def _scored(scorer: Scorer, queries: Queries) -> Iterator[tuple[list[Query], NDArray[np.float64]]]:
+    """Give some people at a time, and every item's score for each of them."""
     for start in range(0, len(queries), scorer.at_once):
         block = queries.part(start, start + scorer.at_once)
-        some = [block[place] for place in range(len(block))]
-        yield from zip(some, scorer.score_many(some), strict=True)
+        people = [block[place] for place in range(len(block))]
+        yield people, scorer.score_candidates(people)
+
+
+def _best_of(
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    people: Sequence[Query],
+    scores: NDArray[np.float64],
+    limits: NDArray[np.int64],
+) -> Best:
+    """Give so many of the best items of each person; what is known gets a score of −∞."""
+    n_known = np.array([len(query.history) for query in people])
+    outside = np.ones(scores.shape, dtype=bool)
+    for query, row, there in zip(people, scores, outside, strict=True):
+        there[query.history], row[query.history] = False, -np.inf
+
+    def terms_of(place: int) -> tuple[float, float, float]:
+        candidates = scores[place][outside[place]]
+        return share_terms(scorer.value(candidates, int(n_known[place]), statistics.n_users))
+
+    terms = np.array([terms_of(place) for place in range(len(people))])
+    found = _best_codes(scores, outside, limits)
+    owners = np.repeat(np.arange(len(people)), limits)
+    ranks = np.arange(1, len(owners) + 1) - np.repeat(np.cumsum(limits) - limits, limits)
+    shown = scorer.value(scores[owners, found], n_known[owners], statistics.n_users)
+    n_outside = statistics.n_items - n_known
+    shares = shares_by_terms(shown, terms[owners].T, ranks, n_outside[owners])
+    return Best(owners, found, ranks, shown, shares)
+
+
+def _best_codes(
+    scores: NDArray[np.float64], outside: NDArray[np.bool_], limits: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Give the items of the highest scores of each row, equal ones by code, one after the other."""
+    most = int(limits.max(initial=0))
+    if most > _FEW:
+        rows = zip(scores, outside, limits, strict=True)
+        return np.concatenate([best_items(row, there, n) for row, there, n in rows])
+    items = np.empty((len(scores), most), dtype=np.int64)
+    _keep_few(scores, items)
+    return items[np.arange(most) < limits[:, None]]
+
+
+@njit(nogil=True, cache=True)
+def _keep_few(scores: NDArray[np.float64], items: NDArray[np.int64]) -> None:
+    by_code, best = np.empty(0, np.int64), np.empty(items.shape[1])
+    for row in range(len(scores)):
+        keep_best(scores[row], by_code, _LOWEST, items[row], best)
 
 
 def best_items(
-    scores: NDArray[np.float64], known: NDArray[np.int64], n_best: int
+    scores: NDArray[np.float64], outside: NDArray[np.bool_], n_best: int
 ) -> NDArray[np.int64]:
     """Give the items with the highest scores outside of what is known, equal ones by code.
 
     Examples
     --------
-    >>> best_items(np.array([1.0, 3, 2, 3, 2]), np.array([1]), 3)
+    >>> best_items(np.array([1.0, 3, 2, 3, 2]), np.array([True, False, True, True, True]), 3)
     array([3, 2, 4])
     """
-    inside = np.ones(len(scores), dtype=bool)
-    inside[known] = False
-    candidates = np.flatnonzero(inside)
+    candidates = np.flatnonzero(outside)
     found = scores[candidates]
     if 2 * n_best < len(found):  # of more, sorting them all is as fast
         lowest = np.partition(found, len(found) - n_best)[len(found) - n_best] if n_best else np.inf
         chosen = found > lowest
         chosen[np.flatnonzero(found == lowest)[: n_best - np.count_nonzero(chosen)]] = True
         candidates, found = candidates[chosen], found[chosen]
-    return candidates[falling(found)[:n_best]]
-
-
-def falling(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Give the places of values from the highest to the lowest, equal ones in their order.
-
-    Values that single precision can say, as most models give them, are sorted as one whole number
-    each, with the place behind the value: several times as fast as sorting places by values.
-
-    Examples
-    --------
-    >>> falling(np.array([0.5, 2.0, -1.0, 2.0, 0.1])).tolist()
-    [1, 3, 0, 4, 2]
-    """
-    narrow = (0.0 - values).astype(np.float32) + np.float32(0)  # which makes one zero of two
-    if not np.array_equal(narrow, -values):
-        return np.argsort(-values, kind="stable")
-    bits = narrow.view(np.int32)
-    keys = np.where(bits < 0, bits ^ np.int32(2**31 - 1), bits).astype(np.int64)
-    packed = (keys << 32) | np.arange(len(values))
-    packed.sort()
-    return packed & (2**32 - 1)
+    return candidates[best_first(found)[:n_best]]

@@ -194,7 +194,7 @@ class PrecisionCalibration(UserCalibration):
     @cached_property
     def _lists(self) -> ServedLists:
         if self.chances is None:
-            raise NotOffered(f"No precision can be promised: {NO_CHANCES}.")
+            raise NotOffered(f"No precision can be promised without probabilities: {NO_CHANCES}.")
         people = self._terms.people
         return ServedLists(self.chances, self.users, self.n_groups, self._labels, people)
 
@@ -208,7 +208,8 @@ class PrecisionCalibration(UserCalibration):
         """Give every candidate's bin; without a precision they are only ranked."""
         scores, values, ranking = self.rank(scorer, statistics, query)
         gap, place = self._gap(scorer, query), self.users.place_of(query.user)
-        chances, about = self.probabilities(statistics, query, ranking, candidates, gap)
+        at = ranking.places(candidates, statistics.n_items)
+        chances, about = self.probabilities(query, ranking, at, gap)
         gap = gap or self._labels.gap(query)
         if not gap and place is not None and self.chances and self.chances.swayed[place]:
             gap = SWAYED

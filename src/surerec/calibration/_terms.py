@@ -66,12 +66,15 @@ class Terms:
 
     def condition(self, n_users: int) -> str:
         """Say what is assumed, and by profile what else was known: see --as-of."""
-        by_profile = self.window is None and not self.about
-        knew = ", and what scored them knew what others did later" if by_profile else ""
         return (
             f"if they are exchangeable with the {n_users:,} calibration users, {self._whose()}"
-            f"{self._also()}: as the calendar moves on it holds less well{knew}."
+            f"{self._also()}: as the calendar moves on it holds less well{self._knew()}."
         )
+
+    def _knew(self) -> str:
+        """Say that by profile, each user cut at a moment of their own, counts know what follows."""
+        by_profile = self.window is None and not self.about
+        return ", and what scored them knew what others did later" if by_profile else ""
 
     def _whose(self) -> str:
         begin, end = map(day_of, self.period)
@@ -94,8 +97,8 @@ class Terms:
         return (
             f"{promised}, with confidence {1 - delta:.4g} over the draw of calibration users, if "
             f"people are drawn independently (exchangeable is not enough) as the {n_users:,} who "
-            f"tested it were, {self._whose()}{self._also()}. The confidence is of each level and "
-            f"group singly. {share_served:.1%} of them are shown something."
+            f"tested it were, {self._whose()}{self._also()}{self._knew()}. The confidence is of "
+            f"each level and group singly. {share_served:.1%} of them are shown something."
         )
 
     def of_slate(self, k: int, n_users: int) -> str:

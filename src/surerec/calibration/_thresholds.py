@@ -10,6 +10,8 @@ import numpy as np
 from surerec.calibration._groups import LengthGroups
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
     from surerec.calibration._labels import Labels
@@ -36,10 +38,6 @@ class Threshold:
     def levels(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the ε below which an item of each entry is in the set."""
         return self.curve.levels(entries, without=self.own_place)
-
-    def levels_by_rank(self, n: int) -> NDArray[np.float64]:
-        """Give the ε below which the items of rank 1 to n are in the set, cut by rank."""
-        return self.curve.levels_of_ranks(n, without=self.own_place)
 
 
 class _Group:
@@ -96,3 +94,34 @@ class Thresholds:
         label = self._labels.of(query)
         group = self._everybody if label is None else self._groups[label]
         return group.of(place, n_known, self._labels.in_words(label))
+
+    def by_rank(
+        self, people: Sequence[Query], lengths: Sequence[int]
+    ) -> Iterator[NDArray[np.float64]]:
+        """Give for each person the ε below which so many of the best items are in the set."""
+        for query, n in zip(people, lengths, strict=True):
+            found = self.of(query)
+            yield found.curve.levels_of_ranks(n, without=found.own_place)
+
+    def levels(
+        self, people: Sequence[Query], owners: NDArray[np.int64], entries: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Give the ε below which items of several people are in their sets.
+
+        Parameters
+        ----------
+        people : sequence of Query
+            Whom it is about.
+        owners : array of int
+            Which of them each entry is about, in ascending order.
+        entries : array of float
+            The cuts at which the items enter.
+        """
+        levels = np.empty(len(entries))
+        of_people = [self.of(query) for query in people]
+        own = np.array([-1 if each.own_place is None else each.own_place for each in of_people])
+        for curve in {id(each.curve): each.curve for each in of_people}.values():
+            members = np.array([each.curve is curve for each in of_people])
+            rows = np.flatnonzero(members[owners])
+            levels[rows] = curve.levels_of_many(entries[rows], own[owners[rows]])
+        return levels

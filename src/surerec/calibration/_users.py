@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,13 +13,13 @@ from surerec.calibration._budget import list_chances
 from surerec.calibration._calibration import Calibration
 from surerec.calibration._chances import FEWEST_USERS
 from surerec.calibration._labels import Labels
-from surerec.calibration._many import best_by_rank
+from surerec.calibration._many import best_sets
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
 from surerec.conformal import CalibratedProbability, users_needed
 from surerec.errors import InputError
-from surerec.futures import SLATE_MOST, Ranking, candidates_of
+from surerec.futures import SLATE_MOST, Ranking, candidates_of, place_among
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from surerec.calibration._chances import ItemChances
     from surerec.calibration._coverage import Coverage
     from surerec.calibration._listed import NamedItems
+    from surerec.calibration._many import Best
     from surerec.calibration._stored import CalibrationUsers
     from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 NO_CHANCES: Final = (
-    "this model was saved by an earlier surerec, or has too few calibration users; fit again for "
-    f"probabilities, with at least {FEWEST_USERS} users who can calibrate"
+    f"they need at least {FEWEST_USERS} users who can calibrate; a model that an earlier surerec "
+    "saved has none before it is fitted again"
 )
 SWAYED: Final = "what this user took next tipped the choice of how items are compared"
 
@@ -130,14 +131,18 @@ class UserCalibration(Calibration):
     ) -> UserAssessment:
         """Give the ε below which every candidate is in the set."""
         scores, values, ranking = self.rank(scorer, statistics, query)
-        ranks, shares = ranking.by_item(statistics.n_items)
-        entries = ranks if self.cut == "rank" else -shares
         threshold = self._thresholds.of(query)
-        levels = threshold.levels(entries[candidates])
+        at = ranking.places(candidates, statistics.n_items)
+        # In the order of the ranking, as that finds them fastest; at last of what is not ranked.
+        ranks = np.arange(1.0, len(ranking.items) + 1)
+        entries = (
+            np.append(ranks, np.inf) if self.cut == "rank" else -np.append(ranking.shares, 0.0)
+        )
+        levels = threshold.levels(entries)[at]
         if scorer.is_partial:
             levels = np.where(scores[candidates] > -np.inf, levels, 0.0)  # in no set
         gap = self._gap(scorer, query)
-        chances, about = self.probabilities(statistics, query, ranking, candidates, gap)
+        chances, about = self.probabilities(query, ranking, at, gap)
         return UserAssessment(
             candidates=candidates,
             score=scores[candidates],
@@ -151,7 +156,33 @@ class UserCalibration(Calibration):
             chances=chances,
             about_chances=about,
             ranking=ranking,
+            at=at,
         )
+
+    def level(
+        self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int
+    ) -> float:
+        """Give the ε below which one candidate is in the set, as :meth:`assess` has it.
+
+        Nothing else is looked at, so that judging an event costs little more than scoring.
+        """
+        scores, values, ranked = self._scored(scorer, statistics, query)
+        if scorer.is_partial and not scores[item] > -np.inf:
+            return 0.0  # in no set
+        rank, share = place_among(item, ranked, scores, values, statistics.popularity)
+        entry = rank if self.cut == "rank" else -share
+        return float(self._thresholds.of(query).levels(np.array([entry]))[0])
+
+    def _scored(
+        self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Give every item's score and value, and the items that are ranked, by code."""
+        scores = scorer.score_query(query)
+        values = scorer.value(scores, len(query.history), statistics.n_users)
+        ranked = candidates_of(scorer, statistics, query, scores)
+        if self.listed is not None:
+            ranked = np.intersect1d(ranked, self.listed.codes)
+        return scores, values, ranked
 
     def rank(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query
@@ -161,41 +192,55 @@ class UserCalibration(Calibration):
         All of them, or all of the named list, whatever else is allowed: ranks and shares must mean
         what they meant in calibration.
         """
-        scores = scorer.score_query(query)
-        values = scorer.value(scores, len(query.history), statistics.n_users)
-        ranked = candidates_of(scorer, statistics, query, scores)
-        if self.listed is not None:
-            ranked = np.intersect1d(ranked, self.listed.codes)
+        scores, values, ranked = self._scored(scorer, statistics, query)
         return scores, values, Ranking.of(ranked, scores, values, statistics.popularity)
 
     def probabilities(
-        self,
-        statistics: PrecedenceStatistics,
-        query: Query,
-        ranking: Ranking,
-        candidates: NDArray[np.int64],
-        gap: str,
+        self, query: Query, ranking: Ranking, at: NDArray[np.int64], gap: str
     ) -> tuple[CalibratedProbability, str]:
-        """Give how likely each candidate is taken, and what that means; NaN with the reason."""
+        """Give how likely candidates are taken, and what that means; NaN with the reason.
+
+        They are where :meth:`surerec.futures.Ranking.places` says.
+        """
         found, about = self._chances_of(query, ranking.shares, gap)
-        by_item = np.full((len(found), statistics.n_items), np.nan)
-        by_item[:, ranking.items] = found
-        return CalibratedProbability(*by_item[:, candidates]), about
+        return CalibratedProbability(*(np.append(part, np.nan)[at] for part in found)), about
 
     def _chances_of(
         self, query: Query, shares: NDArray[np.float64], gap: str
     ) -> tuple[CalibratedProbability, str]:
         """Give how likely a person's best items are taken, by their shares, best first."""
         place = self.users.place_of(query.user)
-        if gap or self.chances is None or (place is not None and self.chances.swayed[place]):
+        reason = self._without_chances(place, gap)
+        if reason or self.chances is None:
             nothing = np.full(len(shares), np.nan)
-            reason = gap or (NO_CHANCES if self.chances is None else SWAYED)
-            about = f"No probabilities: {reason}."
-            return CalibratedProbability(nothing, nothing, nothing), about
+            return CalibratedProbability(nothing, nothing, nothing), f"No probabilities: {reason}."
         bins = self.chances.bins.of(shares, len(query.history))
         is_in_it = place is not None and not self.chances.chooses[place]
         found = CalibratedProbability(*(part[bins] for part in self.chances.by_bin(place)))
         return found, self._terms.of_probabilities(self.chances.curve.n_users - is_in_it)
+
+    def _without_chances(self, place: int | None, gap: str) -> str:
+        """Say why a person, who may be a calibration user, is told no probability; else nothing."""
+        if self.chances is None:
+            return gap or NO_CHANCES
+        return gap or (SWAYED if place is not None and self.chances.swayed[place] else "")
+
+    def _chances_of_many(
+        self, scorer: Scorer, people: Sequence[Query], best: Best
+    ) -> CalibratedProbability:
+        """Give how likely the best items of several people are taken; NaN where nothing is told."""
+        found = np.full((3, len(best.items)), np.nan)
+        if self.chances is None:
+            return CalibratedProbability(*found)
+        n_known = np.array([len(query.history) for query in people])
+        bins = self.chances.bins.of(best.shares, n_known[best.owners], best.ranks)
+        ends = np.searchsorted(best.owners, np.arange(len(people) + 1))
+        for query, start, stop in zip(people, ends[:-1], ends[1:], strict=True):
+            place = self.users.place_of(query.user)
+            if not self._without_chances(place, self._gap(scorer, query)):
+                here = slice(start, stop)
+                found[:, here] = [part[bins[here]] for part in self.chances.by_bin(place)]
+        return CalibratedProbability(*found)
 
     def slate(
         self,
@@ -210,7 +255,7 @@ class UserCalibration(Calibration):
             raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
         ranking = self.rank(scorer, statistics, query)[2]
         gap, best = self._gap(scorer, query), ranking.items[:k]
-        chances = self.probabilities(statistics, query, ranking, best, gap)[0].probability
+        chances = self._chances_of(query, ranking.shares[:k], gap)[0].probability
         found = self.list_chances([query], [ranking], [k])
         n_others = len(self.users)
         if self.users.place_of(query.user) is not None:
@@ -234,15 +279,20 @@ class UserCalibration(Calibration):
         significance: float,
         k: int | None,
     ) -> BestOfMany | None:
-        """Give the sets of many people, if the scorer scores people together and ranks cut them."""
-        if self.cut != "rank" or self.listed is not None:
+        """Give the sets of many people, if the scorer scores people together."""
+        if self.listed is not None:
             return None
 
-        def chances(query: Query, shares: NDArray[np.float64]) -> CalibratedProbability:
-            return self._chances_of(query, shares, self._gap(scorer, query))[0]
-
-        thresholds = self._thresholds
-        return best_by_rank(scorer, statistics, thresholds, chances, queries, significance, k)
+        return best_sets(
+            scorer,
+            statistics,
+            self.cut,
+            self._thresholds,
+            partial(self._chances_of_many, scorer),
+            queries,
+            significance,
+            k,
+        )
 
     def list_chances(
         self, queries: Sequence[Query], rankings: Sequence[Ranking], lengths: Sequence[int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -164,6 +165,33 @@ class RiskCurve:
         """
         wanted = check_numbers("entries", entries)
         return self._levels(wanted, self._left(wanted), without)
+
+    def levels_of_many(
+        self, entries: NDArray[np.float64], without: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Give `levels` of entries of several people, one after the other.
+
+        Parameters
+        ----------
+        entries : array of float
+            The cuts at which the items enter.
+        without : array of int
+            For each entry, the calibration user to leave out, or −1.
+
+        Examples
+        --------
+        >>> curve = RiskCurve(np.array([1.0, 2, 3, 9]), np.ones(4), np.arange(4), 4)
+        >>> curve.levels_of_many(np.array([4.0, 4.0]), np.array([-1, 2])).tolist()
+        [0.4, 0.5]
+        """
+        left = self._left(entries)
+        levels = self._levels(entries, left, None)
+        begins = np.flatnonzero(np.diff(without, prepend=-2))
+        for start, stop in pairwise((*begins.tolist(), len(without))):
+            if without[start] >= 0:
+                here = slice(start, stop)
+                levels[here] = self._levels(entries[here], left[here], int(without[start]))
+        return levels
 
     def _left(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the loss of all users that is left with a cut below each entry."""

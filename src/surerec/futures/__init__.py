@@ -10,7 +10,14 @@ from surerec.futures._cases import (
 )
 from surerec.futures._following import following_cases
 from surerec.futures._outcomes import Outcomes, candidates_of, codes_in, observe
-from surerec.futures._ranking import SLATE_MOST, Ranking, share_of_all, shares_of_best
+from surerec.futures._ranking import (
+    SLATE_MOST,
+    Ranking,
+    place_among,
+    share_of_all,
+    share_terms,
+    shares_by_terms,
+)
 
 __all__ = [
     "SLATE_MOST",
@@ -25,9 +32,11 @@ __all__ = [
     "edges_of",
     "following_cases",
     "observe",
+    "place_among",
     "profile_cases",
     "scale",
     "share_of_all",
-    "shares_of_best",
+    "share_terms",
+    "shares_by_terms",
     "window_cases",
 ]

@@ -46,17 +46,29 @@ class Bins:
         """How many bins there are."""
         return len(self.edges) + 1
 
-    def of(self, shares: NDArray[np.float64], n_known: int) -> NDArray[np.int64]:
-        """Give the bin of each of a person's candidates, given their shares, best first."""
-        found = scale(self.weights, shares, n_known)
+    def of(
+        self,
+        shares: NDArray[np.float64],
+        n_known: NDArray[np.int64] | int,
+        ranks: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.int64]:
+        """Give the bin of each of a person's candidates, given their shares, best first.
+
+        Or those of several people, with their ranks and how many items are known for each.
+        """
+        found = scale(self.weights, shares, n_known, ranks)
         return np.searchsorted(self.edges, found, side="right").astype(np.int64)
 
 
 def scale(
-    weights: NDArray[np.float64], shares: NDArray[np.float64], n_known: NDArray[np.int64] | int
+    weights: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    n_known: NDArray[np.int64] | int,
+    ranks: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """Give the number that bins are cut from, for shares that fall along the last axis."""
-    ranks = np.arange(1, shares.shape[-1] + 1)
+    if ranks is None:
+        ranks = np.arange(1, shares.shape[-1] + 1)
     known = np.log(np.maximum(n_known, 1))
     return np.asarray(weights[0] * np.log(shares) - weights[1] * np.log(ranks) + weights[2] * known)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -70,6 +70,12 @@ class Outcomes:
 
     def __len__(self) -> int:
         return len(self.cases)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes, the cases' own data apart."""
+        arrays = (getattr(self, each.name) for each in fields(self) if each.name != "cases")
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def entries(self, cut: Literal["rank", "score"]) -> NDArray[np.float64]:
         """Give the cut that lets each future item in: its rank, or its share with the sign turned.
@@ -165,7 +171,7 @@ def observe(
         stop = min(start + at_once, n_cases)
         queries = [cases.query(case, users, items) for case in range(start, stop)]
         if asked.at_once > 1:
-            scored: Iterable[NDArray[np.float64]] = asked.score_many(queries)
+            scored: Iterable[NDArray[np.float64]] = asked.score_candidates(queries)
         else:  # one after the other, so that no more than one row is held
             scored = map(asked.score_query, queries)
         for case, query, scores in zip(range(start, stop), queries, scored, strict=True):

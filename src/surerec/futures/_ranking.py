@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._ordering import best_first
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -30,36 +32,100 @@ def share_of_all(values: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> share_of_all(np.array([3.0, 1.0]))
     array([0.75, 0.25])
     """
-    lowest = values.min(initial=0.0)
-    above = values - lowest if lowest < 0 else values
-    total = above.sum()
-    if not np.isfinite(total):  # numbers near the largest that there are
-        return share_of_all(values * _FAR_BELOW)
-    return above / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
+    return _shared(values, *share_terms(values))
 
 
-def shares_of_best(
-    values: NDArray[np.float64], best: NDArray[np.int64], known: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Give the shares of a person's best items, without ranking the others.
+def share_terms(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Give what makes shares of all of a person's values: factor, shift and total.
 
-    As a :class:`Ranking` of all items outside of what is known has them.
+    Each share is ``(factor · value − shift) / total``.
 
     Examples
     --------
-    >>> shares_of_best(np.array([3.0, 9, 1, 4]), np.array([3, 0]), np.array([1])).round(3)
+    >>> share_terms(np.array([3.0, 1.0])), share_terms(np.array([0.0, 0.0]))
+    ((1.0, 0.0, 4.0), (0.0, -1.0, 2.0))
+    """
+    factor, lowest = 1.0, values.min(initial=0.0)
+    total = _total(values, lowest)
+    if not np.isfinite(total):  # numbers near the largest that there are
+        factor, lowest = _FAR_BELOW, lowest * _FAR_BELOW
+        total = _total(values * factor, lowest)
+    return (factor, float(lowest), total) if total > 0 else (0.0, -1.0, float(max(len(values), 1)))
+
+
+def _total(values: NDArray[np.float64], lowest: float) -> float:
+    return float((values - lowest if lowest < 0 else values).sum())
+
+
+def _shared(
+    values: NDArray[np.float64],
+    factor: float | NDArray[np.float64],
+    shift: float | NDArray[np.float64],
+    total: float | NDArray[np.float64],
+) -> NDArray[np.float64]:
+    return np.asarray((values * factor - shift) / total)
+
+
+def shares_by_terms(
+    values: NDArray[np.float64],
+    terms: NDArray[np.float64],
+    ranks: NDArray[np.int64],
+    n_candidates: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Give the shares of some of people's items, without ranking all the others.
+
+    As a :class:`Ranking` of all items has them.
+
+    Parameters
+    ----------
+    values : array of float
+        What the scorer says of each item.
+    terms : array of float, 3 × n
+        For each, what :func:`share_terms` gives for its person.
+    ranks, n_candidates : array of int
+        For each, its rank, from 1, and among how many.
+
+    Examples
+    --------
+    >>> terms = np.array([share_terms(np.array([3.0, 1, 4]))] * 2).T
+    >>> both = np.array([1, 2]), np.array([3, 3])
+    >>> shares_by_terms(np.array([4.0, 3.0]), terms, *both).round(3)
     array([0.5  , 0.375])
     """
-    outside = np.ones(len(values), dtype=bool)
-    outside[known] = False
-    shares = share_of_all(values[outside])
-    places = np.cumsum(outside)[best] - 1
-    return np.asarray(shares[places] + _apart(len(shares))[: len(best)])
+    return _shared(values, *terms) + _TIE * (1 - (ranks - 1) / n_candidates)
 
 
 def _apart(n: int) -> NDArray[np.float64]:
     """Give what tells equal shares apart by rank."""
     return _TIE * (1 - np.arange(n) / max(n, 1))
+
+
+def place_among(
+    item: int,
+    candidates: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    values: NDArray[np.float64],
+    popularity: NDArray[np.int64],
+) -> tuple[float, float]:
+    """Give the rank, from 1, and the share of one candidate, without ranking the others.
+
+    To the last digit as a :class:`Ranking` has them; infinite and 0 if it is no candidate.
+
+    Examples
+    --------
+    >>> scores, popularity = np.array([5.0, 9, 5, 8]), np.array([2, 1, 0, 3])
+    >>> rank, share = place_among(0, np.array([0, 2, 3]), scores, scores, popularity)
+    >>> rank, round(share, 2)
+    (3.0, 0.28)
+    """
+    n, at = len(candidates), int(np.searchsorted(candidates, item))
+    if at == n or candidates[at] != item:
+        return np.inf, 0.0
+    found = scores[candidates]
+    ahead = int(np.count_nonzero(found > found[at]))
+    alike = candidates[found == found[at]]
+    ahead += int(np.count_nonzero(popularity[alike] < popularity[item]))
+    return ahead + 1.0, float(share_of_all(values[candidates])[at] + _TIE * (1 - ahead / n))
 
 
 @dataclass(frozen=True)
@@ -90,7 +156,7 @@ class Ranking:
         popularity: NDArray[np.int64],
     ) -> Ranking:
         """Rank candidates by every item's score, those of equal score by popularity."""
-        order = np.lexsort((popularity[candidates], -scores[candidates]))
+        order = best_first(scores[candidates], popularity[candidates])
         found = values[candidates]
         shares = share_of_all(found)[order] + _apart(len(order))
         return cls(candidates[order], found[order], shares)
@@ -101,6 +167,12 @@ class Ranking:
         ranks[self.items] = np.arange(1, len(self.items) + 1)
         shares[self.items] = self.shares
         return ranks, shares
+
+    def places(self, candidates: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
+        """Give where in the ranking some items are; −1 for those not ranked."""
+        places = np.full(n_items, -1)
+        places[self.items] = np.arange(len(self.items))
+        return places[candidates]
 
     def of_the_best(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Give the mean value of the k best and the sum of their shares, for k up to 100.

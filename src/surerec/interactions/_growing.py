@@ -49,6 +49,7 @@ class GrowingIds(IdMap):
         self._more: list[Any] = []
         self._removed: set[int] = set()
         self._all = base.ids
+        self._found: dict[str, int] = {}  # codes in the base of texts that were asked for
 
     @property
     def ids(self) -> pl.Series:  # type: ignore[override]  # put together when it is asked for
@@ -75,6 +76,23 @@ class GrowingIds(IdMap):
             found[np.isin(found, list(self._removed))] = -1
         return found
 
+    def find(self, value: Any) -> int:
+        """Give the code of one id, −1 if it is unknown or removed: soon, as events ask for it."""
+        code = self._code_in_base(value)
+        if code < 0 and self._more:
+            code = self._codes.get(self._base.as_stored(value), -1)
+        return -1 if code in self._removed else code
+
+    def _code_in_base(self, value: Any) -> int:
+        if type(value) is not str:  # True is as good a key as 1, and no id
+            return int(self._base.codes([value])[0])
+        code = self._found.get(value)
+        if code is None:
+            code = int(self._base.codes([value])[0])
+            if code >= 0:
+                self._found[value] = code
+        return code
+
     def check(self, value: Any) -> Any:
         """Give an id as it would be stored.
 
@@ -94,9 +112,9 @@ class GrowingIds(IdMap):
 
     def add(self, value: Any) -> int:
         """Give the code of an id, a new one behind all others if it has none; see :meth:`check`."""
-        stored = self.check(value)
-        code = int(self._base.codes([value])[0])
+        code = self._code_in_base(value)
         if code < 0:
+            stored = self.check(value)
             code = self._codes.setdefault(stored, len(self))
             if code == len(self):
                 self._more.append(stored)
@@ -158,6 +176,7 @@ class GrowingInteractions(Interactions):
         self._n_rows = base.n_rows
         self._flat: Interactions | None = None
         self._titles = base.titles
+        self._genres = base.genres
 
     users: GrowingIds
     items: GrowingIds
@@ -230,6 +249,7 @@ class GrowingInteractions(Interactions):
                 origin=self.origin,
             )
             self._flat.titles = self.titles
+            self._flat.genres = self.genres
         return self._flat
 
     @property
@@ -250,10 +270,14 @@ class GrowingInteractions(Interactions):
     @property
     def titles(self) -> pl.Series | None:  # type: ignore[override]
         """The title of each item by code, null where there is none."""
-        if self._titles is not None and len(self._titles) < self.n_items:
-            lacking = pl.Series([None] * (self.n_items - len(self._titles)), dtype=pl.String)
-            self._titles = pl.concat([self._titles, lacking], rechunk=False)
+        self._titles = _lengthened(self._titles, self.n_items)
         return self._titles
+
+    @property
+    def genres(self) -> pl.Series | None:  # type: ignore[override]
+        """The genres of each item by code, null where none are known."""
+        self._genres = _lengthened(self._genres, self.n_items)
+        return self._genres
 
     @property
     def popularity(self) -> NDArray[np.int64]:  # type: ignore[override]
@@ -286,4 +310,13 @@ class GrowingInteractions(Interactions):
             origin=self.origin,
         )
         settled.titles = None if flat.titles is None else flat.titles.gather(kept).rechunk()
+        settled.genres = None if flat.genres is None else flat.genres.gather(kept).rechunk()
         return settled
+
+
+def _lengthened(texts: pl.Series | None, n_items: int) -> pl.Series | None:
+    """Give texts for so many items: nothing is known of those that came since."""
+    if texts is None or len(texts) == n_items:
+        return texts
+    lacking = pl.Series([None] * (n_items - len(texts)), dtype=pl.String)
+    return pl.concat([texts, lacking], rechunk=False)

@@ -53,6 +53,20 @@ class RowsRead:
         """
         return self.repeats / max(self.rows - self.bad - self.below_threshold, 1)
 
+    def about_repeats(self) -> str:
+        """Say how much of what people took are repeats, of which nothing is promised.
+
+        Examples
+        --------
+        >>> print(RowsRead(rows=10, repeats=4).about_repeats())
+        40% of what people took they had taken before: that counts once, is not recommended, and
+        nothing is promised of it
+        """
+        return (
+            f"{self.repeat_share:.0%} of what people took they had taken before: that counts once, "
+            "is not recommended, and nothing is promised of it"
+        )
+
 
 class Interactions:
     """Users' profiles: who took what, in the order of time.
@@ -74,6 +88,8 @@ class Interactions:
         When, in microseconds since 1970.
     titles : polars.Series or None
         The title of each item by code, null where there is none.
+    genres : polars.Series or None
+        The genres of each item by code, such as ``"Comedy, Drama"``, null where none are known.
     name, origin : str or None
         What the data are, and where they came from.
     rows_read : RowsRead
@@ -113,7 +129,9 @@ class Interactions:
         self.offsets = offsets
         self.items_taken = items_taken
         self.times = times
-        self.titles = _titles_by_code(titles, items)
+        known = _texts_by_code(titles, items)
+        self.titles = known.get(Columns.Title)
+        self.genres = known.get(Columns.Genres)
         self.name = name
         self.origin = origin
         self.rows_read = rows_read or RowsRead(rows=len(items_taken))
@@ -145,7 +163,7 @@ class Interactions:
         user_ids, item_ids : sequence, optional
             By default the integers from 0.
         titles : polars.DataFrame, optional
-            With columns ``item_id`` and ``title``.
+            With columns ``item_id`` and ``title``, and ``genres`` where they are known.
         name, origin : str, optional
             What the data are, and where they came from.
 
@@ -219,6 +237,16 @@ class Interactions:
         code = check_code("user", user, self.n_users)
         return self.times[self.offsets[code] : self.offsets[code + 1]]
 
+    @property
+    def tie_share(self) -> float:
+        """The share of rows that another row of the same user shares the instant with."""
+        owners = np.repeat(np.arange(self.n_users), np.diff(self.offsets))
+        same = (owners[1:] == owners[:-1]) & (self.times[1:] == self.times[:-1])
+        tied = np.zeros(self.n_rows, dtype=bool)
+        tied[1:] |= same
+        tied[:-1] |= same
+        return float(tied.mean())
+
     def profile(self, user: Any) -> pl.DataFrame:
         """Give what a user took, in order: ``item_id``, ``datetime`` and, if known, ``title``."""
         code = self.users.code(user)
@@ -269,7 +297,7 @@ class Interactions:
         >>> taken.keeping(np.array([True, False, True]))
         Interactions(2 users, 2 items, 2 rows)
         """
-        some = copy(self)  # with its id maps and titles
+        some = copy(self)  # with its id maps, titles and genres
         some.offsets = np.concatenate(([0], np.cumsum(rows)))[self.offsets]
         some.items_taken = self.items_taken[rows]
         some.times = self.times[rows]
@@ -327,20 +355,23 @@ def _checked_popularity(popularity: NDArray[np.int64] | None, n_items: int) -> N
     return places.astype(np.int64)
 
 
-def _titles_by_code(titles: pl.DataFrame | None, items: IdMap) -> pl.Series | None:
+def _texts_by_code(titles: pl.DataFrame | None, items: IdMap) -> dict[str, pl.Series]:
+    """Give what is known of items in words, by code: titles, and genres if they are given."""
     if titles is None:
-        return None
+        return {}
     check_kind("titles", titles, pl.DataFrame, "a polars frame of item_id and title")
     for column in (Columns.Item, Columns.Title):
         if column not in titles.columns:
             raise InputError(
                 f"Titles need the columns item_id and title, not {shown(titles.columns)}."
             )
+    texts = [name for name in (Columns.Title, Columns.Genres) if name in titles.columns]
     try:
         named = titles.select(
-            pl.col(Columns.Item).cast(pl.String), pl.col(Columns.Title).cast(pl.String)
+            pl.col(name).cast(pl.String) for name in (Columns.Item, *texts)
         ).unique(Columns.Item, keep="first")
     except pl.exceptions.PolarsError as error:
-        raise InputError("Titles and their item_id must be texts or numbers.") from error
+        raise InputError("Titles, genres and their item_id must be texts or numbers.") from error
     wanted = pl.DataFrame({Columns.Item: items.ids.cast(pl.String)})
-    return wanted.join(named, on=Columns.Item, how="left", maintain_order="left")[Columns.Title]
+    found = wanted.join(named, on=Columns.Item, how="left", maintain_order="left")
+    return {name: found[name] for name in texts}

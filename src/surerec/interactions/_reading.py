@@ -78,7 +78,7 @@ def read_interactions(
     n_rows : int, optional
         Read only so many rows from the start.
     titles : polars.DataFrame, optional
-        With columns ``item_id`` and ``title``.
+        With columns ``item_id`` and ``title``, and ``genres`` where they are known.
     name, origin : str, optional
         What the data are, and where they came from, in words.
     query : str, optional

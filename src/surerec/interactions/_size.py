@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
 from surerec._inputs import damage_in_words
 from surerec._memory import available_memory, in_words
 from surerec.errors import InputError
@@ -43,5 +41,7 @@ def check_fits(files: Iterable[tuple[Path, bool]], n_rows: int | None) -> None:
 def _rows_of(path: Path, n_rows: int | None) -> int:
     with damage_in_words(path, "not a readable Parquet file"):
         # No more than this is asked of Arrow: looking at columns of damaged files, it aborts.
+        import pyarrow.parquet as pq  # noqa: PLC0415  # slow to import, and for these files alone
+
         rows = int(pq.read_metadata(path).num_rows)
     return rows if n_rows is None else min(rows, n_rows)

@@ -101,12 +101,12 @@ class ProfileRows:
 
     def columns(self, direction: Direction, columns: NDArray[np.integer]) -> Block:
         """Give some columns of the rows without that user's contribution."""
-        matrix, picks = self.block(direction)
+        found = self.source(direction)
         wanted = np.asarray(columns, dtype=np.int64)
-        out = np.empty((len(picks), len(wanted)), dtype=matrix.dtype)
+        out = np.empty((len(found.places), len(wanted)), dtype=found.counts.dtype)
         instants = self._instants[self.history], self._instants[wanted]
-        gather_columns(matrix, picks, wanted, *instants, direction == "followers", out)
-        return Block(out, np.arange(len(picks)))
+        gather_columns(found, self.n_items, wanted, *instants, direction == "followers", out)
+        return Block(out, np.arange(len(out)))
 
     def support_of_all(self) -> NDArray[np.uint32]:
         """Give the support of every item over the other users."""

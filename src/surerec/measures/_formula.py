@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec._arguments import check_flag, check_kind
 from surerec._checks import check_whole
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
+from surerec.measures._many import score_together
 from surerec.measures._plan import Plan, make_plan
 from surerec.measures._recipe import Recipe
 from surerec.measures._scorer import Parts, Scorer
@@ -17,12 +18,17 @@ from surerec.measures._table import Measure, find_measure
 from surerec.precedence import PrecedenceStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
     from surerec.measures._query import Query
+
+_AT_ONCE: Final = 256
+"""People whose rows are shared: the more, the more they have in common."""
+_MOST_SCORES: Final = 1 << 22
+"""Of these at once, which are 32 MB."""
 
 
 class MeasureScorer(Scorer):
@@ -96,6 +102,24 @@ class MeasureScorer(Scorer):
         found = aggregate(rows, measure.statistic, only=measure.aggregate, literal=self.literal)
         return measure.conformity(found)
 
+    @cached_property
+    def at_once(self) -> int:  # type: ignore[override]  # it depends on the plan
+        """How many people share the rows that they have in common; 1 where rows are not held."""
+        return (
+            1
+            if self.plan is None
+            else max(1, min(_AT_ONCE, _MOST_SCORES // len(self.plan.support)))
+        )
+
+    def score_candidates(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+        """Score every item outside of each history, as `score_query` does to the last bit."""
+        plan = self.plan
+        if plan is None or any(len(query.users) > 1 for query in queries):
+            return self.score_many(queries)
+        for query in queries:
+            query.within(self.statistics.n_items, self.statistics.n_user_codes)
+        return score_together(plan, self.statistics, queries)
+
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give one fold for all: any users are left out of the counts at once."""
         return np.zeros(len(users), dtype=np.int64)
@@ -142,6 +166,7 @@ class FormulaRecipe(Recipe):
     """
 
     learns = False
+    grows = True
 
     def __init__(
         self, measure: str | int | Measure, *, top: int = 1, literal: bool = False

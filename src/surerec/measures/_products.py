@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
+from surerec.precedence.kernels import load
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.precedence import Source
+
 
 HUGE = 1e150  # products are scaled down beyond it, far from overflow whatever the next factor
+_BISECTION = 16  # steps, about as many as are needed to find a column of a row
 _TILE = 1024  # columns: their products stay in the first-level cache
 
 
@@ -94,9 +99,26 @@ def _whole_products(
 
 
 @njit(nogil=True, cache=True)
+def _pick(source: Source, k: int, columns: NDArray[np.int64], out: NDArray[Any]) -> None:
+    """Write some columns of a compressed row, each found by bisection."""
+    row = source.places[k] - len(source.matrix) - len(source.counted)
+    begin, end = source.offsets[row], source.offsets[row + 1]
+    for j in range(len(columns)):
+        low, high = begin, end
+        while low < high:
+            middle = (low + high) >> 1
+            if source.items[middle] < columns[j]:
+                low = middle + 1
+            else:
+                high = middle
+        there = low < end and source.items[low] == columns[j]
+        out[j] = source.counts[low] if there else 0
+
+
+@njit(nogil=True, cache=True)
 def gather_columns(
-    counts: NDArray[Any],
-    picks: NDArray[np.int64],
+    source: Source,
+    n_items: int,
     columns: NDArray[np.int64],
     row_instants: NDArray[np.int64],
     column_instants: NDArray[np.int64],
@@ -108,11 +130,28 @@ def gather_columns(
     That user took the item of column ``j`` at ``column_instants[j]`` and the item of row ``k`` at
     ``row_instants[k]``; an instant of −1 says that they did not.
     """
-    for k in range(len(picks)):
-        row = counts[picks[k]]
+    n_dense, n_counted = len(source.matrix), len(source.counted)
+    few = len(columns) * _BISECTION < n_items
+    whole = np.empty(0 if few else n_items, out.dtype)
+    for k in range(len(source.places)):
+        place, to = source.places[k], out[k]
+        if place < n_dense:
+            row = source.matrix[place]
+            for j in range(len(columns)):
+                to[j] = row[columns[j]]
+        elif place < n_dense + n_counted:
+            other = source.counted[place - n_dense]
+            for j in range(len(columns)):
+                to[j] = other[columns[j]]
+        elif few:
+            _pick(source, k, columns, to)
+        else:
+            load(source, k, 0, whole)
+            for j in range(len(columns)):
+                to[j] = whole[columns[j]]
         at = row_instants[k]
         for j in range(len(columns)):
             earlier, later = at, column_instants[j]
             if not following:
                 earlier, later = later, earlier
-            out[k, j] = row[columns[j]] - np.uint32(0 <= earlier < later)
+            to[j] -= np.uint32(0 <= earlier < later)

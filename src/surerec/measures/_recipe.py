@@ -33,12 +33,18 @@ class Recipe(ABC):
         made.
     stored : str or None
         How a model folder names it; None if it must be given again at loading.
+    grows : bool
+        Whether its scorers answer from counts that grow with events, without being fitted again.
+    stays : str
+        What they know beside counts, which stays as it was fitted, in words; empty for nothing.
     """
 
     learns: bool = True
     refits: bool = True
     leaves_users_out: bool | None = None
     stored: str | None = None
+    grows: bool = False
+    stays: str = ""
 
     @property
     @abstractmethod
@@ -75,6 +81,18 @@ class Recipe(ABC):
         earlier_users : array of int, optional
             For each of their users the code in the earlier ones, −1 for somebody new; by default
             codes are the same.
+        """
+        return self.fit(statistics)
+
+    def grown(self, scorer: Scorer, statistics: PrecedenceStatistics) -> Scorer:  # noqa: ARG002
+        """Give a fitted scorer on newer counts under the same codes; what it learned stays.
+
+        Parameters
+        ----------
+        scorer : Scorer
+            What this recipe made of earlier statistics.
+        statistics : PrecedenceStatistics
+            The newer ones.
         """
         return self.fit(statistics)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,8 +12,6 @@ from surerec.measures._formula import FormulaRecipe
 from surerec.measures._recipe import OwnRecipe, Recipe
 from surerec.measures._scorer import is_scorer
 from surerec.measures._table import MEASURES, Measure
-from surerec.measures.als import AlsRecipe, AlsSettings
-from surerec.measures.learned import LearnedMeasure, LearnedRecipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,10 +19,21 @@ if TYPE_CHECKING:
 RecipeLike: TypeAlias = Any
 """A name, a :class:`Recipe`, a scorer, or what makes a scorer from statistics."""
 
-_NAMED: dict[str, Callable[..., Recipe]] = {
-    "learned": LearnedRecipe,
-    "als": lambda *, seed, **_: AlsRecipe(AlsSettings(seed=seed)),
-}
+
+# What is trained brings kernels of its own: they are imported by who asks for it.
+def _learned(**given: Any) -> Recipe:
+    from surerec.measures.learned import LearnedRecipe  # noqa: PLC0415
+
+    return LearnedRecipe(**given)
+
+
+def _als(*, seed: int, **_: Any) -> Recipe:
+    from surerec.measures.als import AlsRecipe, AlsSettings  # noqa: PLC0415
+
+    return AlsRecipe(AlsSettings(seed=seed))
+
+
+_NAMED: dict[str, Callable[..., Recipe]] = {"learned": _learned, "als": _als}
 """Recipes that are no formulas, by name; each is made with a seed, a horizon and a window."""
 
 
@@ -72,8 +82,9 @@ def as_recipe(
     """
     if isinstance(given, Recipe):
         return given
-    if isinstance(given, LearnedMeasure):
-        return LearnedRecipe(given)
+    trained = sys.modules.get("surerec.measures.learned")  # else nobody can have one
+    if trained is not None and isinstance(given, trained.LearnedMeasure):
+        return _learned(learned=given)
     check_seed(seed)
     name = given.strip().lower().removeprefix("icrs-") if isinstance(given, str) else ""
     if name in _NAMED:

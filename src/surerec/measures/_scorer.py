@@ -122,6 +122,13 @@ class Scorer:
         """Score every item for several queries: a row for each; by default one by one."""
         return np.stack([self.score_query(query) for query in queries])
 
+    def score_candidates(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+        """Do the same where scores of what is in a history do not matter: they may be anything.
+
+        By default as `score_many`. The rows are the caller's own, to write to.
+        """
+        return self.score_many(queries)
+
     def reaches(self, users: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell which users, by code and −1 for strangers, it can score; by default all."""
         return np.ones(len(users), dtype=bool)

@@ -26,6 +26,10 @@ class LeftOut(NamedTuple):
     support: NDArray[np.int64]
     """Of the rows' items over the other users."""
 
+    def for_nobody(self) -> LeftOut:
+        """Give the same for rows from which that user is left out already."""
+        return self._replace(items=self.items[:0], instants=self.instants[:0])
+
 
 @njit(nogil=True, cache=True)
 def leave_out(

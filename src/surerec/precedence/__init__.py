@@ -5,7 +5,7 @@ from surerec.precedence._growing import GrowingStatistics
 from surerec.precedence._growing_rows import GrowingRows
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
 from surerec.precedence._rows import Block, RowStore, source
-from surerec.precedence._sources import Source
+from surerec.precedence._sources import Source, of_matrix
 from surerec.precedence._spans import Direction, Spans, Ties, spans
 from surerec.precedence._statistics import (
     PrecedenceStatistics,
@@ -33,6 +33,7 @@ __all__ = [
     "Ties",
     "as_statistics",
     "count_precedence",
+    "of_matrix",
     "rows_from",
     "source",
     "spans",

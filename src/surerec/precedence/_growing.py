@@ -47,6 +47,7 @@ class GrowingStatistics(PrecedenceStatistics):
     True
     """
 
+    base: PrecedenceStatistics
     interactions: GrowingInteractions
     rows: GrowingRows
 
@@ -103,9 +104,8 @@ class GrowingStatistics(PrecedenceStatistics):
             In microseconds since 1970; later or earlier than what is known.
         """
         when = check_whole("time", time, lowest=_FIRST_TIME, highest=_LAST_TIME)
-        self.interactions.users.check(user)
         self.interactions.items.check(item)
-        known = self.interactions.users.codes([user])[0] >= 0
+        known = self.interactions.users.find(user) >= 0
         who, what = self.interactions.users.add(user), self.interactions.items.add(item)
         self.n_users += not known
         self._fit_items()

@@ -83,7 +83,10 @@ class _Current:
 
     def slots(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Give the slots of some items' rows, and which of the items are not there yet."""
-        missing = np.unique(items[self._slots[items] < 0])
+        found = self._slots[items]
+        if found.min(initial=0) >= 0:
+            return found, items[:0]
+        missing = np.unique(items[found < 0])
         if len(missing) + self._n_used > len(self.matrix):  # begin anew with what is asked for
             self._slots[:] = -1
             self._n_used, missing = 0, np.unique(items)
@@ -199,7 +202,7 @@ class GrowingRows(RowStore):
         current = self._current.get(direction)
         if current is None or not current.holds(self.n_items, counter):
             current = self._current[direction] = _Current(self.n_items, counter)
-        if len(np.unique(wanted)) > len(current.matrix):
+        if len(wanted) > len(current.matrix) and len(np.unique(wanted)) > len(current.matrix):
             return super().source(direction, items)  # more rows than are kept at once
         slots, missing = current.slots(wanted)
         if len(missing):

@@ -55,7 +55,7 @@ def count_rows(
     span_offsets: NDArray[np.int64],
     starts: NDArray[Any],
     stops: NDArray[Any],
-    items: NDArray[np.uint32],
+    items: NDArray[Any],
     rows: NDArray[Any],
 ) -> None:
     """Count the rows of items `first` … `last` − 1 into ``rows``, which holds zeros.
@@ -124,6 +124,22 @@ def find_spans(
                     before = place
                 starts[place] = begin
                 stops[place] = before
+
+
+@njit(nogil=True, cache=True)
+def count_pairs(
+    first: int,
+    last: int,
+    span_offsets: NDArray[np.int64],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    pairs: NDArray[np.int64],
+) -> None:
+    """Add up the lengths of the spans of items `first` … `last` − 1."""
+    for item in range(first, last):
+        pairs[item] = 0
+        for k in range(np.uint64(span_offsets[item]), np.uint64(span_offsets[item + 1])):
+            pairs[item] += np.int64(stops[k]) - np.int64(starts[k])
 
 
 @njit(nogil=True, cache=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from surerec._arguments import check_kind
 from surerec._checks import check_whole
 from surerec.precedence._statistics import PrecedenceStatistics
+
+_UNROUNDED: Final = 1 - 1e-9
+"""What rounding may add to a square at the most."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,14 @@ def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list
     check_whole("n_pairs", n_pairs)
     best: list[tuple[float, PrecedencePair]] = []
     for item in range(statistics.n_items):
+        support = int(statistics.support[item])
+        # As z² ≤ PC(i, h) ≤ Sup(i), items of few takers have no pair as strong; most are of those.
+        if len(best) == n_pairs and support < best[-1][0] ** 2 * _UNROUNDED:
+            continue
         forward = statistics.followers(item).astype(np.int64)
         backward = statistics.predecessors(item).astype(np.int64)
         z = (forward - backward) / np.sqrt(np.maximum(forward + backward, 1))
         top = np.argsort(-z, kind="stable")[:n_pairs]
-        support = int(statistics.support[item])
         best += [
             (
                 float(z[other]),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from surerec._arguments import check_choice, check_code, check_codes, check_kind, check_wholes
 from surerec._checks import check_whole
-from surerec._compiling import first_use_notice
+from surerec._compiling import compile_progress
 from surerec._memory import available_memory, in_words
 from surerec._progress import progress
 from surerec.errors import InputError
@@ -68,6 +69,9 @@ class PrecedenceStatistics:
     >>> statistics.without_user(0).followers(0)
     array([0, 1], dtype=uint32)
     """
+
+    base: PrecedenceStatistics | None = None
+    """The counts that these have grown from, if they have."""
 
     def __init__(
         self,
@@ -139,6 +143,17 @@ class PrecedenceStatistics:
     def n_user_codes(self) -> int:
         """How many codes users have: as many as there are users, unless some were forgotten."""
         return self.n_users
+
+    @property
+    def counted(self) -> PrecedenceStatistics:
+        """The statistics that were last counted whole: these, unless they have grown since."""
+        return self.base or self
+
+    def grown_from(self, earlier: PrecedenceStatistics) -> PrecedenceStatistics:
+        """Give the same counts, as grown from earlier ones under the same codes."""
+        same = copy(self)
+        same.base = earlier.counted
+        return same
 
     def __repr__(self) -> str:
         return f"PrecedenceStatistics({self.n_users:,} users, {self.n_items:,} items)"
@@ -272,7 +287,7 @@ def count_precedence(
     if strategy == "dense":
         _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
     _check_index(interactions.n_rows, directions=1 if strategy == "dense" else 2)
-    with first_use_notice():
+    with compile_progress():
         rows = _rows(interactions, ties, strategy, budget)
     support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
     return PrecedenceStatistics(
