@@ -115,6 +115,32 @@ def test_a_stand_in_is_left_out_of_one_column(data):
         )
 
 
+@pytest.mark.parametrize("ties", ["order", "strict"])
+def test_where_rows_are_held_changes_not_a_bit(ties):
+    """Of a large catalogue most rows are compressed, and most of their columns are empty."""
+    goods = sr.datasets.synthetic(n_users=150, n_items=1500, n_rows=7500, ties=0.3, seed=8)
+    ridge = Ridge.fit(goods, most_items=50)
+    dense, bounded, few = (
+        Features(sr.count_precedence(goods, ties=ties, **how), ridge)
+        for how in ({"strategy": "dense"}, {"strategy": "bounded"}, {"memory": 300_000})
+    )
+    held = bounded.statistics.rows.held["followers"]
+    assert len(held.offsets) > 500  # compressed, and some of them are not
+    assert len(held.dense) > 10
+    chance = np.random.default_rng(1)
+    for user in np.argsort(-np.diff(goods.offsets))[[0, 1, 40, 100]].tolist():
+        history = goods.taken(user).astype(np.int64)[:60]
+        for without in ((), (user,), (user, 3)):
+            for n_columns in (None, 20, 1000):
+                columns = (
+                    None if n_columns is None else chance.permutation(goods.n_items)[:n_columns]
+                )
+                expected = dense.of(history, without=without, columns=columns)
+                for other in (bounded, few):
+                    found = other.of(history, without=without, columns=columns)
+                    np.testing.assert_array_equal(found, expected)
+
+
 def test_an_empty_history_is_refused():
     films = sr.datasets.synthetic(n_users=20, n_items=10, n_rows=100, seed=3)
     with pytest.raises(InputError, match="history is empty"):

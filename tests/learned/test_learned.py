@@ -1,5 +1,7 @@
 import builtins
 import json
+import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +17,9 @@ from surerec.measures import MeasureScorer, Query, find_measure
 from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedRecipe, LearnedScorer
 from surerec.measures.learned import _choice as choice
 from surerec.measures.learned._choice import INGREDIENTS
-from surerec.measures.learned._features import in_words
+from surerec.measures.learned._features import EXTRAS, extras_of, in_words
 from surerec.measures.learned._futures import TrainedFuture
-from surerec.measures.learned._text import read_trees
+from surerec.measures.learned._text import read_trees, write_trees
 from surerec.recommenders import make_recommender, recommender_names
 
 
@@ -128,7 +130,8 @@ def test_contributions_add_up_to_the_score(scorer):
         found = scorer.contributions(
             Query(np.asarray(history), () if user is None else (user,)), 20
         )
-        assert {words for words, _, _ in found} == set(FEATURES.values())
+        kept = in_words(extras_of(scorer.learned.feature_names))
+        assert {words for words, _, _ in found} == set(kept.values()) >= set(FEATURES.values())
         moved = [abs(by) for _, _, by in found]
         assert moved == sorted(moved, reverse=True)
         assert moved[0] > 0
@@ -303,18 +306,74 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
         assert set(fold["gains"]) == set(INGREDIENTS)
         assert all(fold["gains"][name] > 0 for name in fold["kept"])
     why = str(model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0]))
-    assert "Its trees were tried on users set aside with larger trees (" in why
+    assert "Its trees were tried on users set aside, by their" in why
+    assert re.search(r"larger trees \((kept|left out): [\d.]+% (better|worse)\)", why)
     # Whatever is said to gain is kept, stored, and computed where people are scored.
     monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
     every = LearnedMeasure.train(statistics, n_users=200, n_folds=2)
     assert [fold["kept"] for fold in every.params["ingredients"]] == [[*INGREDIENTS]] * 2
-    assert every.feature_names == [*in_words(["calendar"])]
+    assert every.feature_names == [*in_words([*EXTRAS])]
     assert {len(tree.leaf_values) for tree in read_trees(every.folds[0])} - {*range(16)}
     scorer = LearnedScorer(statistics, every)
     back = LearnedRecipe().restore(statistics, *scorer.parts())
     query = Query(np.array([5, 1, 9]), (3,), np.array([1, 2, 400 * DAY]))
     np.testing.assert_array_equal(back.score_query(query), scorer.score_query(query))
     assert len(scorer.contributions(query, 20)) == len(every.feature_names)
+    arrays, texts = scorer.parts()
+    weights = arrays["learned_forward_weights"]
+    for damaged in (weights[:-1], weights[:, 0], weights.astype(np.float32), np.array(1.0)):
+        with pytest.raises(ValueError, match="not those of a learned measure"):
+            LearnedRecipe().restore(
+                statistics, arrays | {"learned_forward_weights": damaged}, texts
+            )
+    for part in ("learned_forward_weights", "learned_of_als_items"):
+        with pytest.raises((KeyError, ValueError)):
+            LearnedRecipe().restore(
+                statistics, {name: array for name, array in arrays.items() if name != part}, texts
+            )
+    # On newer data factors are dealt anew, and whoever shares both folds may be left out together.
+    earlier = np.concatenate((np.arange(5, statistics.n_users), np.full(5, -1)))
+    newer = LearnedRecipe().update(scorer, statistics, earlier)
+    folds = newer.fold_of(np.arange(statistics.n_users))
+    assert folds.min() >= 0
+    for fold in np.unique(folds):
+        assert len(np.unique(newer.learned.fold_of[folds == fold])) == 1
+
+
+def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, learned, monkeypatch):
+    monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
+    every = LearnedMeasure.train(statistics, n_users=200, n_folds=2)
+    # Fold 0 is as it was learned; fold 1 has trees that split by none of the ingredients.
+    plain = write_trees(read_trees(learned.folds[0]), every.feature_names)
+    mixed = replace(every, folds=[every.folds[0], plain])
+    scorer = LearnedScorer(statistics, mixed)
+    computed = []
+    for name in ("forward", "factors"):
+        part = getattr(scorer._features, name)
+        real = type(part).score
+
+        def watched(self, *rest, real=real, name=name):
+            computed.append(name)
+            return real(self, *rest)
+
+        monkeypatch.setattr(type(part), "score", watched)
+    folds, history = every.fold_of, np.array([5, 1, 9])
+    for fold, expected in ((0, ["forward", "factors"]), (1, [])):
+        user = int(np.flatnonzero(folds == fold)[0])
+        computed.clear()
+        scores = scorer.score(history, without_user=user)
+        assert computed == expected
+        monkeypatch.setattr(scorer, "_looked_at", [None, None])
+        np.testing.assert_array_equal(scorer.score(history, without_user=user), scores)
+        monkeypatch.setattr(scorer, "_looked_at", [tuple(EXTRAS), ()])
+
+
+def test_without_implicit_no_factors_are_tried(statistics, monkeypatch):
+    monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
+    learned = LearnedMeasure.train(statistics, n_users=200, n_folds=2)
+    for fold in learned.params["ingredients"]:
+        assert fold["gains"]["matrix factorisation"] == 0
+        assert "matrix factorisation" not in fold["kept"]
 
 
 def test_what_was_learned_before_there_were_ingredients_is_read(statistics, scorer):

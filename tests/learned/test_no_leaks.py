@@ -6,12 +6,15 @@ import pytest
 import surerec as sr
 from surerec._calendar import DAY
 from surerec.measures import Query
+from surerec.measures.als import Factorisation
 from surerec.measures.learned import LearnedMeasure, LearnedScorer
 from surerec.measures.learned import _choice as choice_module
 from surerec.measures.learned import _examples as examples_module
 from surerec.measures.learned._examples import Sampling, make_examples
 from surerec.measures.learned._features import EXTRAS, FEATURES, Features
+from surerec.measures.learned._forward import ForwardRidge
 from surerec.measures.learned._futures import TrainedFuture
+from surerec.measures.learned._preference import train_factors
 from surerec.measures.learned._recency import RECENCY, Recency
 
 CALENDAR = slice(len(FEATURES), len(FEATURES) + len(RECENCY))
@@ -71,6 +74,76 @@ def test_the_calendar_planted_with_the_persons_own_takings_is_found(films):
 
     assert leaks(films, planted)
     assert not leaks(films, left_out)
+
+
+def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films):
+    """Fitted on the person too, and on what others than the person took after the cut."""
+
+    def planted(features, data, history, _, without=()):
+        assert features.forward.n_items == data.n_items
+        weights = np.ones((1, len(history)))
+        own = [data.taken(user) for user in without]
+        return features.forward.score(history, weights, own, np.arange(data.n_items))
+
+    def half_left_out(features, data, history, *_):
+        """Without the first half alone: what it was followed by is still in the weights."""
+        own = data.taken(USER)
+        known = own[: len(own) // 2]
+        return features.forward.score(
+            history, np.ones((1, len(history))), [known], np.arange(data.n_items)
+        )
+
+    def left_out(*case):
+        return planted(*case, without=(USER,))
+
+    assert leaks(films, planted)
+    assert leaks(films, half_left_out)
+    assert not leaks(films, left_out)
+
+
+def test_factors_that_saw_the_person_are_found(films):
+    def by_fold_of(person):
+        def score(features, _, history, __):
+            factors = train_factors(features.statistics, 3, 0)
+            return factors.score(factors.fold_for(person), history)
+
+        return score
+
+    folds = train_factors(sr.count_precedence(films), 3, 0).fold_of
+    stranger = int(np.flatnonzero(folds != folds[USER])[0])
+    assert leaks(films, by_fold_of(stranger))
+    assert not leaks(films, by_fold_of(USER))
+
+
+def test_no_feature_knows_the_future_where_factors_are_among_them(films):
+    def of(features, _, history, moment):
+        factors = train_factors(features.statistics, 3, 0)
+        every = Features(features.statistics, extras=tuple(EXTRAS), factors=factors)
+        found = every.of(history, without=(USER,), moment=moment)
+        assert np.abs(found[-1]).max() > 0
+        return found
+
+    assert not leaks(films, of)
+
+
+@pytest.mark.parametrize(("learns", "call"), [(ForwardRidge, "fit"), (Factorisation, "train")])
+def test_base_scores_of_a_fold_are_learned_without_its_users(films, monkeypatch, learns, call):
+    """Those of training examples come from the other folds' profiles alone."""
+    seen = []
+    real = getattr(learns, call).__func__
+
+    def watched(cls, data, *rest, **named):
+        interactions = getattr(data, "interactions", data)
+        seen.append({*interactions.users.ids.to_list()})
+        return real(cls, data, *rest, **named)
+
+    monkeypatch.setattr(learns, call, classmethod(watched))
+    learned = LearnedMeasure.train(sr.count_precedence(films), n_users=60, n_folds=2)
+    assert len(seen) == 2
+    for fold, users in enumerate(seen):
+        of_fold = {films.users.ids[int(u)] for u in np.flatnonzero(learned.fold_of == fold)}
+        assert users.isdisjoint(of_fold)
+        assert len(users) + len(of_fold) == films.n_users
 
 
 def test_examples_ask_at_the_moment_of_the_last_known_item(films, monkeypatch):

@@ -1,8 +1,10 @@
 """Which ingredients a fold's trees get: those by which users who were set aside gain.
 
 Trees are grown with an ingredient and without it, and both rank the whole catalogue for users whom
-neither was grown on. What makes their sets smaller at equal miss rates is kept. Nobody of the fold
-that the trees will score has a part in it.
+neither was grown on. What makes their sets smaller at equal miss rates, and their first ten items
+better, is kept if the gain is more than its standard error: where futures are short, differences
+between users hide what there is, and what is not surely better is left out. Nobody of the fold that
+the trees will score has a part in it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from surerec._threads import run_blocks
-from surerec.measures.learned._boosting import LARGE, SMALL, boost
+from surerec.measures.learned._boosting import LARGE, QUICK, SMALL, Bins
 from surerec.measures.learned._examples import log_odds, set_aside
 from surerec.measures.learned._features import EXTRAS, FEATURES, in_words
 from surerec.measures.learned._text import read_trees, write_trees
@@ -29,15 +31,17 @@ if TYPE_CHECKING:
     from surerec.measures.learned._features import Features
 
 LARGER: Final = "larger trees"
-INGREDIENTS: Final = (LARGER, *EXTRAS)
+INGREDIENTS: Final = (*EXTRAS, LARGER)
 """What is tried, in this order, each beside what was kept before."""
 
-_MISSES: Final = (0.1, 0.3)
-_MOST_JUDGED: Final = 200
+_MISSES: Final = (0.1, 0.3, 0.5)
+_MOST_JUDGED: Final = 400
 _FEWEST_JUDGED: Final = 30
 _MOST_ROOM: Final = 1 << 29  # bytes for what is known of every item to those who judge
 _N_DRAWS: Final = 50
-_FASTER: Final = 4.0  # so much faster are trees grown that are only compared
+_FIRST: Final = 10
+_NO_HITS: Final = 1e-3  # a precision that is nothing has a logarithm too
+_OF: Final = 3  # one in so many users is learned from where features are compared
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Kept:
 
     names: tuple[str, ...] = ()
     gains: tuple[tuple[str, float], ...] = ()
-    """By how much each that was tried made the sets of users set aside smaller, as a share."""
+    """By how much each that was tried made users set aside better off, as a share."""
 
     @property
     def growth(self) -> Growth:
@@ -105,6 +109,19 @@ class _Judged(NamedTuple):
     taken: list[NDArray[np.float32]]
     """Of those that the user took."""
 
+    @classmethod
+    def of(cls, ranked: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) -> _Judged:
+        """Keep each user's shares, ascending, and those of what they took."""
+        return cls([each[0] for each in ranked], [each[1] for each in ranked])
+
+    def precisions(self) -> NDArray[np.float64]:
+        """Give the share of each user's first ten items that they took."""
+        found = [
+            np.mean(taken >= shares[-min(_FIRST, len(shares))]) * len(taken) / _FIRST
+            for shares, taken in zip(self.shares, self.taken, strict=True)
+        ]
+        return np.minimum(found, 1.0)  # where shares are tied
+
     def sizes(self, users: NDArray[np.int64]) -> NDArray[np.float64]:
         """Give the mean size of sets that miss each of the shares of `_MISSES` on average."""
         shares = np.concatenate([self.taken[user] for user in users])
@@ -156,62 +173,59 @@ def grow_best(
 ) -> Grown:
     """Grow trees with the ingredients that those who were asked for gain by.
 
-    Larger trees are compared as they would be used, and what else is offered in fewer trees on a
-    third of the examples first: only where these gain by more than a standard error is it grown in
-    full, and compared once more.
+    Features are compared in few small trees on a third of the examples, and kept where the gain is
+    more than its standard error. Larger trees are compared as they would be used.
     """
-    best = _grown(examples, Kept(), seed, advance)
+    kept = _with_extras(examples, asked, seed) if asked else Kept()
+    bins, columns = _binned(examples, kept), kept.columns()
+    small = _grown(bins, columns, kept, seed, advance=advance)
     if not asked:
-        return best
-    judged = _judge(asked, best)
-    best, judged = _better(best, judged, LARGER, examples, asked, seed)
-    some = examples.picked(examples.held_out | (examples.owners % 3 == 0))
-    quick = SMALL.faster(_FASTER)
-    plain = _judge(asked, _grown(some, Kept(), seed, growth=quick))
+        return small
+    larger = _grown(bins, columns, kept.with_(LARGER), seed)
+    gain, error = _gain(_judge(asked, small), _judge(asked, larger), seed)
+    best = larger if gain > error else small
+    return best._replace(kept=best.kept.tried(LARGER, gain))
+
+
+def _with_extras(examples: Examples, asked: Sequence[Question], seed: int) -> Kept:
+    """Give the features that those who were asked for gain by, each beside those before."""
+    some = examples.picked(examples.held_out | (examples.owners % _OF == 0))
+
+    def judged(kept: Kept) -> _Judged:
+        return _judge(asked, _grown(_binned(some, kept), kept.columns(), kept, seed, QUICK))
+
+    kept = Kept()
+    before = judged(kept)
     for name in EXTRAS:
-        tried = _judge(asked, _grown(some, Kept().with_(name), seed, growth=quick))
-        gain, error = _gain(plain, tried, seed)
+        after = judged(kept.with_(name))
+        gain, error = _gain(before, after, seed)
         if gain > error:
-            best, judged = _better(best, judged, name, examples, asked, seed)
-        else:
-            best = best._replace(kept=best.kept.tried(name, gain))
-    return best
+            kept, before = kept.with_(name), after
+        kept = kept.tried(name, gain)
+    return kept
 
 
-def _better(
-    best: Grown,
-    judged: _Judged,
-    name: str,
-    examples: Examples,
-    asked: Sequence[Question],
-    seed: int,
-) -> tuple[Grown, _Judged]:
-    """Give the best trees once an ingredient was tried in full, and how they were judged."""
-    other = _grown(examples, best.kept.with_(name), seed)
-    after = _judge(asked, other)
-    gain, _ = _gain(judged, after, seed)
-    if gain > 0:
-        return other._replace(kept=other.kept.tried(name, gain)), after
-    return best._replace(kept=best.kept.tried(name, gain)), judged
+def _binned(examples: Examples, kept: Kept) -> Bins:
+    """Sort examples into bins, with the features that are kept alone."""
+    names, columns = [*in_words(tuple(EXTRAS))], kept.columns()
+    some = examples._replace(features=examples.features[:, columns])
+    return Bins(some, [names[column] for column in columns])
 
 
 def _grown(
-    examples: Examples,
+    bins: Bins,
+    columns: NDArray[np.int64],
     kept: Kept,
     seed: int,
-    advance: Callable[[float], None] = lambda _: None,
     growth: Growth | None = None,
+    advance: Callable[[float], None] = lambda _: None,
 ) -> Grown:
-    columns = kept.columns()
-    some = examples._replace(features=examples.features[:, columns])
+    text = bins.grow(growth or kept.growth, seed, advance)
     names = [*in_words(tuple(EXTRAS))]
-    text, intercept = boost(
-        some, [names[column] for column in columns], seed, advance, growth or kept.growth
-    )
     if len(columns) == len(names):
-        return Grown(text, intercept, kept)
+        return Grown(text, bins.intercept, kept)
     trees = [tree.among(columns.tolist()) for tree in read_trees(text, len(columns))]
-    return Grown(write_trees(trees, names), intercept, kept)
+    return Grown(write_trees(trees, names), bins.intercept, kept)
 
 
 def _judge(asked: Sequence[Question], grown: Grown) -> _Judged:
@@ -226,17 +240,21 @@ def _judge(asked: Sequence[Question], grown: Grown) -> _Judged:
         shares = (chances / chances[one.outside].sum()).astype(np.float32)
         return np.sort(shares[one.outside]), shares[one.after]
 
-    found = [ranked(one) for one in asked]  # folds are grown side by side
-    return _Judged([each[0] for each in found], [each[1] for each in found])
+    return _Judged.of([ranked(one) for one in asked])  # folds are grown side by side
 
 
 def _gain(before: _Judged, after: _Judged, seed: int) -> tuple[float, float]:
-    """Give by how much sets got smaller, in logarithms, and its standard error over users."""
-    n = len(before.shares)
-    chance = np.random.default_rng(seed)
+    """Give by how much sets got smaller and first items better, and its standard error over users.
+
+    In logarithms, the mean over the miss rates and precision.
+    """
+    n, chance = len(before.shares), np.random.default_rng(seed)
+    firsts = before.precisions(), after.precisions()
 
     def gain(users: NDArray[np.int64]) -> float:
-        return float(np.mean(np.log(before.sizes(users) / after.sizes(users))))
+        smaller = np.log(before.sizes(users) / after.sizes(users))
+        worse, better = (each[users].mean() + _NO_HITS for each in firsts)
+        return float(np.mean([*smaller, np.log(better / worse)]))
 
     draws = [gain(chance.integers(0, n, n)) for _ in range(_N_DRAWS)]
     return gain(np.arange(n)), float(np.std(draws))

@@ -10,16 +10,20 @@ from surerec._calendar import DAY
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _kernels as kernels
+from surerec.measures.learned import _sum_kernels as summed
+from surerec.measures.learned._forward import FORWARD, ForwardRidge
 from surerec.measures.learned._items import ItemFacts, ItemMeans
+from surerec.measures.learned._preference import PREFERENCE
 from surerec.measures.learned._recency import RECENCY, Recency
 from surerec.measures.learned._ridge import Ridge
-from surerec.precedence import spans
+from surerec.precedence import of_matrix, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from surerec.measures.als import Factorisation
     from surerec.precedence import Block, PrecedenceStatistics
 
 
@@ -53,7 +57,11 @@ FEATURES: Final[dict[str, str]] = {
 }
 """The features in order, each in words."""
 
-EXTRAS: Final[dict[str, dict[str, str]]] = {"calendar": RECENCY}
+EXTRAS: Final[dict[str, dict[str, str]]] = {
+    "calendar": RECENCY,
+    "past to future": FORWARD,
+    "matrix factorisation": PREFERENCE,
+}
 """Features that are used only where users who were set aside gain by them, by ingredient."""
 
 _HALF_LIVES: Final = (10.0, 40.0, 3.0)  # items after which an earlier one weighs half, by recency
@@ -95,11 +103,17 @@ class Features:
     Parameters
     ----------
     statistics : PrecedenceStatistics
-        The counts, made from profiles.
+        The counts, made from profiles. If they have grown since they were counted whole, counts and
+        support are of now, and all else is of then: who took what soon after, places, days, the
+        calendar and the ridge.
     ridge : Ridge, optional
         Made of the same profiles; by default it is fitted here.
     extras : sequence of str, optional
         The ingredients of :data:`EXTRAS` whose features come after the others, in that order.
+    forward : ForwardRidge, optional
+        Made of the same profiles; by default it is fitted here if it is one of the ingredients.
+    factors : Factorisation, optional
+        Of the same profiles; without it, a matrix factorisation among the ingredients says nothing.
     """
 
     def __init__(
@@ -107,18 +121,24 @@ class Features:
         statistics: PrecedenceStatistics,
         ridge: Ridge | None = None,
         extras: Sequence[str] = (),
+        forward: ForwardRidge | None = None,
+        factors: Factorisation | None = None,
     ) -> None:
+        self.statistics = statistics
+        self._counted = statistics = statistics.counted  # all but counts is of then
         if statistics.interactions is None:
             raise InputError(
                 "These counts were given without profiles: the learned measure needs profiles."
             )
-        self.statistics = statistics
         self._interactions = statistics.interactions
         self.ridge = Ridge.fit(statistics.interactions) if ridge is None else ridge
         self._facts = ItemFacts(statistics.interactions)
         self._nobody = self._facts.without(())
         self._following = spans(statistics.interactions, "followers", statistics.ties)
         self._recency = Recency.of(statistics.interactions) if "calendar" in extras else None
+        if forward is None and "past to future" in extras:
+            forward = ForwardRidge.fit(statistics.interactions)
+        self.forward, self.factors = forward, factors
         self.in_words = in_words(extras)
 
     def of(
@@ -129,6 +149,7 @@ class Features:
         columns: NDArray[np.int64] | None = None,
         stand_ins: NDArray[np.int64] | None = None,
         moment: int | None = None,
+        only: Sequence[str] | None = None,
     ) -> NDArray[np.float32]:
         """Give the features (rows) of every item, or of some (columns).
 
@@ -146,18 +167,24 @@ class Features:
         moment : int, optional
             When the last item of the history was taken, in microseconds since 1970; by default as
             that user took it, else after all that is known.
+        only : sequence of str, optional
+            The ingredients whose features are looked at; those of others are 0. By default all.
         """
         if not len(history):
             raise InputError("The history is empty: it needs at least one item.")
         rows = ProfileRows(self.statistics, history, without)
-        means = self._facts.without(without) if without else self._nobody
+        then = self._facts.without(self._known(without)) if without else self._nobody
+        means = then
+        if self.statistics is not self._counted:
+            then = then.padded(self.statistics.n_items)
+            means = then._replace(support=rows.support_of_all().astype(np.int64))
         age = np.arange(len(rows.history) - 1, -1, -1)
         recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
         weights = (recent / recent.sum()).astype(np.float32)
-        parts, near = self._near(rows, without)
+        parts, near = self._near(rows, without, then)
         if columns is None:
             columns, here = np.arange(self.statistics.n_items), means
-            sums = self._sums_of_all(rows, weights)
+            sums = _sums_of_all(rows, weights)
         else:
             near = near[:, columns]
             blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
@@ -166,34 +193,63 @@ class Features:
                 taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
                 here = self._facts.without_takers(without, columns, stand_ins, taken_at)
             sums = _sums(rows, weights, *blocks)
-        taken = [self.statistics.taken_by(user)[0] for user in without]
+        taken = [self._counted.taken_by(user)[0] for user in self._known(without)]
         own = [np.sort(items).astype(np.int64) for items in taken]
-        ridge = self.ridge.score(
-            rows.history, np.stack((np.ones(len(age)), late, recent, last)), own, columns
-        )
-        found = np.empty((len(self.in_words), len(columns)), np.float32)
+        by_age = np.stack((np.ones(len(age)), late, recent, last))
+        ridge = self.ridge.score(rows.history, by_age, own, columns)
+        found = np.zeros((len(self.in_words), len(columns)), np.float32)
+        wanted = EXTRAS if only is None else only
         _assemble(sums, here, means, rows, ridge, near, found)
-        if self._recency is not None:
+        if self._recency is not None and "calendar" in wanted:
             # Nobody stands in there: what the user took next is in none of those days.
             day = self._day(rows.history[-1], without, moment)
-            found[-len(RECENCY) :] = self._recency.features(day, columns, self._own(without))
+            lately = self._recency.features(day, columns, self._own(without))
+            found[self._places_of(RECENCY)] = lately
+        if self.forward is not None and "past to future" in wanted:
+            found[self._places_of(FORWARD)] = self.forward.score(
+                rows.history, by_age, taken, columns
+            )
+        if self.factors is not None and "matrix factorisation" in wanted:
+            found[self._places_of(PREFERENCE)] = self._preference(rows.history, without)[columns]
         found[np.abs(found) < _NOTHING] = 0.0
         return found
+
+    def _preference(
+        self, history: NDArray[np.int64], users: tuple[int, ...]
+    ) -> NDArray[np.float64]:
+        """Give what factors expect that were trained without some users, who share a fold."""
+        found, n_then = np.zeros(self.statistics.n_items), self._counted.n_items
+        known = history[history < n_then]  # what is new since they were trained has no factors
+        if self.factors is not None and len(known):
+            fold = self.factors.fold_for(self._known(users))
+            found[:n_then] = self.factors.score(fold, known)
+        return found
+
+    def _places_of(self, extra: dict[str, str]) -> slice:
+        """Give where the features of an ingredient stand."""
+        first = list(self.in_words).index(next(iter(extra)))
+        return slice(first, first + len(extra))
 
     def _own(self, users: tuple[int, ...]) -> NDArray[np.int64]:
         """Give where in the flat profiles some users have theirs."""
         starts = self._interactions.offsets
-        parts = [np.arange(starts[user], starts[user + 1]) for user in users]
+        parts = [np.arange(starts[user], starts[user + 1]) for user in self._known(users)]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def _day(self, last: int, users: tuple[int, ...], moment: int | None) -> int:
         """Give the day of the last known item."""
         assert self._recency is not None  # noqa: S101  # only asked for its features
+        if moment is not None and self.statistics is not self._counted:
+            return min(moment // DAY, self._recency.last_day)
         if moment is not None:
             return moment // DAY
         own = self._own(users)
         taken = self._interactions.times[own[self._interactions.items_taken[own] == last]]
         return int(taken.max()) // DAY if taken.size else self._recency.last_day
+
+    def _known(self, users: tuple[int, ...]) -> tuple[int, ...]:
+        """Give those of some users who were there when all was counted."""
+        return tuple(user for user in users if user < self._counted.n_user_codes)
 
     def takers(self, items: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """Draw one taker of each item; −1 where nobody took it."""
@@ -205,17 +261,19 @@ class Features:
         return np.where(taken, users, -1)
 
     def _near(
-        self, rows: ProfileRows, without: tuple[int, ...]
+        self, rows: ProfileRows, without: tuple[int, ...], means: ItemMeans
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Give what the last items weigh, and for every item the share who took it soon after."""
-        last, support = rows.history[-_N_LAST:], rows.support[-_N_LAST:]
-        parts = (1 / (np.maximum(support, 1) * float(len(last)))).astype(np.float32)
-        own_ends = self._interactions.offsets[1:][np.array(without, dtype=np.int64)]
+        last = rows.history[-_N_LAST:]
+        parts = (1 / (np.maximum(means.support[last], 1) * float(len(last)))).astype(np.float32)
+        own = np.array(self._known(without), dtype=np.int64)
+        own_ends = self._interactions.offsets[1:][own]
         near = np.zeros((len(_WINDOWS), self.statistics.n_items), np.float32)
         spans_of = self._following
+        there = last < self._counted.n_items
         kernels.count_near(
-            last,
-            parts,
+            last[there],
+            parts[there],
             _WINDOWS,
             own_ends,
             spans_of.offsets,
@@ -256,34 +314,24 @@ class Features:
         near[near < parts.min() / 2] = 0.0  # what rounding leaves of nothing would tell them apart
         return taken_at
 
-    def _sums_of_all(self, rows: ProfileRows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        sums = _sums(rows, weights, rows.block("followers"), rows.block("predecessors"))
-        for own in rows.own_columns():
-            blocks = rows.columns("followers", own), rows.columns("predecessors", own)
-            sums[:, own] = _sums(rows, weights, *blocks)
-        return sums
+
+def _sums_of_all(rows: ProfileRows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Give what the rows of a profile come to for every item."""
+    sums = np.empty((summed.N_SUMS, rows.n_items), np.float32)
+    both = rows.source("followers"), rows.source("predecessors")
+    summed.summarise_rows(*both, rows.left_out, weights, _N_LAST, sums)
+    return sums
 
 
 def _sums(
     rows: ProfileRows, weights: NDArray[np.float32], followers: Block, predecessors: Block
 ) -> NDArray[np.float32]:
-    sums = np.empty((kernels.N_SUMS, followers.matrix.shape[1]), np.float32)
-    kernels.summarise_rows(
-        _as_signed(followers.matrix),
-        followers.picks,
-        _as_signed(predecessors.matrix),
-        predecessors.picks,
-        rows.support,
-        weights,
-        _N_LAST,
-        sums,
-    )
+    """Give the same for the columns of blocks, from which everybody is left out already."""
+    sums = np.empty((summed.N_SUMS, followers.matrix.shape[1]), np.float32)
+    both = of_matrix(*followers), of_matrix(*predecessors)
+    nobody = rows.left_out.for_nobody()
+    summed.summarise_rows(*both, nobody, weights, _N_LAST, sums)
     return sums
-
-
-def _as_signed(counts: NDArray[np.unsignedinteger]) -> NDArray[np.integer]:
-    """Look at 32-bit counts as signed, which vector lanes turn into floats at once."""
-    return counts.view(np.int32) if counts.dtype == np.uint32 else counts
 
 
 def _assemble(
@@ -300,26 +348,26 @@ def _assemble(
     support, place, time = here
     popularity = np.log((support + 1) / (n_users + 1))
     length = 1 / np.sqrt(np.maximum(support, 1))
-    share = sums[kernels.SHARE] / m
-    count, back = sums[kernels.COUNT], sums[kernels.BACK]
+    share = sums[summed.SHARE] / m
+    count, back = sums[summed.COUNT], sums[summed.BACK]
     n_last = min(m, _N_LAST)
     own_support, own_place, own_time = (column[rows.history] for column in means)
     values = {
         "count": count / (m * n_users),
         "share": share,
-        "recent_share": sums[kernels.RECENT_SHARE],
-        "last_share": sums[kernels.LAST_SHARE] / n_last,
+        "recent_share": sums[summed.RECENT_SHARE],
+        "last_share": sums[summed.LAST_SHARE] / n_last,
         "next": near[0],
         "soon": near[0] + near[1],
-        "max_share": sums[kernels.HIGH_SHARE],
-        "median_ratio": sums[kernels.MIDDLE_RATIO],
-        "ratio": sums[kernels.RATIO] / m,
-        "max_ratio": sums[kernels.HIGH_RATIO],
-        "back_share": sums[kernels.BACK_SHARE] / m,
+        "max_share": sums[summed.HIGH_SHARE],
+        "median_ratio": sums[summed.MIDDLE_RATIO],
+        "ratio": sums[summed.RATIO] / m,
+        "max_ratio": sums[summed.HIGH_RATIO],
+        "back_share": sums[summed.BACK_SHARE] / m,
         "order": (count + 1) / (count + back + 2),
-        "cosine": sums[kernels.COSINE] / m * length,
-        "recent_cosine": sums[kernels.RECENT_COSINE] * length,
-        "max_cosine": sums[kernels.HIGH_COSINE] * length,
+        "cosine": sums[summed.COSINE] / m * length,
+        "recent_cosine": sums[summed.RECENT_COSINE] * length,
+        "max_cosine": sums[summed.HIGH_COSINE] * length,
         "lift": share * n_users / (support + 1),
         "support": popularity,
         "place": place,

@@ -33,6 +33,15 @@ class ItemMeans(NamedTuple):
         """Give those of some items."""
         return ItemMeans(self.support[items], self.place[items], self.time[items])
 
+    def padded(self, n_items: int) -> ItemMeans:
+        """Give those of as many items; nobody took the new ones."""
+        more = n_items - len(self.support)
+        return ItemMeans(
+            np.concatenate((self.support, np.zeros(more, dtype=np.int64))),
+            np.concatenate((self.place, np.full(more, 0.5))),
+            np.concatenate((self.time, np.zeros(more))),
+        )
+
 
 class ItemFacts:
     """Sums over the takers of each item, in whole numbers, so that leaving one out is exact."""

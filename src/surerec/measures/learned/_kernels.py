@@ -1,8 +1,4 @@
-"""Features of every item for a profile, and trees over them: kernels that release the GIL.
-
-Everything is in 32-bit lanes, one lane a column, so that a column's value does not depend on which
-other columns are computed with it: a user left out leaves no trace, not even in a last bit.
-"""
+"""What is near, the ridge's sums, and trees over features: kernels that release the GIL."""
 
 from __future__ import annotations
 
@@ -11,139 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-(
-    COUNT,
-    BACK,
-    SHARE,
-    RECENT_SHARE,
-    LAST_SHARE,
-    BACK_SHARE,
-    RATIO,
-    HIGH_RATIO,
-    HIGH_SHARE,
-    COSINE,
-    RECENT_COSINE,
-    HIGH_COSINE,
-    MIDDLE_RATIO,
-) = range(13)
-"""The rows of what `summarise_rows` writes."""
-N_SUMS = 13
-
-STEPS = 65536
-"""Steps of a ratio between 0 and 1 in which medians are found."""
-
-_TILE = 512  # columns: the sums and two rows of them stay in the first-level cache
+_TILE = 512  # columns: four sums and a row of them stay in the first-level cache
 _TREE_TILE = 512  # neighbours in popularity
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _add_row(
-    forward: NDArray[np.float32],
-    back: NDArray[np.float32],
-    ratio: NDArray[np.float32],
-    taken: Any,
-    recent: Any,
-    last: Any,
-    sums: NDArray[np.float32],
-) -> None:
-    """Take one row into the sums; short loops, so that each is compiled to vector code."""
-    width = np.uint64(len(forward))
-    one = np.float32(1.0)
-    part = one / taken if taken > np.float32(0.0) else np.float32(0.0)
-    length = one / np.sqrt(taken) if taken > np.float32(0.0) else np.float32(0.0)
-    known = taken > np.float32(0.0)
-    count, backs = sums[COUNT], sums[BACK]
-    for j in range(width):
-        count[j] += forward[j]
-        backs[j] += back[j]
-    share, recents = sums[SHARE], sums[RECENT_SHARE]
-    lasts, highest = sums[LAST_SHARE], sums[HIGH_SHARE]
-    for j in range(width):
-        value = forward[j] * part
-        share[j] += value
-        recents[j] += recent * value
-        highest[j] = max(highest[j], value)
-    if last > np.float32(0.0):
-        for j in range(width):
-            lasts[j] += forward[j] * part
-    total, high = sums[RATIO], sums[HIGH_RATIO]
-    if known:
-        for j in range(width):
-            free = taken - back[j]
-            value = forward[j] / max(one, free)
-            ratio[j] = value
-            total[j] += value
-            high[j] = max(high[j], value)
-    else:
-        ratio[:] = np.float32(0.0)
-    back_share = sums[BACK_SHARE]
-    cosine, recent_cosine, high_cosine = sums[COSINE], sums[RECENT_COSINE], sums[HIGH_COSINE]
-    for j in range(width):
-        back_share[j] += back[j] * part
-        value = (forward[j] + back[j]) * length
-        cosine[j] += value
-        recent_cosine[j] += recent * value
-        high_cosine[j] = max(high_cosine[j], value)
-
-
-@njit(nogil=True, cache=True)
-def summarise_rows(
-    counts: NDArray[np.integer],
-    picks: NDArray[np.int64],
-    reverse: NDArray[np.integer],
-    reverse_picks: NDArray[np.int64],
-    support: NDArray[np.int64],
-    recent: NDArray[np.float32],
-    n_last: int,
-    sums: NDArray[np.float32],
-) -> None:
-    """Summarise the rows of a profile for every column, in one pass over them.
-
-    Row ``k`` of the followers is ``counts[picks[k]]``, of the predecessors
-    ``reverse[reverse_picks[k]]``; the item of that row was taken by ``support[k]`` users and weighs
-    ``recent[k]`` where recency counts. `sums` has N_SUMS rows; cosines still want their column's
-    length, and all of it its divisor.
-    """
-    n_rows, n_columns = len(picks), counts.shape[1]
-    forward, back = np.empty(_TILE, np.float32), np.empty(_TILE, np.float32)
-    ratio, tile = np.empty(_TILE, np.float32), np.empty((N_SUMS, _TILE), np.float32)
-    work = np.empty((2, STRIP_BYTES // 4), np.uint32)
-    # A cache line wider than a tile: a strip's rows then do not compete for the same cache sets.
-    steps = aligned_zeros(n_rows, _TILE + STRIP_BYTES // 4, work)
-    middle = np.empty(_TILE)
-    for left in range(0, n_columns, _TILE):
-        width = min(_TILE, n_columns - left)
-        end = np.uint64(width)
-        tile[:] = np.float32(0.0)
-        for k in range(n_rows):
-            row = counts[picks[k], left : left + width]
-            other = reverse[reverse_picks[k], left : left + width]
-            for j in range(end):
-                forward[j] = np.float32(row[j])
-                back[j] = np.float32(other[j])
-            last = np.float32(k >= n_rows - n_last)
-            _add_row(
-                forward[:width],
-                back[:width],
-                ratio[:width],
-                np.float32(support[k]),
-                recent[k],
-                last,
-                tile,
-            )
-            step = steps[k]
-            for j in range(end):
-                step[j] = np.uint32(np.int32(ratio[j] * np.float32(STEPS)))
-        middles_of_counts(steps, work, middle[:width])
-        for j in range(end):
-            tile[MIDDLE_RATIO, j] = np.float32(middle[j] / (2.0 * STEPS))
-        sums[:, left : left + width] = tile[:, :width]
 
 
 @njit(nogil=True, cache=True)
@@ -280,13 +149,18 @@ def sum_picked(
 ) -> None:
     """Do the same for some columns alone."""
     out[:] = 0.0
+    picked = np.empty(len(columns))
+    width = np.uint64(len(columns))
     for k in range(len(rows)):
         row = matrix[rows[k]]
+        for j in range(width):
+            picked[j] = row[columns[j]]
         for w in range(len(weights)):
             weight = weights[w, k]
             if weight != 0.0:
-                for j in range(len(columns)):
-                    out[w, j] += weight * row[columns[j]]
+                sums = out[w]
+                for j in range(width):
+                    sums[j] += weight * picked[j]
 
 
 @njit(nogil=True, cache=True)

@@ -17,6 +17,7 @@ from surerec.measures.learned._choice import INGREDIENTS, ask, grow_best
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import EXTRAS, Features, in_words
 from surerec.measures.learned._futures import TrainedFuture
+from surerec.measures.learned._preference import try_factors
 from surerec.measures.learned._text import read_trees, write_trees
 from surerec.precedence import count_precedence
 
@@ -79,8 +80,8 @@ class LearnedMeasure:
         horizon: float = 0.4,
         window: float | None = None,
         n_folds: int = 3,
-        n_users: int = 2000,
-        negatives: int = 150,
+        n_users: int = 3000,
+        negatives: int = 90,
         seed: int = 0,
     ) -> LearnedMeasure:
         """Train on what users took after a part of their profile.
@@ -95,9 +96,9 @@ class LearnedMeasure:
             The days of the future, if it is one of the calendar.
         n_folds : int, default=3
             Into how many folds users are dealt; each costs a count and a training.
-        n_users : int, default=2000
+        n_users : int, default=3000
             How many users a model is trained on at the most, drawn at random.
-        negatives : int, default=150
+        negatives : int, default=90
             How many items that the user never took stand for all of them, at each cut.
         seed : int, default=0
             The same seed on the same profiles learns the same.
@@ -120,7 +121,13 @@ class LearnedMeasure:
         with progress("Gathering examples", total=n_folds * most_users) as advance:
             gathered = [
                 _gather_without(
-                    statistics, fold_of == fold, most_users, sampling, (seed, fold), advance
+                    statistics,
+                    fold_of == fold,
+                    n_folds,
+                    most_users,
+                    sampling,
+                    (seed, fold),
+                    advance,
                 )
                 for fold in range(n_folds)
             ]
@@ -177,12 +184,15 @@ class LearnedMeasure:
         if not gains:
             return "Too few users were set aside to try other ingredients than the usual."
         words = [
-            f"{name} ({'kept' if name in kept else 'left out'}: sets {abs(gains[name]):.1%} "
-            f"{'smaller' if gains[name] > 0 else 'larger'})"
+            f"{name} ({'kept' if name in kept else 'left out'}: {abs(gains[name]):.1%} "
+            f"{'better' if gains[name] > 0 else 'worse'})"
             for name in INGREDIENTS
             if name in gains
         ]
-        return f"Its trees were tried on users set aside with {', '.join(words)}."
+        return (
+            f"Its trees were tried on users set aside, by their sets' sizes and the precision "
+            f"of their first ten items, with {', '.join(words)}."
+        )
 
     def renumbered(self, earlier_codes: NDArray[np.integer]) -> LearnedMeasure:
         """Give the same for users under other codes.
@@ -198,6 +208,7 @@ class LearnedMeasure:
 def _gather_without(
     statistics: PrecedenceStatistics,
     left_out: NDArray[np.bool_],
+    n_folds: int,
     most_users: int,
     sampling: Sampling,
     seed: tuple[int, int],
@@ -215,7 +226,9 @@ def _gather_without(
     enough = np.flatnonzero(np.diff(others.offsets) >= _SHORTEST)
     check_enough(len(enough), _SHORTEST)
     chosen = np.sort(np.random.default_rng(seed).permutation(enough)[:most_users])
-    features = Features(count_precedence(others, ties=statistics.ties), extras=tuple(EXTRAS))
+    counted = count_precedence(others, ties=statistics.ties)
+    factors = try_factors(counted, n_folds, sampling.seed)
+    features = Features(counted, extras=tuple(EXTRAS), factors=factors)
     keys = np.flatnonzero(~left_out)[chosen]
     examples = make_examples(features, chosen, keys, sampling, advance)
     advance(most_users - len(chosen))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from surerec.measures._folds import are_folds
 from surerec.measures._scorer import Parts
+from surerec.measures.als import factors_from_parts, factors_to_parts
+from surerec.measures.learned._features import extras_of
+from surerec.measures.learned._forward import ForwardRidge
 from surerec.measures.learned._learned import LearnedMeasure
 from surerec.measures.learned._ridge import Ridge
 
@@ -17,9 +20,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.measures.als import Factorisation
+    from surerec.measures.learned._features import Features
     from surerec.precedence import PrecedenceStatistics
 
+_Part = TypeVar("_Part")
 _FOLDS, _RIDGE, _SETTINGS = "learned_fold_of", "learned_ridge", "learned_settings"
+_FORWARD = ("learned_forward_inverse", "learned_forward_weights")
+_FACTORS = "learned_of_"  # and what a matrix factorisation calls its own
 
 
 def is_learned_part(name: str) -> bool:
@@ -27,15 +35,22 @@ def is_learned_part(name: str) -> bool:
     return name.startswith("learned_")
 
 
-def to_parts(learned: LearnedMeasure, ridge: Ridge) -> Parts:
-    """Give what is to be stored, the ridge included, so that opening it learns nothing again."""
+def to_parts(learned: LearnedMeasure, features: Features) -> Parts:
+    """Give what is to be stored, ridges and factors included: opening it learns nothing again."""
     settings = {
         "feature_names": learned.feature_names,
         "intercepts": learned.intercepts,
         "params": learned.params,
     }
     texts = {_text(fold): text for fold, text in enumerate(learned.folds)}
-    arrays: dict[str, NDArray[Any]] = {_FOLDS: learned.fold_of, _RIDGE: ridge.inverse}
+    arrays: dict[str, NDArray[Any]] = {_FOLDS: learned.fold_of, _RIDGE: features.ridge.inverse}
+    if features.forward is not None:
+        forward = features.forward.inverse, features.forward.weights
+        arrays |= dict(zip(_FORWARD, forward, strict=True))
+    if features.factors is not None:
+        more, settings_of = factors_to_parts(features.factors)
+        arrays |= {_FACTORS + name: array for name, array in more.items()}
+        texts |= {_FACTORS + name: text for name, text in settings_of.items()}
     return Parts(arrays, {**texts, _SETTINGS: json.dumps(settings)})
 
 
@@ -43,8 +58,11 @@ def from_parts(
     statistics: PrecedenceStatistics,
     arrays: Mapping[str, NDArray[Any]],
     texts: Mapping[str, str],
-) -> tuple[LearnedMeasure, Ridge]:
+) -> tuple[LearnedMeasure, Ridge, ForwardRidge | None, Factorisation | None]:
     """Read back what :func:`to_parts` gave; KeyError or ValueError if these are no such parts."""
+    statistics = statistics.counted  # what grows has the parts of what it grew from
+    arrays, of_arrays = _apart(arrays)
+    texts, of_texts = _apart(texts)
     try:
         settings = json.loads(texts[_SETTINGS])
         intercepts = [float(value) for value in settings["intercepts"]]
@@ -58,18 +76,37 @@ def from_parts(
         raise ValueError("the settings are not those of a learned measure")
     folds = [texts[_text(fold)] for fold in range(len(intercepts))]
     learned = LearnedMeasure(folds, arrays[_FOLDS], feature_names, intercepts, params)
-    fold_of, inverse = learned.fold_of, arrays[_RIDGE]
-    size = inverse.shape[0] if inverse.ndim else 0
+    extras = extras_of(feature_names)
+    forward = _FORWARD if "past to future" in extras else ()
+    factors = factors_from_parts(statistics, of_arrays, of_texts) if of_arrays else None
     if (
-        not are_folds(fold_of, statistics.n_users, len(intercepts))
-        or {*arrays} != {_FOLDS, _RIDGE}
+        not are_folds(learned.fold_of, statistics.n_users, len(intercepts))
+        or {*arrays} != {_FOLDS, _RIDGE, *forward}
         or {*texts} != {_SETTINGS, *map(_text, range(len(intercepts)))}
-        or inverse.shape != (size, size)
-        or inverse.dtype != np.float64
-        or not 0 < size <= statistics.n_items
+        or not _are_square([arrays[_RIDGE]], statistics.n_items)
+        or not _are_square([arrays[name] for name in forward], statistics.n_items)
+        or (factors is None) is ("matrix factorisation" in extras)
     ):
         raise ValueError("they are not those of a learned measure")
-    return learned, Ridge(inverse)
+    matrices = [arrays[name] for name in forward]
+    return learned, Ridge(arrays[_RIDGE]), ForwardRidge(*matrices) if matrices else None, factors
+
+
+def _apart(parts: Mapping[str, _Part]) -> tuple[dict[str, _Part], dict[str, _Part]]:
+    """Tell the parts of a matrix factorisation from the others, by its own names."""
+    own = {name: part for name, part in parts.items() if not name.startswith(_FACTORS)}
+    rest = {name[len(_FACTORS) :]: parts[name] for name in parts if name not in own}
+    return own, rest
+
+
+def _are_square(matrices: list[NDArray[Any]], n_items: int) -> bool:
+    """Tell whether these are matrices of the same items, some of all."""
+    sizes = {each.shape[0] if each.ndim else 0 for each in matrices}
+    return not matrices or (
+        len(sizes) == 1
+        and 0 < min(sizes) <= n_items
+        and all(each.shape == (*sizes, *sizes) and each.dtype == np.float64 for each in matrices)
+    )
 
 
 def _check_future(params: dict[str, Any], n_folds: int) -> bool:

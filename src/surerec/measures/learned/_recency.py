@@ -92,14 +92,18 @@ class Recency:
         day : int
             The day of the question, in days since 1970.
         columns : array of int
-            The items.
+            The items; nobody took those behind all that are known.
         own : array of int
             Where in the flat profiles the users to leave out have theirs; empty for nobody.
         """
         limits = np.array([day, *(day - span for span in SPANS)], dtype=np.int32)
         counts = np.zeros((len(limits) + 1, len(columns)), np.float32)
+        n_new = int(columns.max(initial=-1)) - len(self.offsets) + 2
+        offsets = self.offsets
+        if n_new > 0:
+            offsets = np.concatenate((offsets, np.full(n_new, offsets[-1])))
         count_by_day(
-            self.offsets,
+            offsets,
             self.days,
             columns,
             limits,

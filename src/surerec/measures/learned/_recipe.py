@@ -36,6 +36,8 @@ class LearnedRecipe(Recipe):
 
     name = "learned"
     stored = "learned"
+    grows = True
+    stays = "trees, ridge, calendar and what else is known of items"
 
     def __init__(
         self,
@@ -71,6 +73,12 @@ class LearnedRecipe(Recipe):
             learned = learned.renumbered(earlier_users)
         return LearnedScorer(statistics, learned)
 
+    def grown(self, scorer: Scorer, statistics: PrecedenceStatistics) -> Scorer:
+        """Keep all that was learned, on counts that have grown."""
+        assert isinstance(scorer, LearnedScorer)  # noqa: S101  # as `fit` made it
+        newer = statistics.grown_from(scorer.statistics)
+        return scorer.on(newer)
+
     def owns(self, part: str) -> bool:
         """Tell whether a stored part belongs to a learned scorer."""
         return is_learned_part(part)
@@ -82,5 +90,5 @@ class LearnedRecipe(Recipe):
         texts: Mapping[str, str],
     ) -> Scorer:
         """Read back what was learned, so that opening a model learns nothing again."""
-        learned, ridge = from_parts(statistics, arrays, texts)
-        return LearnedScorer(statistics, learned, ridge=ridge)
+        learned, ridge, forward, factors = from_parts(statistics, arrays, texts)
+        return LearnedScorer(statistics, learned, ridge=ridge, forward=forward, factors=factors)

@@ -54,17 +54,13 @@ class Ridge:
         most_items : int, default=10,000
             How many items at the most; fewer if memory is short.
         """
-        from scipy import linalg  # noqa: PLC0415  # slow to import, and not needed by other measures
-
         room = int((available_memory() // 32) ** 0.5)  # the matrix, its factor, and air
         n_items = min(interactions.n_items, most_items, room)
-        gram = _co_occurrences(interactions, n_items)
+        gram = co_occurrences(
+            interactions.offsets, interactions.items_taken, interactions.n_items, n_items
+        )
         gram.flat[:: n_items + 1] += strength * interactions.n_users
-        factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-        inverse, failed = linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
-        assert not failed  # noqa: S101  # a positive definite matrix has an inverse
-        inverse += np.tril(inverse, -1).T
-        return cls(np.ascontiguousarray(inverse))
+        return cls(inverse_of(gram))
 
     @property
     def n_items(self) -> int:
@@ -121,36 +117,73 @@ class Ridge:
         """
         all_own = np.concatenate([history[:0], *own])
         ends = np.cumsum([len(taken) for taken in own])
-        rows, places = np.unique(np.concatenate((history, all_own)), return_inverse=True)
-        table = np.zeros((len(weights) + len(own), len(rows)))
-        table[: len(weights), places[: len(history)]] = weights
-        for row, taken in enumerate(np.split(places[len(history) :], ends[:-1])[: len(own)]):
-            table[len(weights) + row, taken] = 1.0
-        if len(wanted) + len(all_own) < self.n_items // _FEW:
-            picked = np.concatenate((wanted, all_own))
-            sums = np.empty((len(table), len(picked)))
-            sum_picked(self.inverse, rows, table, picked, sums)
-            there, here = sums[:, len(wanted) :], sums[:, : len(wanted)]
-        else:
-            sums = np.empty((len(table), self.n_items))
-            sum_rows(self.inverse, rows, table, sums)
-            there, here = sums[:, all_own], sums[:, wanted]
+        rows, table = table_of_rows(history, weights, own)
+        sums = sum_table(self.inverse, rows, table, np.concatenate((wanted, all_own)))
+        here, there = sums[:, : len(wanted)], sums[:, len(wanted) :]
         each = [part.sum(axis=1) for part in np.split(there, ends[:-1], axis=1)[: len(own)]]
         return here, np.array(each).reshape(len(own), len(table)).T
 
 
-def _co_occurrences(interactions: Interactions, n_items: int) -> NDArray[np.float64]:
-    """Count how many users took each two of the most popular items."""
-    lengths = np.diff(interactions.offsets)
-    begins = np.repeat(interactions.offsets[:-1], lengths)
-    ends = np.repeat(interactions.offsets[1:], lengths)
-    offsets, places = group_rows(interactions.items_taken, interactions.n_items)
-    profiles = Spans(offsets, begins[places], ends[places], interactions.items_taken)
-    gram = np.empty((n_items, n_items))
+def table_of_rows(
+    history: NDArray[np.int64], weights: NDArray[np.float64], own: Sequence[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Give the rows that a history and some users' items need, and what each weighs in each sum.
+
+    First come the weightings of the history, then a sum for each of `own`.
+    """
+    ends = np.cumsum([len(taken) for taken in own])
+    rows, places = np.unique(np.concatenate((history, *own)), return_inverse=True)
+    table = np.zeros((len(weights) + len(own), len(rows)))
+    table[: len(weights), places[: len(history)]] = weights
+    for row, taken in enumerate(np.split(places[len(history) :], ends[:-1])[: len(own)]):
+        table[len(weights) + row, taken] = 1.0
+    return rows, table
+
+
+def sum_table(
+    matrix: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    table: NDArray[np.float64],
+    columns: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Sum rows of a matrix by each row of a table of weights, at some columns."""
+    n_columns = matrix.shape[1]
+    if len(columns) < n_columns // _FEW:
+        sums = np.empty((len(table), len(columns)))
+        sum_picked(matrix, rows, table, columns, sums)
+        return sums
+    sums = np.empty((len(table), n_columns))
+    sum_rows(matrix, rows, table, sums)
+    return sums[:, columns]
+
+
+def inverse_of(gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Invert a positive definite matrix, in its place."""
+    from scipy import linalg  # noqa: PLC0415  # slow to import, and not needed by other measures
+
+    factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
+    inverse, failed = linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
+    assert not failed  # noqa: S101  # a positive definite matrix has an inverse
+    inverse += np.tril(inverse, -1).T
+    return np.ascontiguousarray(inverse)
+
+
+def co_occurrences(
+    starts: NDArray[np.int64], items: NDArray[np.uint32], n_items: int, n_wanted: int
+) -> NDArray[np.float64]:
+    """Count how many of some profiles hold each two of the most popular items.
+
+    Profile u is ``items[starts[u]:starts[u + 1]]``.
+    """
+    lengths = np.diff(starts)
+    begins, ends = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)
+    offsets, places = group_rows(items, n_items)
+    profiles = Spans(offsets, begins[places], ends[places], items)
+    gram = np.empty((n_wanted, n_wanted))
 
     def fill(first: int) -> None:
-        last = min(first + _ROWS_AT_ONCE, n_items)
-        gram[first:last] = profiles.count_rows((first, last))[:, :n_items]
+        last = min(first + _ROWS_AT_ONCE, n_wanted)
+        gram[first:last] = profiles.count_rows((first, last))[:, :n_wanted]
 
-    list(run_blocks(fill, range(0, n_items, _ROWS_AT_ONCE)))
+    list(run_blocks(fill, range(0, n_wanted, _ROWS_AT_ONCE)))
     return gram

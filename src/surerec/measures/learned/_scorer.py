@@ -9,17 +9,23 @@ import numpy as np
 from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Parts, Scorer
 from surerec.measures.learned._boosting import contributions
-from surerec.measures.learned._features import Features, extras_of
+from surerec.measures.learned._features import EXTRAS, Features, extras_of
 from surerec.measures.learned._parts import to_parts
+from surerec.measures.learned._preference import train_factors
 from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from surerec.measures._query import Query
+    from surerec.measures.als import Factorisation
+    from surerec.measures.learned._forward import ForwardRidge
     from surerec.measures.learned._learned import LearnedMeasure
     from surerec.measures.learned._ridge import Ridge
+    from surerec.measures.learned._text import Tree
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -34,6 +40,10 @@ class LearnedScorer(Scorer):
         What was learned, from these statistics or from earlier ones.
     ridge : Ridge, optional
         Of the same profiles, where several scorers share it; by default it is fitted here.
+    forward : ForwardRidge, optional
+        The same of the ridge from past to future, where its features were kept.
+    factors : Factorisation, optional
+        The same of the matrix factorisation.
 
     Examples
     --------
@@ -57,14 +67,20 @@ class LearnedScorer(Scorer):
         learned: LearnedMeasure,
         *,
         ridge: Ridge | None = None,
+        forward: ForwardRidge | None = None,
+        factors: Factorisation | None = None,
     ) -> None:
         names = learned.feature_names
         extras = extras_of(names)
         self.statistics = statistics
         self.learned = learned
-        self._features = Features(statistics, ridge, extras)
+        if factors is None and "matrix factorisation" in extras:
+            how = learned.params
+            factors = train_factors(statistics.counted, int(how["n_folds"]), int(how["seed"]))
+        self._features = Features(statistics, ridge, extras, forward, factors)
         folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
+        self._looked_at = [_looked_at(trees, names) for trees in folds]
         # Written anew: LightGBM does not look where a text leads it.
         self._texts = [write_trees(trees, names) for trees in folds]
 
@@ -72,6 +88,13 @@ class LearnedScorer(Scorer):
     def ridge(self) -> Ridge:
         """The ridge regression behind it, to share with other scorers of these statistics."""
         return self._features.ridge
+
+    def on(self, statistics: PrecedenceStatistics) -> LearnedScorer:
+        """Give the same on other counts of the same profiles: nothing is learned again."""
+        made = self._features
+        return LearnedScorer(
+            statistics, self.learned, ridge=made.ridge, forward=made.forward, factors=made.factors
+        )
 
     @property
     def name(self) -> str:
@@ -83,17 +106,27 @@ class LearnedScorer(Scorer):
 
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
-        query.within(self.statistics.n_items, self.statistics.n_users)
+        query.within(self.statistics.n_items, self.statistics.n_user_codes)
         n_known, n_items = len(query.history), self.statistics.n_items
         fold = self.learned.fold_for(query.users)
-        features = self._features.of(query.history, without=query.users, moment=_moment(query))
+        features = self._features.of(
+            query.history,
+            without=query.users,
+            moment=_moment(query),
+            only=self._looked_at[fold],
+        )
         scores = np.full(features.shape[1], self.learned.base(fold, n_known, n_items))
         self._trees[fold].add_to(scores, features)
         return scores
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the fold of each user, whose trees were trained without its users."""
-        return folds_of(self.learned.fold_of, users)
+        """Give the fold of each user, of which neither trees nor factors have seen anybody."""
+        folds, factors = folds_of(self.learned.fold_of, users), self._features.factors
+        if factors is None:
+            return folds
+        # The same, but that on newer data factors are trained anew and everybody is dealt.
+        both = (folds + 1) * (factors.settings.folds + 1) + folds_of(factors.fold_of, users) + 1
+        return np.asarray(both - 1)
 
     def value(
         self,
@@ -125,8 +158,14 @@ class LearnedScorer(Scorer):
         return self.learned.about(self.learned.fold_for(query.users))
 
     def parts(self) -> Parts:
-        """Give what is to be stored, the ridge included, so that opening it learns nothing."""
-        return to_parts(self.learned, self.ridge)
+        """Give what is to be stored, ridges included, so that opening it learns nothing."""
+        return to_parts(self.learned, self._features)
+
+
+def _looked_at(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
+    """Give the ingredients by whose features some tree splits."""
+    split = {names[feature] for tree in trees for feature in tree.features}
+    return tuple(each for each, more in EXTRAS.items() if not split.isdisjoint(more))
 
 
 def _moment(query: Query) -> int | None:

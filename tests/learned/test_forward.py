@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec.measures.learned import _forward
+from surerec.measures.learned._examples import without_users
+from surerec.measures.learned._forward import ForwardRidge, halves
+
+
+def by_definition(interactions, strength, n_items=None):
+    """``(XᵀX + λI)⁻¹ Xᵀ Y`` from matrices of who took what in which half."""
+    before, after = np.zeros((2, interactions.n_users, interactions.n_items))
+    for user in range(interactions.n_users):
+        profile = interactions.taken(user)
+        cut = max(len(profile) // 2, 1)
+        before[user, profile[:cut]] = 1
+        after[user, profile[cut:]] = 1
+    before, after = before[:, :n_items], after[:, :n_items]
+    gram = before.T @ before + strength * np.eye(before.shape[1])
+    return np.linalg.solve(gram, before.T @ after)
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=80, n_items=50, n_rows=1500, seed=2)
+
+
+def test_halves_are_in_time_order():
+    first, second = halves(np.array([9], dtype=np.uint32))
+    assert (first.tolist(), second.tolist()) == ([9], [])
+    first, second = halves(np.array([4, 1, 3, 2, 0], dtype=np.uint32))
+    assert (first.tolist(), second.tolist()) == ([4, 1], [3, 2, 0])
+
+
+@given(
+    users=st.sets(st.integers(0, 79), max_size=4),
+    seed=st.integers(0, 99),
+    strength=st.sampled_from([0.05, 0.5, 2.0]),
+)
+def test_leaving_users_out_is_fitting_without_them(films, users, seed, strength):
+    chance = np.random.default_rng(seed)
+    history = chance.permutation(films.n_items)[: chance.integers(1, 20)]
+    weights = chance.random((3, len(history)))
+    own = [films.taken(user) for user in users]
+    columns = np.arange(films.n_items)
+    ridge = ForwardRidge.fit(films, strength)
+    found = ridge.score(history, weights, own, columns)
+    left_out = np.isin(np.arange(films.n_users), list(users))
+    # λ is of the number of users, not of what they took: it stays.
+    expected = by_definition(without_users(films, left_out), strength * films.n_users)
+    np.testing.assert_allclose(found, weights @ expected[history], rtol=1e-7, atol=1e-10)
+    few = columns[::9]
+    some = ridge.score(history, weights, own, few)
+    np.testing.assert_allclose(some, found[:, few], rtol=1e-9, atol=1e-12)
+
+
+def test_it_keeps_to_the_most_popular_items(films):
+    ridge = ForwardRidge.fit(films, 0.3, most_items=20)
+    assert ridge.n_items == 20
+    history = np.array([3, 40, 8])
+    found = ridge.score(history, np.ones((1, 3)), [films.taken(0)], np.arange(films.n_items))
+    assert (found[0, 20:] == 0).all()
+    left_out = np.arange(films.n_users) == 0
+    expected = by_definition(without_users(films, left_out), 0.3 * 80, 20)
+    np.testing.assert_allclose(found[0, :20], expected[[3, 8]].sum(axis=0), rtol=1e-8)
+
+
+def test_it_takes_no_more_memory_than_is_free(films, monkeypatch):
+    monkeypatch.setattr(_forward, "available_memory", lambda: 48 * 25 * 25)
+    assert ForwardRidge.fit(films).n_items == 25
+    assert "25 items" in repr(ForwardRidge.fit(films))
