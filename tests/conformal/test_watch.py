@@ -60,3 +60,28 @@ def test_its_state_is_json_and_comes_back():
     assert Watch.from_state(json.loads(json.dumps(watch.to_state()))) == watch
     with pytest.raises(ValueError, match="bets"):
         Watch.from_state({**watch.to_state(), "sums": []})
+
+
+def test_events_that_were_harder_from_the_beginning_raise_no_alarm():
+    """At the stated rate, with a baseline that is drawn as the stream is: exchangeable."""
+    found = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        usual = int((rng.random(2000) < 0.17).sum()), 2000
+        watch = Watch.start(0.1, tolerance=0.0, false_alarms=1 / 500, usual=usual)
+        assert watch.expected == usual[0] / 2000
+        found += len(alarms(watch, rng.random(5_000) < 0.17))
+    assert found <= 20 * 5_000 / 500
+    assert alarms(Watch.start(0.1), np.random.default_rng(1).random(5_000) < 0.17)
+
+
+def test_fewer_errors_than_promised_are_not_what_is_expected():
+    watch = Watch.start(0.1, usual=(20, 2000))
+    assert (watch.rate, watch.expected) == (Watch.start(0.1).rate, 0.1)
+    assert Watch.start(0.1, usual=(0, 0)) == Watch.start(0.1)
+
+
+def test_a_state_from_before_there_was_a_baseline_comes_back():
+    state = Watch.start(0.1).to_state()
+    del state["expected"]
+    assert Watch.from_state(state).rate == Watch.start(0.1).rate

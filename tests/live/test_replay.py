@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -117,14 +119,17 @@ def test_the_alarm_is_on_unsteered_errors_of_first_events():
     watched = np.arange(n) % 2 == 0
     outside = np.stack([often, np.where(watched, seldom, True), often])[:, :, None]
     times = np.arange(n) * DAY // 20
+    nothing = np.zeros((3, n, 1, 2), dtype=int)
     made = Replayed(
-        times, outside, outside.astype(int), np.full(n, 9), watched, {}, Playing(epsilons=(0.1,)),
-        "x",
+        times, outside, outside.astype(int), np.full(n, 9), watched, nothing, {},
+        Playing(epsilons=(0.1,)), "x",
     )  # fmt: skip
     static, recalibrated, live = summary_of(made)["first_alarm"].to_list()
     assert static < "1970-02"
     assert recalibrated is None  # what one person takes in a row is not watched
     assert live is None  # nor are steered errors
+    usual = nothing + np.array([300, 1000])  # such events were as hard when it was calibrated
+    assert summary_of(replace(made, usual=usual))["first_alarm"].to_list() == [None] * 3
 
 
 def test_sets_of_everything_or_nothing_are_told():
@@ -135,6 +140,7 @@ def test_sets_of_everything_or_nothing_are_told():
         sizes,
         np.array([5]),
         np.array([True]),
+        np.zeros((3, 1, 2, 2), dtype=int),
         {},
         Playing(epsilons=(0.1, 0.2)),
         "x",

@@ -21,6 +21,27 @@ _ODDS: Final = (1.25, 1.5, 2.0, 3.0)
 """How much larger the odds of an error may have become: it is bet on each alike."""
 
 
+_SURE: Final = 2.326  # standard deviations: 99 %, one-sided
+
+
+def highest_rate(errors: int, n: int) -> float:
+    """Give the rate of errors that is not too high for what was seen, 99 % sure (Wilson).
+
+    Examples
+    --------
+    >>> round(highest_rate(200, 2000), 3), highest_rate(0, 0)
+    (0.117, 1.0)
+    """
+    if not n:
+        return 1.0
+    square = _SURE**2
+    share, spread = (
+        errors / n,
+        _SURE * math.sqrt(errors * (n - errors) / n**3 + square / (4 * n**2)),
+    )
+    return min(1.0, (share + square / (2 * n) + spread) / (1 + square / n))
+
+
 class Alarm(NamedTuple):
     """Errors come too often: since when, and how often."""
 
@@ -39,7 +60,10 @@ class Watch:
     Attributes
     ----------
     rate : float
-        How often errors may come: what was promised, and a tolerance.
+        How often errors may come: as promised with a tolerance, or as is usual for such events,
+        99 % sure, if that is more.
+    expected : float
+        How often they are expected.
     false_alarms : float
         How many false alarms there may be for each event.
     capital : tuple of float
@@ -67,6 +91,7 @@ class Watch:
     """
 
     rate: float
+    expected: float
     false_alarms: float
     capital: tuple[float, ...]
     sums: tuple[float, ...]
@@ -81,14 +106,37 @@ class Watch:
         *,
         tolerance: float = DEFAULT_TOLERANCE,
         false_alarms: float = DEFAULT_FALSE_ALARMS,
+        usual: tuple[int, int] | None = None,
     ) -> Self:
-        """Begin to watch errors that may come with probability ε, and a tolerance."""
+        """Begin to watch errors that may come with probability ε, and a tolerance.
+
+        Parameters
+        ----------
+        significance : float
+            ε, promised over all events.
+        tolerance : float
+            By how much they may be more frequent.
+        false_alarms : float
+            How many false alarms there may be for each event.
+        usual : tuple of int, optional
+            The errors, and all events, of the kind that is watched, when nothing had changed yet.
+            Where such events are harder than others, errors are alarming only beyond what that
+            allows, 99 % sure.
+        """
         epsilon = check_number("significance", significance, 0, 1, "between 0 and 1")
         check_number("tolerance", tolerance, 0, 1, "0 or more, and below 1", ends=(True, False))
         check_number("false_alarms", false_alarms, 0, 1, "between 0 and 1")
-        rate, zeros = min(epsilon + tolerance, (1 + epsilon) / 2), (0,) * len(_ODDS)
+        rate, expected, zeros = epsilon + tolerance, epsilon, (0,) * len(_ODDS)
+        if usual is not None and usual[1]:
+            rate = max(rate, highest_rate(*usual))
+            expected = max(expected, usual[0] / usual[1])
+        rate = min(rate, (1 + expected) / 2)
         capital = (0.0,) * len(_ODDS)
-        return cls(rate, float(false_alarms), capital, capital, zeros, zeros, zeros)
+        return cls(rate, expected, float(false_alarms), capital, capital, zeros, zeros, zeros)
+
+    def expecting(self, other: Self) -> Self:
+        """Give the same with what another one expects, from the next event on."""
+        return replace(self, rate=other.rate, expected=other.expected)
 
     def after(self, *, error: bool, time: int) -> tuple[Self, Alarm | None]:
         """Give what it is after one more event, and the alarm if there is one; then it begins anew.
@@ -135,4 +183,6 @@ class Watch:
         parts = {name: tuple(state[name]) for name in ("capital", "sums", "since", "n", "errors")}
         if any(len(part) != len(_ODDS) for part in parts.values()):
             raise ValueError("its bets are not those that are made")
-        return cls(rate=float(state["rate"]), false_alarms=float(state["false_alarms"]), **parts)
+        rate = float(state["rate"])
+        expected = float(state.get("expected", rate))
+        return cls(rate, expected, float(state["false_alarms"]), **parts)

@@ -69,11 +69,22 @@ class Terms:
         """Begin to steer."""
         return Steering.start(self.epsilons, step=self.step)
 
-    def watches(self) -> tuple[Watch, ...]:
-        """Begin to watch, with the false alarms shared among the confidences."""
+    def watches(self, usual: Sequence[float] = ()) -> tuple[Watch, ...]:
+        """Begin to watch, with the false alarms shared among the confidences.
+
+        Parameters
+        ----------
+        usual : sequence of float, optional
+            The levels of events of the kind that is watched, when nothing had changed yet.
+        """
         share = self.false_alarms / max(len(self.steering().epsilons), 1)
         return tuple(
-            Watch.start(epsilon, tolerance=self.tolerance, false_alarms=share)
+            Watch.start(
+                epsilon,
+                tolerance=self.tolerance,
+                false_alarms=share,
+                usual=(sum(not is_inside(level, epsilon) for level in usual), len(usual)),
+            )
             for epsilon in self.epsilons
         )
 
@@ -168,9 +179,9 @@ class Ledger:
     not_judged: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, terms: Terms) -> Self:
-        """Begin."""
-        return cls(terms.steering(), terms.watches())
+    def start(cls, terms: Terms, usual: Sequence[float] = ()) -> Self:
+        """Begin; see :meth:`Terms.watches`."""
+        return cls(terms.steering(), terms.watches(usual))
 
     def passed_over(self, reason: str) -> Self:
         """Give it after an event that is not judged."""
@@ -204,7 +215,7 @@ class Ledger:
             after, alarm = watch.after(error=error, time=time) if watched else (watch, None)
             watches.append(after)
             if alarm is not None:
-                alarms.append(_in_words(alarm, epsilon, window))
+                alarms.append(_in_words(alarm, epsilon, watch.expected, window))
         closed = window if window.n >= WINDOW else None
         ledger = replace(
             self,
@@ -216,9 +227,9 @@ class Ledger:
         )
         return ledger, closed, alarms
 
-    def watching_anew(self, terms: Terms) -> Self:
+    def watching_anew(self, terms: Terms, usual: Sequence[float] = ()) -> Self:
         """Give it with watches that begin anew, as after a recount."""
-        return replace(self, watches=terms.watches())
+        return replace(self, watches=terms.watches(usual))
 
     def to_state(self) -> dict[str, Any]:
         """Give all of it in a form that JSON holds."""
@@ -244,8 +255,10 @@ class Ledger:
         )
 
 
-def is_first_of_day(before: int, time: int) -> bool:
+def is_first_of_day(before: Any, time: Any) -> Any:
     """Tell whether a person's event is not on the day of the one before it, in UTC.
+
+    Of one event, or of arrays of them.
 
     Examples
     --------
@@ -255,7 +268,7 @@ def is_first_of_day(before: int, time: int) -> bool:
     return before // DAY != time // DAY
 
 
-def _in_words(alarm: Alarm, epsilon: float, window: Window) -> str:
+def _in_words(alarm: Alarm, epsilon: float, expected: float, window: Window) -> str:
     """Say what is alarming: since when, how much, what may be the cause, what to do."""
     share = alarm.errors / alarm.n
     n_new, n_passed = window.not_judged.get(NEW_ITEM, 0), sum(window.not_judged.values())
@@ -266,5 +279,12 @@ def _in_words(alarm: Alarm, epsilon: float, window: Window) -> str:
     return (
         f"Since {day_of(alarm.since)}, over {alarm.n:,} people's first events of a day, "
         f"{share:.1%} of what they took is outside of sets that are not steered, instead of "
-        f"{epsilon:.1%}{cause}: recount or recalibrate."
+        f"{_usual_words(epsilon, expected)}{cause}: recount or recalibrate."
     )
+
+
+def _usual_words(epsilon: float, expected: float) -> str:
+    """Say what is expected of such events, where they are harder than others."""
+    if expected <= epsilon:
+        return f"{epsilon:.1%}"
+    return f"{expected:.1%} when it was counted (of all events {epsilon:.1%})"

@@ -13,6 +13,7 @@ import numpy as np
 
 from surerec._arguments import check_list, check_path
 from surerec._columns import Columns
+from surerec._threads import one_thread
 from surerec.conformal import significance_of
 from surerec.errors import InputError
 from surerec.live._events import Event
@@ -22,6 +23,7 @@ from surerec.live._recounting import Recounting
 from surerec.live._served import check_can_live, lives_on
 from surerec.live._store import StoredEvent
 from surerec.live._told import Observed, Receipt, Status, delivered_frame, now_text
+from surerec.live._usual import usual_levels
 
 if TYPE_CHECKING:
     import os
@@ -95,7 +97,8 @@ class Live(Recounting):
         folder : path-like
             A new folder. It will hold people's histories: keep it as you keep those.
         model : PopulationConformal
-            With one of the paper's measures; it is copied.
+            With one of the paper's measures, or the learned one, whose trees stay as they are until
+            the next recount; it is copied.
         store : str, default="sqlite"
             Where events go: a file in the folder, or the address of a PostgreSQL database, which
             several servers may share.
@@ -108,6 +111,7 @@ class Live(Recounting):
         made = LiveFolder.make(Path(check_path("folder", folder)), terms or Terms(), store)
         try:
             fitted.save(made.model(1), fitted.name_)
+            ledger = Ledger.start(made.terms, usual_levels(fitted).tolist())
             events = made.open_store()
             try:
                 with events.writing() as transaction:
@@ -117,7 +121,7 @@ class Live(Recounting):
                             "name another database."
                         )
                     transaction.put("base", {"model": 1, "seq": 0, "counted": now_text()})
-                    transaction.put("ledger", Ledger.start(made.terms).to_state())
+                    transaction.put("ledger", ledger.to_state())
             finally:
                 events.close()
             made.finish()
@@ -156,7 +160,7 @@ class Live(Recounting):
         """
         with self._lock:
             given = self._checked(events)
-            with self._writing() as transaction:
+            with self._writing() as transaction, one_thread():
                 found = self._take(transaction, given)
         self._recount_if_due()
         return found
@@ -230,10 +234,10 @@ class Live(Recounting):
             steering = self._ledger.steering
             query = model.query(user, history=history) if query is None else query
             place = steering.place_of(epsilon)
-            cut = epsilon if place is None else steering.cuts_nested[place]
-            inside = min(max(cut, _NEAR_NOTHING), 1 - _NEAR_NOTHING)
+            cut = self.cut(epsilon)
+            asked = epsilon if cut is None else cut
             with lives_on():
-                found = model.recommend(query=query, significance=inside, k=k, exclude=exclude)
+                found = model.recommend(query=query, significance=asked, k=k, exclude=exclude)
         if place is None:
             says = self._unstated()
         elif len(query.history) < model.min_known:
@@ -268,6 +272,22 @@ class Live(Recounting):
             self._catch_up()
             yield self._served.recommender
 
+    def cut(self, significance: float) -> float | None:
+        """Give the ε that calibration is asked for, so that sets are steered to another.
+
+        None where no promise is kept live.
+        """
+        steering = self._ledger.steering
+        place = steering.place_of(significance)
+        if place is None:
+            return None
+        return min(max(steering.cuts_nested[place], _NEAR_NOTHING), 1 - _NEAR_NOTHING)
+
+    @property
+    def counted_(self) -> str:
+        """When it was counted and calibrated last, as ISO text."""
+        return self._counted
+
     @property
     def steering_(self) -> Steering:
         """The cuts of the sets, and what they delivered, as they were last looked at."""
@@ -289,8 +309,16 @@ class Live(Recounting):
             )
         return (
             f"Of what people take, event by event and not person by person, a share that goes to "
-            f"{epsilon:.4g} is outside such sets, whatever happens: {so_far}. Counts are of this "
-            f"moment; the threshold that is steered is of {self._counted[:10]}."
+            f"{epsilon:.4g} is outside such sets, whatever happens: {so_far}. {self._ages()}"
+        )
+
+    def _ages(self) -> str:
+        """Say from when things are."""
+        stays = self._served.recommender.recipe().stays
+        learned = f" and {stays}" if stays else ""
+        return (
+            f"Counts are of this moment; the threshold that is steered{learned} "
+            f"{'are' if stays else 'is'} of {self._counted[:10]}."
         )
 
     def delivered(self) -> pl.DataFrame:
@@ -362,6 +390,9 @@ class Live(Recounting):
             "the files of the model counted last hold their profile until the next recount",
             "the cuts of the live promise, one number each, were moved by their events",
         ]
+        learned = self._served.recommender.recipe().stays
+        if learned:
+            stays.append(f"{learned} were learned from them too, and stay until the next recount")
         if calibrated:
             stays.append("probabilities and named lists are not offered until the next recount")
         return Receipt(now_text(), n_events, n_items, calibrated, tuple(stays))

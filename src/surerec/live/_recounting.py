@@ -10,6 +10,7 @@ from surerec.live._ledger import Ledger
 from surerec.live._sqlite import sole
 from surerec.live._synced import Synced
 from surerec.live._told import now_text
+from surerec.live._usual import usual_levels
 
 _GROWN: Final = 0.1  # of the base, at which it is counted anew
 _LEAST_GROWN: Final = 1000
@@ -74,12 +75,13 @@ class Recounting(Synced):
         fresh = type(old)(**old.get_params()).fit(
             profiles, lists={name: items for name, items in lists.items() if items}
         )
+        usual = usual_levels(fresh).tolist()
         number = self._folder.numbers()[-1] + 1
         fresh.save(self._folder.model(number), old.name_)
         with self._lock:
             with self._writing() as transaction:
                 ledger = Ledger.from_state(transaction.get("ledger"))
-                ledger = ledger.watching_anew(self._folder.terms)
+                ledger = ledger.watching_anew(self._folder.terms, usual)
                 transaction.put("ledger", ledger.to_state())
                 transaction.put("base", {"model": number, "seq": seq, "counted": now_text()})
                 transaction.forget_names(until=seq)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.calibration import Cut
-from surerec.conformal import DEFAULT_STEP, RiskCurve, Steering
+from surerec.conformal import DEFAULT_STEP, Steering
 from surerec.errors import InputError
 from surerec.futures import Ranking
 from surerec.interactions import Interactions
 from surerec.live._ledger import is_first_of_day
+from surerec.live._tape import FEWEST, Calibrated, Tape, cut_of
 from surerec.measures import Query, as_recipe
 from surerec.precedence import Ties
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 MODELS: Final = ("static", "recalibrated", "live")
 """What is compared: never renewed; counted and calibrated anew; that, steered by its errors."""
-
-_FEWEST: Final = 100  # events that calibrate
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,9 @@ class Playing:
         γ, by which the live model is steered.
     renew : float
         Days after which it is counted and calibrated anew.
+    retrain : float
+        Days for which what a measure learns is kept while its counts are renewed; formulas learn
+        nothing.
     window : float
         Days of judged events that calibrate.
     min_known : int
@@ -61,6 +63,7 @@ class Playing:
     epsilons: tuple[float, ...] = (0.1, 0.2, 0.3)
     step: float = DEFAULT_STEP
     renew: float = 3.0
+    retrain: float = 30.0
     window: float = 30.0
     min_known: int = 5
     ties: Ties = "order"
@@ -69,7 +72,7 @@ class Playing:
         check_choice("cut", self.cut, get_args(Cut))
         check_choice("ties", self.ties, get_args(Ties))
         check_whole("min_known", self.min_known)
-        for name in ("renew", "window"):
+        for name in ("renew", "retrain", "window"):
             check_number(
                 name, getattr(self, name), 1e-3, 1e5, "a number of days", ends=(True, True)
             )
@@ -92,6 +95,9 @@ class Replayed:
         How many items there were to choose from.
     watched : array of bool
         Which events were a person's first of a day: alarms are raised on these.
+    usual : array of int, models × events × ε × 2
+        Among the events that calibrated a model then, the errors of those that are watched, and how
+        many there were.
     not_judged : dict of str to int
         Events that were not judged, by reason.
     playing : Playing
@@ -105,6 +111,7 @@ class Replayed:
     sizes: NDArray[np.int64]
     n_candidates: NDArray[np.int64]
     watched: NDArray[np.bool_]
+    usual: NDArray[np.int64]
     not_judged: dict[str, int]
     playing: Playing
     name: str
@@ -136,12 +143,25 @@ class _Counted:
     """Counts up to a date, and what they say of events after it."""
 
     def __init__(
-        self, profiles: Interactions, recipe: Recipe, until: int, playing: Playing
+        self,
+        profiles: Interactions,
+        recipe: Recipe,
+        until: int,
+        playing: Playing,
+        earlier: _Counted | None = None,
     ) -> None:
         self.profiles = profiles
         self.playing = playing
         self.statistics: PrecedenceStatistics = recipe.count(profiles.until(until), playing.ties)
-        self.scorer: Scorer = recipe.fit(self.statistics)
+        self.fitted = until
+        """When what was learned was learned."""
+        self.scorer: Scorer
+        days = int(playing.retrain * DAY)
+        if earlier is None or not recipe.grows or until >= earlier.fitted + days:
+            self.scorer = recipe.fit(self.statistics)
+        else:
+            self.fitted = earlier.fitted
+            self.scorer = recipe.grown(earlier.scorer, self.statistics)
         self.knows = self.statistics.support > 0
         by_support = np.argsort(-self.statistics.support.astype(np.int64), kind="stable")
         # Of that date: the codes go by what became popular later.
@@ -174,29 +194,6 @@ class _Counted:
         return _Seen(entry, ranking.shares[::-1], rank_cut)
 
 
-@dataclass
-class _Tape:
-    """What is written down of judged events."""
-
-    times: list[int] = field(default_factory=list)
-    outside: list[Any] = field(default_factory=list)
-    sizes: list[Any] = field(default_factory=list)
-    n_candidates: list[int] = field(default_factory=list)
-    watched: list[bool] = field(default_factory=list)
-    entries: list[float] = field(default_factory=list)
-    """Of the renewed counts, those from before the beginning included."""
-    entered: list[int] = field(default_factory=list)
-    """When."""
-
-    def curve(self, since: int) -> RiskCurve | None:
-        """Give the risk curve of the events since a time: each loses 1 until it is let in."""
-        first = int(np.searchsorted(self.entered, since))
-        entries = np.array(self.entries[first:])
-        if len(entries) < _FEWEST:
-            return None
-        return RiskCurve(entries, np.ones(len(entries)), np.arange(len(entries)), len(entries))
-
-
 def replay(
     interactions: Interactions,
     begin: int,
@@ -219,7 +216,8 @@ def replay(
     begin : int
         When the stream begins, in microseconds since 1970; the window before it calibrates.
     measure : str or object, default="CM12"
-        As of :class:`surerec.PopulationConformal`; it is fitted anew at each renewal.
+        As of :class:`surerec.PopulationConformal`; it is fitted anew at each renewal, but for what
+        the learned measure learns, which is kept for some days.
     playing : Playing, optional
         How it is played.
 
@@ -262,10 +260,12 @@ def _check_begin(interactions: Interactions, begin: int, playing: Playing) -> No
 class _Player:
     def __init__(self, profiles: Interactions, recipe: Recipe, begin: int, how: Playing) -> None:
         self._profiles, self._recipe, self._begin, self._how = profiles, recipe, begin, how
-        self._tape = _Tape()
+        self._tape = Tape()
         self._steering = Steering.start(how.epsilons, step=how.step)
         self._static: _Counted | None = None
-        self._static_curve: RiskCurve | None = None
+        self._now: _Counted | None = None
+        self._static_calibrated: Calibrated | None = None
+        self._calibrated: Calibrated | None = None
         self._not_judged = {"new item": 0, "too little known of the person": 0}
         owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
         self._order = np.argsort(profiles.times, kind="stable")
@@ -291,6 +291,7 @@ class _Player:
             np.moveaxis(np.array(tape.sizes), 1, 0),
             np.array(tape.n_candidates),
             np.array(tape.watched),
+            np.moveaxis(np.array(tape.usual), 1, 0),
             self._not_judged,
             self._how,
             self._profiles.name or "The data",
@@ -308,17 +309,20 @@ class _Player:
         first, last = np.searchsorted(self._times, [start, stop])
         if first == last:
             return
-        now = _Counted(self._profiles, self._recipe, start, self._how)
-        curve = self._tape.curve(start - int(self._how.window * DAY))
+        # The static model is fitted on all that was known at the beginning, as a team would.
+        earlier = None if start == self._begin else self._now
+        now = self._now = _Counted(self._profiles, self._recipe, start, self._how, earlier)
+        since = start - int(self._how.window * DAY)
+        calibrated = self._tape.calibrated(since, sorted(self._how.epsilons))
         if start == self._begin:
-            if curve is None:
+            if calibrated is None:
                 raise InputError(
-                    f"{self._profiles.name or 'The data'}: fewer than {_FEWEST} events of the "
+                    f"{self._profiles.name or 'The data'}: fewer than {FEWEST} events of the "
                     f"{self._how.window:g} days before {day_of(start)} can calibrate; set a longer "
                     "window."
                 )
-            self._static, self._static_curve = now, curve
-        self._curve = curve or getattr(self, "_curve", None)
+            self._static, self._static_calibrated = now, calibrated
+        self._calibrated = calibrated or self._calibrated
         judged = list(self._judged(now, first, last, counts=start >= self._begin))
         static = self._static if self._static is not now else None
 
@@ -347,30 +351,20 @@ class _Player:
     def _is_watched(self, at: int) -> bool:
         """Tell whether an event is its person's first of a day; a judged one has others before."""
         before = int(self._profiles.times[self._order[at] - 1])
-        return is_first_of_day(before, int(self._times[at]))
+        return bool(is_first_of_day(before, int(self._times[at])))
 
     def _judge(self, time: int, seen: _Seen, old: _Seen, *, watched: bool) -> None:
-        tape, epsilons = self._tape, self._how.epsilons
-        if time >= self._begin and self._curve is not None and self._static_curve is not None:
-            steered = [_cut(self._curve, cut) for cut in self._steering.cuts_nested]
-            cuts = (
-                [_cut(self._static_curve, epsilon) for epsilon in sorted(epsilons)],
-                [_cut(self._curve, epsilon) for epsilon in sorted(epsilons)],
-                steered,
-            )
-            models = list(zip((old, seen, seen), cuts, strict=True))
+        tape, static, renewed = self._tape, self._static_calibrated, self._calibrated
+        if time >= self._begin and renewed is not None and static is not None:
+            steered = [cut_of(renewed.curve, cut) for cut in self._steering.cuts_nested]
+            models = list(zip((old, seen, seen), (static.cuts, renewed.cuts, steered), strict=True))
             tape.times.append(time)
             tape.outside.append([[one.entry > cut for cut in some] for one, some in models])
             tape.sizes.append([[one.size(cut) for cut in some] for one, some in models])
             tape.n_candidates.append(len(seen.ordered))
             tape.watched.append(watched)
-            self._steering = self._steering.after(float(self._curve.levels([seen.entry])[0]))
+            tape.usual.append((static.usual, renewed.usual, renewed.usual))
+            self._steering = self._steering.after(float(renewed.curve.levels([seen.entry])[0]))
         tape.entries.append(seen.entry)
         tape.entered.append(time)
-
-
-def _cut(curve: RiskCurve, cut: float) -> float:
-    """Give the largest entry that is in a set cut at α."""
-    if cut <= 0 or cut >= 1:
-        return np.inf if cut <= 0 else -np.inf
-    return curve.cut(cut)
+        tape.first_of_day.append(watched)

@@ -93,13 +93,19 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
 
 def _first_alarm(played: Replayed, model: int, place: int) -> str | None:
     """Give the day of the first alarm on the errors of a model that is not steered."""
-    epsilons = sorted(played.playing.epsilons)
-    watch = Watch.start(epsilons[place], false_alarms=DEFAULT_FALSE_ALARMS / len(epsilons))
-    errors, times = played.outside[model, :, place], played.times
-    for error, time in zip(
-        errors[played.watched].tolist(), times[played.watched].tolist(), strict=True
-    ):
-        watch, alarm = watch.after(error=error, time=time)
+    epsilon, n = sorted(played.playing.epsilons)[place], len(played.playing.epsilons)
+    watch: Watch | None = None
+    usual: tuple[int, ...] = ()
+    for at in np.flatnonzero(played.watched).tolist():
+        now = tuple(played.usual[model, at, place].tolist())
+        if now != usual:  # it was calibrated anew
+            usual = now
+            share = DEFAULT_FALSE_ALARMS / n
+            fresh = Watch.start(epsilon, false_alarms=share, usual=(now[0], now[1]))
+            watch = fresh if watch is None else watch.expecting(fresh)
+        assert watch is not None  # noqa: S101  # something is usual from the first event on
+        time = int(played.times[at])
+        watch, alarm = watch.after(error=bool(played.outside[model, at, place]), time=time)
         if alarm is not None:
             return day_of(time)
     return None
@@ -184,7 +190,8 @@ def draw_replay(played: Replayed) -> dict[str, bytes]:
             _panel(axes, windows.filter(epsilon=epsilon), epsilon)
             if not number:
                 axes.set_ylabel(f"share outside, by {WINDOW:,} judged events")
-                axes.legend(loc="upper left")
+        handles = figure.axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=len(MODELS) + 1)
         return render(figure)
 
 

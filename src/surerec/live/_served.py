@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from surerec.calibration import UserAssessment, find_promise
+from surerec.calibration import find_promise
 from surerec.errors import InputError, StaleModelWarning
 from surerec.live._ledger import (
     JUDGED,
@@ -44,10 +44,11 @@ def check_can_live(model: Recommender) -> PopulationConformal:
             f"The promise {find_promise(model.promise).name!r} cannot be kept live: fit "
             "miss-rate or hit."
         )
-    if model.recipe().learns or not model.recipe().refits:
+    recipe = model.recipe()
+    if not (recipe.grows and recipe.refits):
         raise InputError(
-            f"The measure {model.recipe().name} is learned, and does not grow with events: fit one "
-            "of the paper's, such as CM12, and renew the learned one by `surerec recalibrate`."
+            f"The measure {recipe.name} does not grow with events: fit one of the paper's, such as "
+            "CM12, or the learned one, and renew this one by `surerec recalibrate`."
         )
     if not isinstance(model.groups, int):
         raise InputError(
@@ -124,24 +125,21 @@ class Served:
 
     def judge(self, user: str, item: str, time: int) -> Verdict:
         """Compare an event with what the person would have been given."""
-        who, what = self.profiles.users.codes([user])[0], self.profiles.items.codes([item])[0]
+        who, what = self.profiles.users.find(user), self.profiles.items.find(item)
         known = who >= 0
-        taken = self.profiles.taken(int(who)) if known else np.empty(0, dtype=np.uint32)
+        taken = self.profiles.taken(who) if known else np.empty(0, dtype=np.uint32)
         if what >= 0 and (taken == what).any():
             return Verdict(REPEAT)
-        if len(taken) and time < self.profiles.times_of(int(who))[-1]:
+        if len(taken) and time < self.profiles.times_of(who)[-1]:
             return Verdict(LATE)
         if what < 0 or not self.counts.support[what]:
             return Verdict(NEW_ITEM)
         if len(taken) < self.recommender.min_known:
             return Verdict(TOO_LITTLE)
         with lives_on():
-            found = self.recommender.assess(
-                Query.of_user(self.profiles, int(who)), np.array([what])
-            )
-        assert isinstance(found, UserAssessment)  # noqa: S101  # it is calibrated over users
+            level = self.recommender.level(Query.of_user(self.profiles, who), what)
         popular = self.counts.popularity[what] * _POPULAR < self.counts.n_items
         people = next((words for below, words in _KNOWN if len(taken) < below), _MANY)
         groups = (people, "popular items" if popular else "other items")
-        watched = is_first_of_day(int(self.profiles.times_of(int(who))[-1]), time)
-        return Verdict(JUDGED, float(found.levels_below[0]), groups, watched)
+        watched = is_first_of_day(int(self.profiles.times_of(who)[-1]), time)
+        return Verdict(JUDGED, level, groups, watched)

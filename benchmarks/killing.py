@@ -1,0 +1,243 @@
+"""Kill the server again and again while events come in, and look whether each is there once.
+
+``python -m benchmarks.killing [--events 100000] [--kills 50] [--batch 200]`` serves a live model,
+sends it events by HTTP with a client that sends again whatever was not acknowledged, and kills the
+whole server (``kill -9`` of all its processes) at random moments, a recount in the background
+included. At the end every acknowledged event must be there once, scores must be those of counting
+all events together, and answers after a recount those of a fit on the export.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import surerec as sr
+from surerec.live import Live
+from surerec.measures import Query, as_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_READY = re.compile(r"^Serving .* at (http://\S+/) with", re.MULTILINE)
+_SECONDS = 300
+_LONGEST_DELAY = 0.3  # seconds after a batch was sent at which the server is killed
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What was seen.
+
+    Attributes
+    ----------
+    n_events, n_kills : int
+        Events that were sent, and kills.
+    n_again : int
+        Events that had been kept although their acknowledgement was lost: sent again, they changed
+        nothing.
+    n_recounts : int
+        Models that were counted in the background meanwhile.
+    seconds, seconds_up : float
+        All of it, and the part in which the server was up.
+    """
+
+    n_events: int
+    n_kills: int
+    n_again: int
+    n_recounts: int
+    seconds: float
+    seconds_up: float
+
+
+class _Server:
+    """``surerec serve``, in a session of its own, so that all of it can be killed at once."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        with log.open("wb") as out:
+            self._process = subprocess.Popen(  # noqa: S603  # our own command
+                [sys.executable, "-m", "surerec", "serve", str(folder), "--port", "0",
+                 "--workers", "1"],
+                stderr=out, start_new_session=True,
+            )  # fmt: skip
+        self._log = log
+        self.url = self._wait()
+
+    def _wait(self) -> str:
+        end = time.monotonic() + _SECONDS
+        while time.monotonic() < end and self._process.poll() is None:
+            if found := _READY.search(self._log.read_text()):
+                return found[1]
+            time.sleep(0.02)
+        self.kill()
+        raise RuntimeError(f"The server did not start: {self._log.read_text()}")
+
+    def kill(self) -> None:
+        """Kill its processes, none of which can do anything about it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def send(self, events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        """Send events; None if they were not acknowledged."""
+        request = urllib.request.Request(  # noqa: S310  # our own server
+            f"{self.url}v1/events",
+            data=json.dumps({"events": events}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+                told: dict[str, Any] = json.load(answer)
+                return told
+        except urllib.error.HTTPError as error:
+            if error.code == 503:  # away or busy: to be sent again
+                return None
+            raise
+        except OSError:
+            return None
+
+
+def _stream(n_events: int, seed: int) -> tuple[sr.Interactions, list[dict[str, Any]]]:
+    """Give profiles, and what came later as events in time order, each with an id."""
+    n_rows = n_events + max(n_events // 2, 4000)
+    n_users, n_items = max(200, n_rows // 60), max(60, n_rows // 300)
+    films = sr.datasets.synthetic(n_users, n_items, n_rows, drift=0.2, seed=seed)
+    frame = films.to_frame().sort("datetime", maintain_order=True)
+    late = frame.tail(n_events).rename({"user_id": "user", "item_id": "item"})
+    events = [
+        {"user": row["user"], "item": row["item"], "time": f"{row['datetime'].isoformat()}+00:00",
+         "id": str(number)}
+        for number, row in enumerate(late.to_dicts())
+    ]  # fmt: skip
+    return sr.read_interactions(frame.head(n_rows - n_events)), events
+
+
+def kill_while_ingesting(
+    n_events: int, n_kills: int, batch: int = 200, seed: int = 0, store: str = "sqlite"
+) -> Killed:
+    """Send events to a server that is killed again and again, and look whether all is right.
+
+    Parameters
+    ----------
+    n_events, n_kills, batch : int
+        How many events in all, how many kills, how many events at a time.
+    seed : int
+        Of the data and of the moments.
+    store : str
+        "sqlite", or the address of an empty PostgreSQL database.
+    """
+    past, events = _stream(n_events, seed)
+    rng, begin = np.random.default_rng(seed), time.monotonic()
+    batches = [events[start : start + batch] for start in range(0, len(events), batch)]
+    doomed = set(rng.choice(len(batches), size=min(n_kills, len(batches)), replace=False).tolist())
+    model = sr.PopulationConformal("CM12", n_calibration=200).fit(past)
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "shop"
+        Live.create(folder, model, store=store).close()
+        server, up, n_again, n_killed = _Server(folder, Path(name) / "log"), 0.0, 0, 0
+        try:
+            for place, some in enumerate(batches):
+                timer = None
+                if place in doomed:
+                    timer = Timer(_LONGEST_DELAY * float(rng.random()), server.kill)
+                    timer.start()
+                    n_killed += 1
+                clock = time.monotonic()
+                told = server.send(some)
+                up += time.monotonic() - clock
+                if timer is not None:
+                    timer.join()
+                    server = _Server(folder, Path(name) / "log")
+                while told is None:
+                    clock = time.monotonic()
+                    told = server.send(some)
+                    up += time.monotonic() - clock
+                    n_again += 0 if told is None else told["again"]
+        finally:
+            server.kill()
+        n_recounts = _check(folder, past, events, Path(name))
+    seconds = time.monotonic() - begin
+    return Killed(len(events), n_killed, n_again, n_recounts, seconds, up)
+
+
+def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], room: Path) -> int:
+    """Look whether all events are there once, and whether answers are those of a fit."""
+    with Live(folder, recount=False) as live:
+        with live._store.reading() as transaction:  # noqa: SLF001  # what is really kept
+            kept = [event.key for event in transaction.events()]
+        assert sorted(kept) == sorted(f"id {event['id']}" for event in events), "not each once"
+        n_recounts = live.base_ - 1
+        named = [{"user_id": each["user"], "item_id": each["item"],
+                  "datetime": each["time"].removesuffix("+00:00")} for each in events]  # fmt: skip
+        whole = _with(past, named)
+        counts = sr.count_precedence(whole)
+        scorer = as_recipe("CM12").fit(counts)
+        with live.asking() as model:
+            users = whole.users.ids.sample(min(200, whole.n_users), seed=1).to_list()
+            for user in users:
+                theirs = _by_id(model.scorer_, model.statistics_.interactions, user)
+                assert theirs == _by_id(scorer, whole, user), f"other scores of user {user}"
+        live.recount()
+        live.export(room / "all.parquet")
+        fresh = type(model)(**model.get_params()).fit(sr.read_interactions(room / "all.parquet"))
+        with live.asking() as model:
+            for user in users:
+                mine, other = (each.recommend(user, confidence=0.9) for each in (model, fresh))
+                assert mine.items == other.items, f"other items for user {user}"
+                assert mine.guarantee == other.guarantee, f"another promise for user {user}"
+    return n_recounts
+
+
+def _with(past: sr.Interactions, named: list[dict[str, Any]]) -> sr.Interactions:
+    import polars as pl  # noqa: PLC0415  # only to put two tables together
+
+    first = past.to_frame()
+    more = pl.DataFrame(named).with_columns(
+        pl.col("datetime").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f")
+    )
+    more = more.select(pl.col(name).cast(first[name].dtype) for name in first.columns)
+    return sr.read_interactions(pl.concat([first, more]))
+
+
+def _by_id(scorer: Any, known: Any, user: Any) -> dict[Any, float]:
+    scores = scorer.score_query(Query.of_user(known, known.users.code(user)))
+    return dict(zip(known.items.ids.to_list(), scores.tolist(), strict=True))
+
+
+def main() -> None:
+    """Run it and print what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--batch", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--postgres", help="the address of an empty database, instead of SQLite")
+    given = parser.parse_args()
+    seen = kill_while_ingesting(
+        given.events, given.kills, given.batch, given.seed, given.postgres or "sqlite"
+    )
+    print(
+        f"{seen.n_events:,} events, {seen.n_kills} kills of the server, {seen.n_recounts} recounts "
+        f"in the background, {seen.seconds:,.0f} s ({seen.n_events / seen.seconds_up:,.0f} events "
+        f"a second while it was up): each is there once ({seen.n_again:,} were kept before their "
+        "acknowledgement was lost), scores and answers are those of a fit"
+    )
+
+
+if __name__ == "__main__":
+    main()
