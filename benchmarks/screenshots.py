@@ -16,7 +16,7 @@ _SCREENS = {
 
 
 def main(url: str, user: str) -> None:
-    """Open the page as each screen has it, with one reason open."""
+    """Open the page as each screen has it, with one reason open; then two recommenders."""
     images = Path(__file__).parents[1] / "docs" / "images"
     images.mkdir(exist_ok=True)
     with sync_playwright() as started:
@@ -31,6 +31,11 @@ def main(url: str, user: str) -> None:
             page.wait_for_selector("#curve .main-svg")
             page.wait_for_timeout(500)
             page.screenshot(path=images / f"page-{name}.png")
+        page = browser.new_context(**_SCREENS["desktop"]).new_page()  # type: ignore[arg-type]
+        page.goto(f"{url}#user={user}&confidence=0.8&beside=icrs12")
+        page.wait_for_selector("#beside-items li")
+        page.wait_for_timeout(1000)
+        page.screenshot(path=images / "page-beside.png")
         browser.close()
 
 

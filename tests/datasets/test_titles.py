@@ -12,8 +12,12 @@ from surerec.errors import InputError
 def titles(path, content, encoding="utf-8"):
     path.write_bytes(content.encode(encoding))
     frame = read_titles(path)
-    assert frame.columns == ["item_id", "title"]
-    return dict(frame.iter_rows())
+    assert frame.columns[:2] == ["item_id", "title"]
+    return dict(frame.select("item_id", "title").iter_rows())
+
+
+def genres(path):
+    return read_titles(path)["genres"].to_list()
 
 
 def test_movies_csv_quotes_titles_with_commas(tmp_path):
@@ -30,6 +34,7 @@ def test_movies_csv_quotes_titles_with_commas(tmp_path):
         "29": "Cité des enfants perdus (1995)",
         "7": "\u2028Odd\x85 one (2020)",
     }
+    assert genres(tmp_path / "movies.csv") == ["Comedy, Drama", "Comedy", "Fantasy", None]
 
 
 def test_movies_csv_may_begin_with_a_byte_order_mark(tmp_path):
@@ -49,6 +54,7 @@ def test_movies_dat_in_either_encoding(tmp_path, encoding):
         "9": "Face::Off (1997)",
         "0000008": "No genres (1894)",
     }
+    assert genres(tmp_path / "movies.dat") == ["Drama, Musical", "Action", None]
 
 
 def test_u_item_is_latin_1(tmp_path):
@@ -58,6 +64,7 @@ def test_u_item_is_latin_1(tmp_path):
     )
     expected = {"543": "Misérables, Les (1995)", "267": "unknown"}
     assert titles(tmp_path / "u.item", content, "latin-1") == expected
+    assert genres(tmp_path / "u.item") == ["Adventure", None]
 
 
 def test_recbole_items_get_their_year_back(tmp_path):
@@ -72,6 +79,7 @@ def test_recbole_items_get_their_year_back(tmp_path):
         "267": '"unkonwn',
         "1412": "Land Before Time III",
     }
+    assert genres(tmp_path / "ml-100k.item") == ["Animation, Comedy", None, "Animation"]
 
 
 def test_products_say_the_most_exact_that_is_known(tmp_path):
@@ -85,11 +93,11 @@ def test_products_say_the_most_exact_that_is_known(tmp_path):
         }
     )
     frame.write_parquet(tmp_path / "products.parquet")
-    assert dict(read_titles(tmp_path / "products.parquet").iter_rows()) == {
-        "26190": "APPLE SAUCE (50 OZ)",
-        "26093": "BREAD",
-        "26081": "MISCELLANEOUS",
-    }
+    assert read_titles(tmp_path / "products.parquet").rows() == [
+        ("26190", "APPLE SAUCE (50 OZ)", "Grocery"),
+        ("26093", "BREAD", "Pastry"),
+        ("26081", "MISCELLANEOUS", "Miscellaneous"),
+    ]
     (tmp_path / "products.parquet").write_bytes(b"no Parquet")
     with pytest.raises(InputError, match="is not a file of titles"):
         read_titles(tmp_path / "products.parquet")
@@ -104,6 +112,7 @@ def test_netflix_titles_have_bare_commas(tmp_path, name):
         "72": "At Home Among Strangers, A Stranger Among His Own",
         "4388": "Café Élysée",
     }
+    assert "genres" not in read_titles(tmp_path / name).columns
 
 
 @pytest.mark.parametrize(

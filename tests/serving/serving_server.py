@@ -26,13 +26,14 @@ def made_up(seed=1, n_users=300, n_items=120):
     ids = films.items.ids
     titles = [f"Film {number}" for number in range(len(ids))]
     titles[0], titles[1] = NASTY, ACCENT
+    genres = [None if number % 3 else f"Genre {number % 5}, {NASTY}" for number in range(len(ids))]
     return sr.Interactions(
         films.users,
         films.items,
         films.offsets,
         films.items_taken,
         films.times,
-        titles=pl.DataFrame({"item_id": ids, "title": titles}),
+        titles=pl.DataFrame({"item_id": ids, "title": titles, "genres": genres}),
         name="made-up",
         origin="/home/ann/secret.csv",
     )

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import surerec as sr
+from benchmarks.killing import kill_while_ingesting
 from surerec.live import Live
 from tests.serving.serving_server import made_up, problem
 
@@ -149,6 +150,30 @@ def test_what_is_no_event_is_one_sentence(living, body, says):
     assert living.get("v1/health/promise").json()["n_events"] == 0
 
 
+def test_answers_are_steered_or_say_that_they_are_not(shop, start):
+    with Live(shop, recount=False) as live:  # moves the cuts
+        live.observe(event(n, 1 + n % 9, n) for n in range(1, 200))
+        cut, whole = live.cut(0.1), live.recommend(7, confidence=0.9)
+        assert cut != 0.1
+        with live.asking() as model:
+            as_calibrated = model.recommend(7, confidence=0.9)
+    assert len(whole) != len(as_calibrated)
+    server = start(shop, "--workers", "1")
+    with server.client() as client:
+        asked = {"users": [7], "confidence": 0.9, "k": 100}
+        batch = client.post("v1/recommendations/batch", json=asked).json()
+        assert [row["item_id"] for row in batch["items"]] == whole.items
+        assert min(row["entry_confidence"] for row in batch["items"]) < 0.9
+        assert "not steered" not in batch["guarantee"]
+        other = client.post("v1/recommendations/batch", json={**asked, "confidence": 0.85}).json()
+        assert "not steered by events" in other["guarantee"]
+        some = {"user": 7, "confidence": 0.9, "items": whole.items[:3]}
+        told = client.post("v1/recommendations", json=some).json()["guarantee"]
+        assert told.endswith("not steered by events.")
+        slate = client.post("v1/slates", json={"user": 7, "k": 3}).json()
+        assert slate["guarantee"].endswith("not steered by events.")
+
+
 @pytest.fixture(scope="module")
 def living(fitted, tmp_path_factory):
     from tests.serving.serving_server import Server  # noqa: PLC0415
@@ -166,3 +191,9 @@ def test_a_model_that_is_not_live_says_so(client):
     assert "This model takes no events" in told
     assert "takes no events" in problem(client.get("v1/health/promise"), 409)
     assert "takes no events" in problem(client.post("admin/forget", json={"user": 1}), 409)
+
+
+def test_a_server_that_is_killed_again_and_again_has_each_event_once():
+    """As `python -m benchmarks.killing` does at length; what is wrong, it says itself."""
+    seen = kill_while_ingesting(600, 2, batch=60)
+    assert (seen.n_events, seen.n_kills) == (600, 2)

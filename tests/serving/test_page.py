@@ -189,6 +189,92 @@ def test_recommenders_are_named_by_what_they_promise_at_this_confidence(open_pag
     expect(page.locator("#dial")).to_have_class(re.compile("nothing-promised"))
 
 
+def test_two_recommenders_stand_side_by_side(open_page, server, known, model_folder):
+    model, user = known
+    page = open_page(f"{server.url}#user={user}&confidence=0.8")
+    page.wait_for_selector("#items li")
+    expect(page.locator("#beside-card")).to_be_hidden()
+    page.select_option("#beside", "icrs3")
+    other = sr.load(model_folder, "icrs3")
+    for percent in (80, 60):
+        slide(page, percent)
+        mine, theirs = (each.recommend(user, confidence=percent / 100) for each in (model, other))
+        expect(page.locator("#beside-head .big")).to_have_text(f"{len(theirs):,}")
+        expect(page.locator("#set-head .big")).to_have_text(f"{len(mine):,}")
+        expect(page.locator("#beside-head .guarantee")).to_have_text(theirs.guarantee)
+        expect(page.locator("#set-head .guarantee")).to_have_text(mine.guarantee)
+        both = set(mine.items) & set(theirs.items)
+        expect(page.locator("#overlap")).to_have_text(
+            f"{len(both)} items in both sets, {len(mine) - len(both)} only in the first, "
+            f"{len(theirs) - len(both)} only in the second."
+        )
+        shown = page.locator("#beside-items > li")
+        marked = [str(item) for item in theirs.items[:50] if item not in both]
+        assert shown.evaluate_all("all => all.map((li) => li.dataset.id)") == [
+            str(item) for item in theirs.items[:50]
+        ]
+        expect(page.locator("#beside-items > li.only")).to_have_count(len(marked))
+    page.locator("#beside-items .ask").first.click()
+    page.wait_for_selector("#beside-items .reasons li")
+    page.wait_for_function("location.hash.includes('beside=icrs3')")
+    page.select_option("#beside", "precedence-mining")
+    expect(page.locator("#beside-head")).to_have_class(re.compile("nothing-promised"))
+    page.select_option("#beside", "")
+    expect(page.locator("#beside-card")).to_be_hidden()
+    expect(page.locator("#guarantee")).to_be_visible()
+    expect(page.locator("#items > li.only")).to_have_count(0)
+
+
+@pytest.mark.parametrize("chosen", ["#beside", "#recommender"])
+def test_a_promise_is_asked_of_who_gave_the_answer(open_page, server, known, chosen):
+    _, user = known
+    page = open_page(f"{server.url}#user={user}&confidence=0.8&beside=icrs3")
+    page.wait_for_selector("#beside-items > li")
+    held, holds, promises = [], True, []
+    page.on(
+        "request", lambda it: promises.append(it.post_data_json) if "guarantees" in it.url else 0
+    )
+
+    def hold(route):
+        return held.append(route) if holds else route.continue_()
+
+    page.route("**/v1/entry-confidences", hold)
+    page.evaluate(  # the promise is asked for a moment later, when another is chosen already
+        """(id) => { const [slider, select] = ["#confidence", id].map((x) =>
+          document.querySelector(x));
+        slider.value = 60; slider.dispatchEvent(new Event("input"));
+        select.value = "precedence-mining"; select.dispatchEvent(new Event("change")); }""",
+        chosen,
+    )
+    page.wait_for_timeout(600)
+    holds = False
+    for route in held:
+        route.continue_()
+    head = {"#beside": "#beside-head", "#recommender": "#set-head"}[chosen]
+    expect(page.locator(head)).to_have_class(re.compile("nothing-promised"))
+    assert len(promises) > 2
+    assert all(
+        "confidence" in asked for asked in promises if asked["recommender"] != "precedence-mining"
+    )
+    assert not any(
+        "confidence" in asked for asked in promises if asked["recommender"] == "precedence-mining"
+    )
+
+
+def test_genres_stand_below_the_titles_that_have_them(open_page, server, known):
+    model, user = known
+    page = open_page(f"{server.url}#user={user}&confidence=0.8")
+    page.wait_for_selector("#items li")
+    interactions = model.statistics_.interactions
+    codes = interactions.items.codes(model.recommend(user, confidence=0.8).items[:50])
+    genres = [text for text in interactions.genres.gather(codes) if text is not None]
+    assert genres
+    assert page.locator("#items .genres").all_text_contents() == genres
+    page.locator("#search").evaluate("input => input.closest('#mode-history').hidden = false")
+    page.locator("#search").fill("film 3")
+    expect(page.locator("#found .genres").first).to_contain_text("Genre")
+
+
 def test_the_address_holds_the_state_and_can_be_shared(open_page, server, known):
     _, user = known
     page = open_page(f"{server.url}#user={user}&confidence=0.8")
@@ -220,7 +306,7 @@ def test_a_ranking_is_shown_without_a_confidence_and_says_so(open_page, server, 
 
 def test_wrong_input_is_said_beside_the_field(open_page, server):
     page = open_page(server.url, allow=["404"])
-    page.get_by_role("radio", name="A known user").check()
+    page.get_by_role("radio", name="A user").check()
     page.locator("#user").fill("nobody")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("#user-error")).to_have_text("There is no such user.")
@@ -280,15 +366,16 @@ def test_a_key_is_asked_for_and_kept_in_this_tab_only(open_page, tmp_path, known
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("beside", ["", "&beside=icrs3"])
 def test_it_fits_every_screen_and_reads_well_in_light_and_dark(
-    open_page, server, known, width, scheme
+    open_page, server, known, width, scheme, beside
 ):
     page = open_page(
-        f"{server.url}#user={known[1]}&confidence=0.8",
+        f"{server.url}#user={known[1]}&confidence=0.8{beside}",
         viewport={"width": width, "height": 800},
         color_scheme=scheme,
     )
-    page.wait_for_selector("#items li")
+    page.wait_for_selector("#beside-items li" if beside else "#items li")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(CONTRAST) == []
 

@@ -1,10 +1,10 @@
-"""Titles of items, from each kind of file that data sets keep them in."""
+"""Titles and genres of items, from each kind of file that data sets keep them in."""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -12,11 +12,35 @@ from surerec._columns import Columns
 from surerec._inputs import damage_in_words, read_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import TypeAlias
 
-    Pairs: TypeAlias = Iterator[tuple[str, str]]
+    Rows: TypeAlias = Iterator[tuple[str, str, str | None]]
+
+# As MovieLens' u.genre numbers them.
+_U_GENRES: Final = [
+    "unknown",
+    "Action",
+    "Adventure",
+    "Animation",
+    "Children's",
+    "Comedy",
+    "Crime",
+    "Documentary",
+    "Drama",
+    "Fantasy",
+    "Film-Noir",
+    "Horror",
+    "Musical",
+    "Mystery",
+    "Romance",
+    "Sci-Fi",
+    "Thriller",
+    "War",
+    "Western",
+]
+_NO_GENRE: Final = ("unknown", "(no genres listed)")
 
 
 def read_titles(path: Path) -> pl.DataFrame:
@@ -31,31 +55,33 @@ def read_titles(path: Path) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns item_id and title, both strings.
+        Columns item_id, title and, if the file has any, genres: all of them strings.
 
     Raises
     ------
     InputError
         If the file is not of that kind.
     """
-    pairs = _READERS.get(path.name.lower(), _recbole)
+    rows = _READERS.get(path.name.lower(), _recbole)
     with damage_in_words(path, f"is not a file of titles as {path.name} should be"):
         if path.suffix == ".parquet":
             return _products(path)
-        return pl.DataFrame(
-            list(pairs(_text(path))),
-            schema={Columns.Item: pl.String, Columns.Title: pl.String},
-            orient="row",
+        columns = (Columns.Item, Columns.Title, Columns.Genres)
+        found = pl.DataFrame(
+            list(rows(_text(path))), schema=dict.fromkeys(columns, pl.String), orient="row"
         )
+    has_genres = found[Columns.Genres].null_count() < len(found)
+    return found if has_genres else found.drop(Columns.Genres)
 
 
 def _products(path: Path) -> pl.DataFrame:
-    """Say what a product is, the most exact that is known, and how large its package."""
+    """Say what a product is, the most exact that is known, how large, and of which department."""
     size = pl.format(" ({})", pl.col("package_size").str.strip_chars()).fill_null("")
     what = pl.coalesce("product_type", "product_category", "department")
     return pl.read_parquet(path).select(
         pl.col("product_id").cast(pl.String).alias(Columns.Item),
         (what.str.strip_chars() + size).alias(Columns.Title),
+        pl.col("department").str.strip_chars().str.to_titlecase().alias(Columns.Genres),
     )
 
 
@@ -73,39 +99,56 @@ def _lines(text: str) -> Iterator[str]:
     return (line for line in text.replace("\r\n", "\n").split("\n") if line)
 
 
-def _movies_csv(text: str) -> Pairs:
+def _genres(names: Iterable[str]) -> str | None:
+    known = [name for name in names if name and name.lower() not in _NO_GENRE]
+    return ", ".join(known) or None
+
+
+def _movies_csv(text: str) -> Rows:
     rows = csv.DictReader(io.StringIO(text), strict=True)
-    return ((row["movieId"], row["title"]) for row in rows)
+    return (
+        (row["movieId"], row["title"], _genres((row.get("genres") or "").split("|")))
+        for row in rows
+    )
 
 
-def _movies_dat(text: str) -> Pairs:
+def _movies_dat(text: str) -> Rows:
     # Genres come last; a title may hold "::" itself.
     parts = (line.split("::") for line in _lines(text))
-    return ((item, "::".join([title, *rest])) for item, title, *rest, _ in parts)
+    return (
+        (item, "::".join([title, *rest]), _genres(genres.split("|")))
+        for item, title, *rest, genres in parts
+    )
 
 
-def _u_item(text: str) -> Pairs:
-    parts = (line.split("|", 2) for line in _lines(text))
-    return ((item, title) for item, title, _ in parts)
+def _u_item(text: str) -> Rows:
+    """Read the flags behind the title, two dates and an address: one for each genre."""
+    for line in _lines(text):
+        item, title, *more = line.split("|")
+        names = (name for name, flag in zip(_U_GENRES, more[3:], strict=False) if flag == "1")
+        yield item, title, _genres(names)
 
 
-def _netflix(text: str) -> Pairs:
+def _netflix(text: str) -> Rows:
     parts = (line.split(",", 2) for line in _lines(text))
-    return ((item, title) for item, _, title in parts)
+    return ((item, title, None) for item, _, title in parts)
 
 
-def _recbole(text: str) -> Pairs:
+def _recbole(text: str) -> Rows:
     """Read columns ``name:type``; the year, where there is one, goes back behind the title."""
     lines = _lines(text)
     names = [column.partition(":")[0] for column in next(lines, "").split("\t")]
     item, title = names.index("item_id"), names.index("movie_title")
     for line in lines:
         values = line.split("\t")
-        year = dict(zip(names, values, strict=False)).get("release_year", "")
-        yield values[item], f"{values[title]} ({year})" if year.isdecimal() else values[title]
+        row = dict(zip(names, values, strict=False))
+        year = row.get("release_year", "")
+        genres = _genres((row.get("genre") or row.get("class") or "").split())
+        full = f"{values[title]} ({year})" if year.isdecimal() else values[title]
+        yield values[item], full, genres
 
 
-_READERS: dict[str, Callable[[str], Pairs]] = {
+_READERS: dict[str, Callable[[str], Rows]] = {
     "movies.csv": _movies_csv,
     "movies.dat": _movies_dat,
     "u.item": _u_item,

@@ -17,7 +17,7 @@ class Recommended(BaseModel):
     item_id: AnyId
     rank: int
     score: Number = Field(description="How well it conforms; null where that is minus infinity.")
-    p_value: Number = Field(description="Null for recommenders without p-values.")
+    p_value: Number = Field(None, description="Left out by recommenders without p-values.")
     entry_confidence: Number = Field(description="The confidence above which it is in the set.")
     probability: Number = Field(
         None, description="That it is taken within the stated future; over users only."
@@ -63,8 +63,11 @@ class RankedColumns(BaseModel):
 
     item_id: list[AnyId]
     title: list[Text]
+    genres: list[Text] = Field(description="Such as Comedy, Drama; null where none are known.")
     score: list[Number]
-    p_value: list[Number]
+    p_value: list[Number] | None = Field(
+        None, description="Left out by recommenders without p-values."
+    )
     entry_confidence: list[Number]
     probability: list[Number]
 
@@ -96,7 +99,7 @@ class Assessed(BaseModel):
     """An item's p-value, and the confidence above which it is in the set."""
 
     item_id: AnyId
-    p_value: Number
+    p_value: Number = Field(None, description="Left out by recommenders without p-values.")
     entry_confidence: Number
     title: Text
 
@@ -142,7 +145,7 @@ class BatchRow(BaseModel):
     item_id: AnyId
     rank: int
     score: Number
-    p_value: Number
+    p_value: Number = Field(None, description="Left out by recommenders without p-values.")
     entry_confidence: Number
     probability: Number = None
     probability_low: Number = None
@@ -261,6 +264,7 @@ class FoundItem(BaseModel):
 
     item_id: AnyId
     title: Text
+    genres: Text
     support: int
 
 

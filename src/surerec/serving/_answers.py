@@ -18,6 +18,7 @@ from surerec.serving._written import complement, finite, numbers, write, write_s
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration import Assessment
     from surerec.measures import Query
     from surerec.recommenders import RecommendationSet, Recommender
     from surerec.serving._models import ServedModel
@@ -64,7 +65,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
         chances = found.chances.probability[first]
     columns = {
         Columns.Score: numbers(found.shown(first)),
-        Columns.PValue: numbers(found.p_values[first]),
+        **p_values_of(found, first),
         Columns.EntryConfidence: numbers(entries[first]),
         Columns.Probability: numbers(chances),
     }
@@ -80,6 +81,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
         "items": {
             Columns.Item: ids.gather(codes).to_list(),
             Columns.Title: titles_of(model, codes),
+            Columns.Genres: genres_of(model, codes),
             **columns,
         },
         "history": {
@@ -135,8 +137,14 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     if not len(known):
         raise Problem(404, "None of these users is known.")
     level = level_of(recommender, asked)
-    wanted = recommender.wanted(**level, **_choosing(asked), k=asked.k)
+    choosing = _choosing(asked)
+    cut = None if choosing else model.cut(**level)
+    asked_at = level if cut is None else {"significance": cut}
+    wanted = recommender.wanted(**asked_at, **choosing, k=asked.k)
     frame = recommender.rows_of(known, wanted)
+    if cut is not None:
+        entries = pl.Series(model.steered(frame[Columns.EntryConfidence].to_numpy()))
+        frame = frame.with_columns(entries.alias(Columns.EntryConfidence))
     confidence = level.get("confidence")
     significance = level.get("significance")
     answer = {
@@ -145,7 +153,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
         "significance": complement(confidence) if significance is None else significance,
         "guarantee": (
             f"None for these lists, of which each is cut to its {asked.k} best; "
-            "a user's whole set says what it promises."
+            f"a user's whole set says what it promises.{'' if cut else model.not_steered}"
         ),
         "unknown_users": [user for user, code in zip(users, codes, strict=True) if code < 0],
     }
@@ -176,7 +184,7 @@ def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
         "at_least": numbers(found.at_least),
         "expected_hits": finite(found.expected_hits),
         "items": items if served else [],
-        "guarantee": found.guarantee,
+        "guarantee": f"{found.guarantee}{model.not_steered}",
     }
     return write(answer)
 
@@ -189,10 +197,17 @@ def search(model: ServedModel, query: str, limit: int) -> bytes:
         {
             Columns.Item: model.first.items_.ids.gather(codes),
             Columns.Title: pl.Series(titles_of(model, codes), dtype=pl.String),
+            Columns.Genres: pl.Series(genres_of(model, codes), dtype=pl.String),
             "support": np.asarray(statistics.support)[codes].astype(np.int64),
         }
     )
     return write({}, items=frame)
+
+
+def p_values_of(found: Assessment, places: NDArray[np.intp]) -> dict[str, list[float | None]]:
+    """Give the p-values of some candidates as a column; none where there are none."""
+    p_values = found.p_values
+    return {} if p_values is None else {Columns.PValue: numbers(p_values[places])}
 
 
 def curve_of(entries: NDArray[np.float64]) -> dict[str, list[Any]]:
@@ -254,6 +269,13 @@ def about_set(name: str, picks: RecommendationSet) -> dict[str, Any]:
 
 def titles_of(model: ServedModel, codes: NDArray[np.int64]) -> list[str | None]:
     """Give the titles of items, null where they have none."""
-    if model.titles is None:
-        return [None] * len(codes)
-    return model.titles.gather(codes).to_list()
+    return _texts(model.titles, codes)
+
+
+def genres_of(model: ServedModel, codes: NDArray[np.int64]) -> list[str | None]:
+    """Give the genres of items, null where none are known."""
+    return _texts(model.genres, codes)
+
+
+def _texts(texts: pl.Series | None, codes: NDArray[np.int64]) -> list[str | None]:
+    return [None] * len(codes) if texts is None else texts.gather(codes).to_list()

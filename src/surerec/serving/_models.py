@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from surerec.conformal import significance_of
 from surerec.errors import InputError
 from surerec.recommenders import load_all
 from surerec.serving._search import TitleSearch
@@ -53,8 +54,22 @@ class ServedModel:
     def recommend(self, recommender: Recommender, query: Query, **asked: Any) -> RecommendationSet:
         """Give a person's set, with the promise that is kept live if there is one for it."""
         if self.live is None or not asked.keys() <= _STEERED:
-            return recommender.recommend(query=query, **asked)
+            found = recommender.recommend(query=query, **asked)
+            return replace(found, guarantee=f"{found.guarantee}{self.not_steered}")
         return self.live.recommend(query=query, **asked)
+
+    @property
+    def not_steered(self) -> str:
+        """What is said of an answer that events do not steer; nothing unless others are steered."""
+        if self.live is None:
+            return ""
+        return f" This is as calibrated on {self.live.counted_[:10]}, not steered by events."
+
+    def cut(self, confidence: float | None = None, significance: float | None = None) -> Any:
+        """Give the ε to ask for so that sets are the steered ones; None if they are not."""
+        if self.live is None:
+            return None
+        return self.live.cut(significance_of(confidence, significance))
 
     def steered(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the confidences at which items enter sets as these are served."""
@@ -74,6 +89,11 @@ class ServedModel:
     def interactions(self) -> Interactions | None:
         """The profiles, if the model has them."""
         return self.first.statistics_.interactions
+
+    @property
+    def genres(self) -> pl.Series | None:
+        """The genres of each item by code, if they are known."""
+        return None if self.interactions is None else self.interactions.genres
 
     @property
     def titles(self) -> pl.Series | None:

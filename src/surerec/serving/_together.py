@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surerec._columns import Columns
 from surerec.recommenders import GroupSet, PopulationConformal
-from surerec.serving._answers import about_set, curve_of, level_of, recommender_of, titles_of
+from surerec.serving._answers import (
+    about_set,
+    curve_of,
+    genres_of,
+    level_of,
+    p_values_of,
+    recommender_of,
+    titles_of,
+)
 from surerec.serving._asked import MAX_ROWS
 from surerec.serving._problems import Problem
 from surerec.serving._written import finite, numbers, rows_of, write
@@ -62,8 +71,9 @@ def group_entry_confidences(model: ServedModel, asked: ask.AskGroupEntryConfiden
         "items": {
             Columns.Item: ids.gather(codes).to_list(),
             Columns.Title: titles_of(model, codes),
+            Columns.Genres: genres_of(model, codes),
             Columns.Score: numbers(found.shown(first)),
-            Columns.PValue: numbers(found.p_values[first]),
+            **p_values_of(found, first),
             Columns.EntryConfidence: numbers(found.entry_confidences[first]),
             Columns.Probability: [None] * len(first),
             "member_values": found.values(first).T.tolist(),
@@ -107,7 +117,7 @@ def _set_of(model: ServedModel, asked: ask.AskGroupGuarantee, **more: Any) -> Gr
     level = level_of(recommender, asked)
     picks = recommender.recommend(group=_members(asked), together=asked.together, **level, **more)
     assert isinstance(picks, GroupSet)  # noqa: S101  # as it was asked for a group
-    return picks
+    return replace(picks, guarantee=f"{picks.guarantee}{model.not_steered}")
 
 
 def _for_groups(model: ServedModel, asked: ask._AboutGroup) -> tuple[str, Recommender]:

@@ -23,6 +23,8 @@ export const count = (number) => whole.format(number);
 export const percent = (share, digits = 1) =>
   `${(100 * share).toFixed(digits).replace(/\.?0+$/, "")} %`;
 
+export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
+
 export const items = (number) => `${count(number)} item${number === 1 ? "" : "s"}`;
 
 export function later(milliseconds, action) {

@@ -14,7 +14,7 @@ function bar(share, className, label) {
 
 // What is known of an item: how probably it is taken, a p-value, where it enters, or a rank only.
 function measure(items, place) {
-  const p = items.p_value[place];
+  const p = items.p_value?.[place] ?? null; // some recommenders have none
   const entry = items.entry_confidence[place];
   const chance = items.probability[place];
   if (chance !== null) {
@@ -37,6 +37,10 @@ function worth(values, members) {
       bar(value, "m", `${name}: ${percent(value, 0)} of the way to their best item`));
   });
   return make("span", { className: "members-worth" }, ...rows);
+}
+
+export function genres(text) {
+  return text ? [make("span", { className: "genres", text })] : [];
 }
 
 function reasonsByMember(why) {
@@ -71,11 +75,16 @@ function reasons(why) {
   return [legend, make("ul", { className: "reasons" }, ...rows)];
 }
 
-export function itemList({ onMore, onError }) {
-  const list = byId("items");
-  const more = byId("more");
+// What the numbers beside the items mean, for who wants to know.
+export function explainProbability(place, text, words) {
+  byId(text).textContent = words;
+  show(byId(place), words !== "");
+}
+
+export function itemList({ id: name, more: moreId, onMore, onError }) {
+  const list = byId(name);
+  const more = byId(moreId);
   let answer;
-  let asked;
   let wanted = STEP;
   let placesShown = [];
 
@@ -85,6 +94,7 @@ export function itemList({ onMore, onError }) {
     show(panel, !open);
     if (open || panel.childElementCount) return;
     panel.append(make("p", { className: "hint", text: "Counting …" }));
+    const { asked } = answer;
     const patience = AbortSignal.timeout(LONGEST); // so that nobody looks at "Counting …" for ever
     try {
       if (asked.members) {
@@ -107,13 +117,13 @@ export function itemList({ onMore, onError }) {
     const id = items.item_id[place];
     const title = items.title[place] ?? String(id);
     const known = measure(items, place);
-    const panel = make("div", { className: "why", id: `why-${place}`, hidden: "" });
+    const panel = make("div", { className: "why", id: `${name}-why-${place}`, hidden: "" });
     const button = make("button", { type: "button", className: "quiet ask", text: "Why?",
-                                    "aria-expanded": "false", "aria-controls": `why-${place}`,
+                                    "aria-expanded": "false", "aria-controls": `${name}-why-${place}`,
                                     "aria-label": `Why ${title}?` });
     button.addEventListener("click", () => toggle(button, panel, id));
     const parts = [make("span", { className: "rank", text: place + 1, "aria-hidden": "true" }),
-                   make("span", { className: "title", text: title })];
+                   make("span", { className: "named" }, make("span", { className: "title", text: title }), ...genres(items.genres[place]))];
     if (items.member_values) {
       const words = known ? make("span", { className: "number", text: known.text, "aria-label": known.label }) : "";
       parts.push(worth(items.member_values[place], answer.members), words);
@@ -121,8 +131,9 @@ export function itemList({ onMore, onError }) {
       parts.push(bar(known.share, "p", known.label),
                  make("span", { className: "number", text: known.text, "aria-hidden": "true" }));
     }
-    const item = make("li", {}, make("div", { className: known || items.member_values ? "item" : "item plain" }, ...parts, button), panel);
-    item.dataset.place = place;
+    const className = known || items.member_values ? "item" : "item plain";
+    const item = make("li", {}, make("div", { className }, ...parts, button), panel);
+    item.dataset.id = id;
     return item;
   }
 
@@ -149,9 +160,14 @@ export function itemList({ onMore, onError }) {
 
   return {
     draw,
-    take(newAnswer, newAsked) {
+    // Marks what another set does not have; without another, nothing.
+    mark(elsewhere) {
+      for (const item of list.children) {
+        item.classList.toggle("only", Boolean(elsewhere) && !elsewhere.has(item.dataset.id));
+      }
+    },
+    take(newAnswer) {
       answer = newAnswer;
-      asked = newAsked;
       placesShown = [];
       list.replaceChildren();
     },

@@ -1,12 +1,14 @@
 // The page: who, how sure, and what then is in the set.
 
-import { byId, count, items, later, make, percent, show } from "./dom.js";
+import { byId, count, items, later, make, percent, sentence, show } from "./dom.js";
 import * as api from "./api.js";
 import * as cut from "./cut.js";
+import { comparison } from "./compare.js";
 import * as promise from "./promise.js";
 import * as url from "./state.js";
 import { dotField } from "./field.js";
-import { itemList } from "./list.js";
+import { failing } from "./failing.js";
+import { explainProbability, itemList } from "./list.js";
 import { sizeCurve } from "./curve.js";
 import { titleSearch } from "./search.js";
 import { themeButton } from "./theme.js";
@@ -23,9 +25,11 @@ let rows = FIRST_ROWS;
 let request;
 let guaranteeRequest;
 
+const { failed, noticed } = failing({ onRetry: start });
 const field = dotField();
 const curve = sizeCurve({ onPick: setConfidence });
-const list = itemList({ onMore: showMore, onError: failed });
+const list = itemList({ id: "items", more: "more", onMore: showMore, onError: failed });
+const beside = comparison({ state, headlineOf, onChange: personChanged, onReady: showConfidence, onError: failed });
 const who = whoPanel({ state, onChange: personChanged });
 titleSearch({ onChoose: who.add, onError: failed });
 themeButton(() => {
@@ -67,6 +71,7 @@ function showConfidence() {
   byId("size-of").textContent = `of ${items(answer.n_candidates)}`;
   field.set(size, answer.n_candidates);
   list.draw(cut.places(answer, state.confidence), size);
+  list.mark(beside.draw(answer));
   const words = hint(size);
   byId("set-hint").textContent = words;
   slider.setAttribute("aria-valuetext", `${at}, ${count(size)} of ${items(answer.n_candidates)}`);
@@ -97,9 +102,12 @@ async function askGuarantee() {
   if (answer.promises_precision) level = { precision: state.precision };
   const about = answer;
   try {
-    const ask = state.mode === "group" ? api.groupGuarantee : api.guarantee;
-    const told = await ask({ ...url.asked(state), ...level }, guaranteeRequest.signal);
+    // As the answer was asked for, not as the page stands by now: another answer may be on its way.
+    const ask = about.asked.members ? api.groupGuarantee : api.guarantee;
+    const told = await ask({ ...about.asked, ...level }, guaranteeRequest.signal);
     byId("guarantee").textContent = told.guarantee;
+    about.guarantee = told.guarantee;
+    if (about === answer) list.mark(beside.draw(answer));
     showWhetherPromised(told.guarantee);
     who.serve(told.members ? told : null);
     about.shown = told.full_size;
@@ -142,8 +150,10 @@ async function assess() {
   try {
     const asked = url.asked(state);
     const ask = state.mode === "group" ? api.groupEntryConfidences : api.entryConfidences;
-    answer = await ask({ ...asked, limit: rows }, request.signal);
-    list.take(answer, asked);
+    answer = await ask({ ...asked, limit: beside.rows(rows) }, request.signal);
+    answer.asked = asked;
+    list.take(answer);
+    beside.assess();
     showAnswer();
     noticed("");
   } catch (error) {
@@ -164,7 +174,7 @@ function showAnswer() {
   who.show(answer);
   slider.disabled = !answer.gives_confidence;
   show(byId("precision-row"), answer.promises_precision);
-  byId("about-probability").textContent = answer.about_probability;
+  explainProbability("about", "about-probability", answer.about_probability);
   showConfidence();
   showSupport();
   curve.take(answer, state.confidence);
@@ -205,6 +215,7 @@ function forget() {
   answer = null;
   guaranteeRequest?.abort();
   list.clear();
+  beside.clear();
   curve.clear();
   field.clear();
   who.show(null);
@@ -216,7 +227,7 @@ function forget() {
   if (card) describeRecommender();
   byId("support-text").textContent = "";
   showWhetherPromised("");
-  byId("about-probability").textContent = "";
+  explainProbability("about", "about-probability", "");
   show(byId("precision-row"), false);
   show(byId("support-mark"), false);
   byId("facts").replaceChildren();
@@ -232,46 +243,6 @@ async function showMore(wanted, then) {
   }
   then();
 }
-
-// ---- What can go wrong: no key, no server.
-
-function noticed(text) {
-  byId("notice-text").textContent = text;
-  show(byId("notice"), text !== "");
-}
-
-function failed(error) {
-  if (error.status === 401) {
-    show(byId("key"), true);
-    noticed(error.message);
-    askKey();
-    return;
-  }
-  noticed(error.status === 0 ? "The server does not answer. Trying again …" : error.message);
-  if (error.status === 0) setTimeout(retryIfAlive, 2000);
-}
-
-async function retryIfAlive() {
-  if (byId("notice").hidden) return;
-  if (await api.isAlive()) start();
-  else setTimeout(retryIfAlive, 2000);
-}
-
-function askKey() {
-  const dialog = byId("key-dialog");
-  if (!dialog.open) dialog.showModal();
-}
-
-byId("key").addEventListener("click", askKey);
-byId("key-dialog").addEventListener("close", () => {
-  const value = byId("key-value").value.trim();
-  byId("key-value").value = "";
-  if (byId("key-dialog").returnValue === "use" && value) {
-    api.setKey(value);
-    start();
-  }
-});
-byId("notice-retry").addEventListener("click", start);
 
 byId("share").addEventListener("click", async () => {
   url.write(state);
@@ -295,26 +266,32 @@ function showModel() {
     `${card.data ?? "A model"} · ${count(card.counts.users)} users · ${count(card.counts.items)} items`;
   const select = byId("recommender");
   select.replaceChildren(
-    ...card.recommenders.map(({ name }) => make("option", { value: name, text: name })),
+    ...card.recommenders.map(({ name }) => make("option", { value: name, "data-recommender": name })),
   );
   const names = card.recommenders.map(({ name }) => name);
   if (!names.includes(state.recommender)) state.recommender = names[0];
   select.value = state.recommender;
+  beside.offer(card);
   nameRecommenders();
   showLists();
   describeRecommender();
 }
 
 // By what they promise at this confidence; who gives it stands below, in small print.
+function headlineOf(name) {
+  const { headline } = card.recommenders.find((each) => each.name === name) ?? card.recommenders[0];
+  return headline.replace("90%", percent(state.confidence));
+}
+
 function nameRecommenders() {
-  const at = percent(state.confidence);
-  for (const option of byId("recommender").options) {
-    const { headline } = card.recommenders.find(({ name }) => name === option.value);
-    const alike = card.recommenders.filter((other) => other.headline === headline).length > 1;
-    const words = headline.replace("90%", at);
-    option.textContent = words + (alike ? ` (${option.value})` : "");
-    if (option.selected) byId("headline").textContent = `${words[0].toUpperCase()}${words.slice(1)}.`;
-  }
+  const words = card.recommenders.map(({ name }) => headlineOf(name));
+  card.recommenders.forEach(({ name }, place) => {
+    const alike = words.filter((other) => other === words[place]).length > 1;
+    for (const option of document.querySelectorAll(`option[data-recommender="${CSS.escape(name)}"]`)) {
+      option.textContent = words[place] + (alike ? ` (${name})` : "");
+    }
+  });
+  byId("headline").textContent = sentence(headlineOf(state.recommender));
 }
 
 function showLists() {
@@ -327,6 +304,7 @@ function showLists() {
   byId("among").replaceChildren(...options);
   byId("among").value = state.among;
   show(byId("among-row"), lists.length > 0 && state.mode !== "group");
+  show(byId("beside-row"), card.recommenders.length > 1 && state.mode !== "group");
 }
 
 function describeRecommender() {
@@ -343,6 +321,7 @@ function describeRecommender() {
 
 byId("recommender").addEventListener("change", (event) => {
   state.recommender = event.target.value;
+  beside.offer(card);
   nameRecommenders();
   showLists();
   describeRecommender();
@@ -387,5 +366,4 @@ async function start() {
   }
 }
 
-show(byId("key"), api.hasKey());
 start();

@@ -2,6 +2,7 @@
 
 import { byId, count, later, make, show } from "./dom.js";
 import * as api from "./api.js";
+import { genres } from "./list.js";
 
 export function titleSearch({ onChoose, onError }) {
   const input = byId("search");
@@ -45,7 +46,7 @@ export function titleSearch({ onChoose, onError }) {
       const option = make(
         "li",
         { role: "option", id: `found-${place}`, "aria-selected": "false" },
-        make("span", { text: item.title ?? String(item.item_id) }),
+        make("span", {}, make("span", { text: item.title ?? String(item.item_id) }), ...genres(item.genres)),
         make("span", { className: "faint", text: `${count(item.support)} people` }),
       );
       // Before the field loses its focus, which would close the list.

@@ -18,6 +18,7 @@ export function read() {
     user: user ?? "",
     history: asked.getAll("item"),
     recommender: asked.get("recommender"),
+    beside: asked.get("beside") ?? "",
     among: asked.get("among") ?? "",
     precision: Number(asked.get("precision")) || 0.3,
     confidence:
@@ -47,6 +48,7 @@ export function write(state) {
     for (const item of state.history) told.append("item", item);
   }
   if (state.recommender) told.set("recommender", state.recommender);
+  if (state.beside) told.set("beside", state.beside);
   if (state.among) told.set("among", state.among);
   told.set("precision", String(state.precision));
   told.set("confidence", String(state.confidence));
@@ -60,13 +62,13 @@ export function isAbout(state) {
   return state.mode === "user" ? state.user !== "" : state.history.length > 0;
 }
 
-// The person and the recommender, as the API takes them.
+// The person and the recommender, as the API takes them: a copy, which stays as it was asked.
 export function asked(state) {
   if (state.mode === "group") {
     const promised = state.together ? { together: state.together } : {};
-    return { members: state.members, recommender: state.recommender, ...promised };
+    return { members: structuredClone(state.members), recommender: state.recommender, ...promised };
   }
-  const who = state.mode === "user" ? { user: state.user } : { history: state.history };
+  const who = state.mode === "user" ? { user: state.user } : { history: [...state.history] };
   const among = state.among ? { among: state.among } : {};
   return { ...who, recommender: state.recommender, ...among };
 }
