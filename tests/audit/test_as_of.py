@@ -21,9 +21,10 @@ def test_promises_by_profile_are_measured_as_of_then_beside_what_counts_knew_lat
     assert kinds - more == {verdict.kind for verdict in plain.verdicts}
     assert found.settings["as_of"]
     assert not plain.settings["as_of"]
-    assert any(
-        "as of then: Counted up to the start of each of 12 blocks" in s for s in found.skipped
-    )
+    assert any("as of then: Counted up to the start of each of 12 blocks" in s for s in found.notes)
+    for one in (found, plain):
+        assert "knew what others did later" in one.notes[0]
+        assert "knew what others did later" in one.to_html()
 
 
 def test_what_may_know_the_futures_is_not_counted_as_of_then(films):
@@ -37,6 +38,6 @@ def test_what_may_know_the_futures_is_not_counted_as_of_then(films):
 def test_repeats_are_told_as_what_nothing_is_promised_of(films):
     again = pl.concat([films.to_frame(), films.to_frame().head(3000)])
     found = audit(sr.read_interactions(again), n_users=60, window=400)
-    assert any("Repeats are left out: 33% of what people took" in why for why in found.skipped)
+    assert any("33% of what people took" in what for what in found.known)
     plain = audit(sr.read_interactions(films.to_frame()), n_users=60, window=400)
-    assert not any("Repeats" in why for why in plain.skipped)
+    assert "Nobody took an item twice." in plain.known

@@ -196,13 +196,52 @@ def test_impossible_settings_are_refused(drifting, arguments, words):
         audit(drifting, **arguments)
 
 
-def test_too_few_users_and_too_short_profiles_are_refused():
+def test_a_small_shop_hears_what_is_known_and_who_is_lacking():
     few = sr.datasets.synthetic(n_users=12, n_items=40, n_rows=300, length_spread=0, seed=1)
-    with pytest.raises(InputError, match="only 12 users took 10 items or more"):
-        audit(few)
+    found = audit(few)
+    assert found.verdicts == []
+    assert "12 users took 10 items or more, an audit needs 20, and 8 are lacking" in found.overall
+    assert found.settings["n_lacking"] == 8
+    assert found.known[0].startswith("12 users took 40 items, 300 interactions in all; profiles")
+    said = " ".join(found.skipped)
+    assert "a profile of 25 items supports a confidence of 92.9 % at most" in said
+    assert "User-level miss rate can be given up to a confidence of 91.7 %, as 12 users" in said
+    assert "a test needs 20, and 8 are lacking" in said
+    # As it says: beyond that confidence the promise leaves nothing out, and below it does.
+    model = sr.PopulationConformal("CM12").fit(few)
+    user = few.users.ids[0]
+    assert model.recommend(user, confidence=0.92).everything_qualifies
+    assert not model.recommend(user, confidence=0.91).everything_qualifies
+
+
+def test_a_shop_of_short_profiles_hears_which_promises_cannot_be_given():
     short = sr.datasets.synthetic(n_users=100, n_items=40, n_rows=500, length_spread=0, seed=1)
-    with pytest.raises(InputError, match="no user took 10 items"):
-        audit(short)
+    found = audit(short)
+    assert "0 users took 10 items or more" in found.overall
+    said = " ".join(found.skipped)
+    assert "User-level hit in the next 5 cannot be given: 0 users have 5 known items" in said
+
+
+class Popular:
+    """Popularity, of which everybody is a part."""
+
+    leaves_users_out = False
+
+    def __init__(self, statistics):
+        self.support = np.asarray(statistics.support, dtype=float)
+
+    def score(self, history, *, without_user=None):  # noqa: ARG002  # a scorer's signature
+        return self.support
+
+
+def test_who_learns_from_everybody_needs_twice_as_many_users():
+    few = sr.datasets.synthetic(n_users=30, n_items=40, n_rows=600, length_spread=0, seed=1)
+    found = audit(few, Popular)
+    assert "audited on half of the 30 users who took 10 items or more" in found.overall
+    assert found.settings["n_lacking"] == 10
+
+
+def test_what_is_no_data_is_refused():
     with pytest.raises(InputError, match="takes Interactions"):
         audit("ml-100k")
     counts = sr.PrecedenceStatistics.from_counts(

@@ -50,7 +50,7 @@ def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
         "report.html", "audit.png", "audit.svg", "audit.pdf", "coverage.csv", "drift.csv",
         "groups.csv", "mondrian.csv", "calendar.csv", "verdicts.csv", "probabilities.csv",
         "reliability.csv", "probabilities.png", "probabilities.svg", "probabilities.pdf",
-        "together.csv",
+        "together.csv", "known.csv",
     }  # fmt: skip
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
     again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")
@@ -67,6 +67,18 @@ def test_what_is_there_is_not_written_over(moved, tmp_path):
     with pytest.raises(InputError, match="holds an audit"):
         moved.write(tmp_path / "audit")
     moved.write(tmp_path / "audit", overwrite=True)
+
+
+def test_a_small_shop_gets_a_report_without_figures(tmp_path):
+    few = sr.datasets.synthetic(n_users=12, n_items=40, n_rows=300, length_spread=0, seed=1)
+    found = audit(few)
+    found.write(tmp_path / "audit")
+    found.write(tmp_path / "audit", overwrite=True)  # it is known for an audit
+    assert {path.name for path in (tmp_path / "audit").iterdir()} == {"report.html", "known.csv"}
+    assert "8 are lacking" in (tmp_path / "audit" / "report.html").read_text()
+    assert "12 users took 40 items" in found._repr_html_()
+    with pytest.raises(InputError, match=r"nothing to draw. Whether guarantees hold cannot"):
+        found.plot()
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec.evaluation import _as_of as as_of
 from surerec.evaluation import observe_as_of
 from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer, Scorer
+from surerec.measures.learned import LearnedMeasure, LearnedScorer
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +99,49 @@ def test_what_cannot_be_judged_is_said(films):
     with pytest.raises(sr.InputError, match="nothing was known before"):
         observe_as_of("CM12", profile_cases(at_once, 0.4))
     assert "was new to all" in observe_as_of("CM12", profile_cases(films, 0.4)).in_words()
+
+
+def unchanged_by_what_comes_later(films, recipe_of):
+    """Tell whether the scores of early cases are the same whatever everybody takes afterwards.
+
+    `recipe_of` gives what is fitted, for each data set.
+    """
+    cases = profile_cases(films, 0.4)
+    time = int(np.quantile(films.times[cases.known_stops - 1], 0.8))
+    shares = []
+    for data in (films, changed_later(films, time)):
+        found = observe_as_of(
+            recipe_of(data), profile_cases(data, 0.4), n_blocks=1, keep_candidates=True
+        ).outcomes
+        early = films.times[found.cases.known_stops - 1] < time
+        assert 20 < early.sum() < len(early)
+        shares.append(found.candidate_shares[early])
+    return np.array_equal(*shares)
+
+
+@pytest.fixture(scope="module")
+def few():
+    return sr.datasets.synthetic(n_users=160, n_items=30, n_rows=2600, drift=0.3, seed=3)
+
+
+def test_the_learned_measure_is_learned_from_nothing_later(few):
+    assert unchanged_by_what_comes_later(few, lambda _: "learned")
+
+
+def test_trees_that_were_grown_on_all_of_the_data_are_found(few):
+    def looks_ahead(data):
+        """Count up to then, and score by trees that learned from what followed."""
+        learned = LearnedMeasure.train(sr.count_precedence(data))
+
+        def fit(statistics):
+            then = data.users.codes(statistics.interactions.users.ids)
+            return LearnedScorer(statistics, learned.renumbered(then))
+
+        return fit
+
+    assert not unchanged_by_what_comes_later(few, looks_ahead)
+
+
+def test_features_that_were_counted_from_all_of_the_data_are_found(few, monkeypatch):
+    monkeypatch.setattr(as_of, "_known_before", lambda interactions, _: interactions)
+    assert not unchanged_by_what_comes_later(few, lambda _: "learned")

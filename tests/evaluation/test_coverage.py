@@ -24,6 +24,16 @@ def outcomes():
     return observe(MeasureScorer(counts, "CM12"), counts, cases, keep_candidates=True)
 
 
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.5, 0.9, 0.999])
+def test_sets_hold_what_is_not_below_the_cut(outcomes, epsilon):
+    curve = risk_curve(outcomes, "score")
+    users = np.array([5, 3, 100, 41])
+    found = coverage(curve, curve, outcomes, users, "score", epsilon)
+    shares = outcomes.candidate_shares[users]
+    expected = [(row >= max(-found.cut, 0.0)).sum() for row in shares]
+    assert found.sizes.tolist() == expected
+
+
 @given(
     st.lists(
         st.lists(st.sampled_from([1.0, 2.0, 3.0, 5.0, np.inf]), min_size=1, max_size=4),

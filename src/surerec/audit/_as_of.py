@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from surerec.audit._subject import Subject
     from surerec.calibration import Cut, Promise
     from surerec.precedence import PrecedenceStatistics
+
+KNEW_LATER: Final = (
+    "User-level promises by profile: what scored people knew what others did later, which makes "
+    "sets smaller than anybody gets who asks then; as_of (--as-of) counts only up to then."
+)
 
 
 class AsOfRows(NamedTuple):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from surerec._arguments import check_flag, check_number, check_optional_text, check_seed
 from surerec._checks import check_whole
 from surerec._shown import shown
-from surerec.audit._audited import FEWEST_USERS
+from surerec.audit._audited import FEWEST_USERS, TooFewUsersError
+from surerec.audit._small import small_audit
 from surerec.audit._subject import Subject, of_recipe, of_recommender
 from surerec.audit._work import Work
 from surerec.errors import InputError
@@ -64,12 +65,14 @@ def audit(
     Returns
     -------
     Audit
-        Sentences and tables.
+        Sentences and tables. Where fewer than 20 users have profiles that are long enough there
+        are no verdicts: it says what is known of the data, which promises can be given without a
+        test, and how many users are lacking.
 
     Raises
     ------
     InputError
-        If too few users have profiles that are long enough.
+        If an argument is not what it must be, or there are no profiles.
 
     Examples
     --------
@@ -87,7 +90,11 @@ def audit(
         must = f"a number of days, from 1 to {_MOST_DAYS:,}"
         check_number("window", window, 1, _MOST_DAYS, must, ends=(True, True))
     statistics, subject = _subject(data, measure, make_scorer, name)
-    work = Work(subject, statistics, n_users, seed, check_flag("as_of", as_of))
+    try:
+        work = Work(subject, statistics, n_users, seed, check_flag("as_of", as_of))
+    except TooFewUsersError as lacking:
+        assert statistics.interactions is not None  # noqa: S101  # was checked
+        return small_audit(subject, statistics.interactions, lacking, seed)
     work.item_level()
     work.user_level()
     work.item_probabilities()

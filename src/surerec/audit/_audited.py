@@ -22,6 +22,16 @@ FEWEST_USERS: Final = 20
 """With fewer nothing can be said."""
 
 
+class TooFewUsersError(InputError):
+    """Too few users have profiles that are long enough for anything to be tested."""
+
+    def __init__(self, why: str, found: int, needed: int) -> None:
+        super().__init__(f"{why}.")
+        self.why = why
+        self.found = found
+        self.lacking = needed - found
+
+
 @dataclass(frozen=True)
 class Audited:
     """The users that are audited, and what scores them."""
@@ -49,12 +59,15 @@ def choose_audited(
     interactions = statistics.interactions
     assert interactions is not None  # noqa: S101  # was checked
     shortest = subject.min_length
-    users = choose_users(interactions, n_users, min_length=shortest, seed=seed)
-    if len(users) < FEWEST_USERS:
-        raise InputError(
-            f"{interactions.name or 'The data'}: only {len(users)} users took "
-            f"{shortest} items or more; an audit needs at least {FEWEST_USERS}."
+    enough = int((np.diff(interactions.offsets) >= shortest).sum())
+    if enough < FEWEST_USERS:
+        lacking = FEWEST_USERS - enough
+        why = (
+            f"{enough} {'user' if enough == 1 else 'users'} took {shortest} items or more, an "
+            f"audit needs {FEWEST_USERS}, and {lacking} {'is' if lacking == 1 else 'are'} lacking"
         )
+        raise TooFewUsersError(why, enough, FEWEST_USERS)
+    users = choose_users(interactions, n_users, min_length=shortest, seed=seed)
     found = _fitted(subject, statistics, interactions, users, seed)
     if _have_times(interactions, found.users):
         return found
@@ -92,10 +105,11 @@ def _fitted(
     fitted = np.random.default_rng((seed, 2)).random(interactions.n_users) < 0.5  # noqa: PLR2004
     learned_from, audited = users[fitted[users]], users[~fitted[users]]
     if min(len(audited), len(learned_from)) < FEWEST_USERS:
-        raise InputError(
-            f"{interactions.name or 'The data'}: {subject.name} {says}, so it is "
-            f"audited on half of the users, and these are fewer than {FEWEST_USERS}."
+        why = (
+            f"{subject.name} {says}, so it is audited on half of the {len(users)} users who took "
+            f"{subject.min_length} items or more, and these are fewer than {FEWEST_USERS}"
         )
+        raise TooFewUsersError(why, len(users), 2 * FEWEST_USERS)
     others = interactions.without_users(np.flatnonzero(~fitted))
     fitted_on = recipe.count(others, statistics.ties)
     why = (

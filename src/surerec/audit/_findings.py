@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -29,6 +29,8 @@ class Findings:
     probabilities: pl.DataFrame | None = None
     reliability: pl.DataFrame | None = None
     together: pl.DataFrame | None = None
+    known: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give all tables by name."""
@@ -47,5 +49,8 @@ class Findings:
             "reliability",
             "together",
         )
-        found = {"verdicts": verdicts} | {name: getattr(self, name) for name in names}
+        known = pl.DataFrame({"known": self.known}, schema={"known": pl.String})
+        found = {"verdicts": verdicts, "known": known} | {
+            name: getattr(self, name) for name in names
+        }
         return {name: table for name, table in found.items() if table is not None and len(table)}

@@ -48,6 +48,8 @@ def _figures(audit: Findings) -> dict[str, dict[str, bytes]]:
     """Draw the figures: by name, in every format."""
     from surerec.audit._figure import draw, draw_probabilities  # noqa: PLC0415  # an extra
 
+    if not audit.verdicts:
+        return {}
     drawn = {"audit": draw(audit), "probabilities": draw_probabilities(audit)}
     return {name: formats for name, formats in drawn.items() if formats}
 
@@ -83,7 +85,8 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     with damage_in_words(target, "cannot be looked into"):
         if not target.exists() or not any(target.iterdir()):
             return
-    is_audit = (target / _MARK).exists() and (target / "verdicts.csv").exists()
+    tables = ("verdicts.csv", "known.csv")  # the second alone where there were too few users
+    is_audit = (target / _MARK).exists() and any((target / name).exists() for name in tables)
     if not is_audit:
         raise InputError(f"{target}: holds something else than an audit; name another folder.")
     if not overwrite:
@@ -91,6 +94,10 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 
 
 def _blocks(audit: Findings) -> list[Block]:
+    known: list[Block] = [Heading("What is known of the data"), Bullets(tuple(audit.known))]
+    if not audit.verdicts:
+        not_tested = Bullets(tuple(audit.skipped))
+        return [Paragraph(audit.overall), *known, Heading("Not tested"), not_tested]
     blocks: list[Block] = [
         Paragraph(audit.overall),
         Paragraph(_about(audit)),
@@ -107,6 +114,7 @@ def _blocks(audit: Findings) -> list[Block]:
         ),
         _coverage_table(audit.coverage),
         _size_table(audit.coverage),
+        *([Bullets(tuple(audit.notes))] if audit.notes else []),
     ]
     if len(audit.drift):
         blocks += _drift_section(audit.drift)
@@ -120,7 +128,7 @@ def _blocks(audit: Findings) -> list[Block]:
         blocks += _calendar_section(audit)
     if audit.skipped:
         blocks += [Heading("Not audited"), Bullets(tuple(audit.skipped))]
-    return blocks
+    return blocks + known
 
 
 def _after_name(sentence: str, name: str) -> str:

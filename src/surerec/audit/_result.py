@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from surerec._notebook import html_card
 from surerec.audit._findings import Findings
 from surerec.audit._report import to_html, write
 from surerec.audit._verdicts import at_headline
+from surerec.errors import InputError
 from surerec.reports import require_plots
 
 if TYPE_CHECKING:
@@ -49,17 +52,26 @@ class Audit(Findings):
     together : polars.DataFrame or None
         What random groups of two, four and eight were delivered, for each promise to groups and ε;
         and what their members got of their own, on average and the one who got least.
+    known : list of str
+        What the data are like: counts, lengths, ties in time and repeats, in sentences.
+    notes : list of str
+        What was known to what scored people, and how it was counted.
     """
 
     def plot(self) -> Any:
         """Give the report's figure, promised against delivered; this needs surerec[plots]."""
         require_plots()
+        if not self.verdicts:
+            raise InputError(f"There is nothing to draw. {self.overall}")
         from surerec.audit._figure import figure  # noqa: PLC0415  # an extra
 
         return figure(self)
 
     def _repr_html_(self) -> str:
         """Give what a notebook shows: the verdict, and what was delivered of 90 %."""
+        if not self.verdicts:
+            told = pl.DataFrame({"what is known": [*self.known, *self.skipped]})
+            return html_card(f"{self.subject} on {self.data}", told, self.overall)
         columns = ("kind", "promised", "delivered", "low", "high", "verdict")
         frame = at_headline(self.coverage).select(columns)
         return html_card(f"{self.subject} on {self.data}", frame, self.overall, bar="delivered")

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from surerec.audit._as_of import as_of_rows
+from surerec.audit._as_of import KNEW_LATER, as_of_rows
 from surerec.audit._audited import FEWEST_USERS, choose_audited
 from surerec.audit._calendar import age_rows, default_window, over_the_calendar
 from surerec.audit._drift import drift_rows
 from surerec.audit._groups import group_rows, groupings, mondrian_rows
 from surerec.audit._items import observe_items
+from surerec.audit._known import known_of
 from surerec.audit._measured import coverage_rows
 from surerec.audit._result import Audit
 from surerec.audit._together import together_rows
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 _MOST_SHARES: Final = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
 
-_WORTH_SAYING: Final = 0.01
-
 
 @dataclass
 class Work:
@@ -58,18 +57,13 @@ class Work:
     windows: pl.DataFrame | None = None
     reliability: ItemReliability | None = None
     together: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         assert self.statistics.interactions is not None  # noqa: S101  # was checked
         self.interactions: Interactions = self.statistics.interactions
         self.audited = choose_audited(self.subject, self.statistics, self.n_users, self.seed)
         self.skipped = list(self.audited.skipped)
-        repeats = self.interactions.rows_read.repeat_share
-        if repeats >= _WORTH_SAYING:
-            self.skipped.append(
-                f"Repeats are left out: {repeats:.0%} of what people took they had taken before. "
-                "That counts once, is not recommended, and nothing is promised of it."
-            )
 
     def item_level(self) -> None:
         """See what p-values of items deliver, in time order and in random order."""
@@ -115,6 +109,8 @@ class Work:
                 "too much memory; audit fewer users"
             )
             self.skipped.append(f"The cut by score is left out: {why}.")
+        if self.audited.has_times:
+            self.notes.append(KNEW_LATER)
         for promise in PROMISES.values():
             if promise.monotone:
                 cuts = [cut for cut in promise.audited if by_score or cut != "score"]
@@ -133,7 +129,7 @@ class Work:
             self.subject, self.statistics, self.audited.users, promise, cuts, self.seed
         )
         self.coverage += found.rows
-        self.skipped.append(found.said)
+        (self.notes if found.rows else self.skipped).append(found.said)
 
     def item_probabilities(self) -> None:
         """See whether items are taken as often as is said of them."""
@@ -279,6 +275,8 @@ class Work:
             probabilities=None if self.reliability is None else self.reliability.groups,
             reliability=None if self.reliability is None else self.reliability.bins,
             together=_frame(self.together) if self.together else None,
+            known=known_of(self.interactions),
+            notes=self.notes,
         )
 
     def _add_groups(self, kind: str, measured: Measured) -> Any:

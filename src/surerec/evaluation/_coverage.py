@@ -84,9 +84,25 @@ def coverage(
         sizes = np.minimum(most, at)
     else:
         assert outcomes.candidate_shares is not None  # noqa: S101  # kept for score cuts
-        shares = outcomes.candidate_shares[users]
-        sizes = (shares >= max(-at, 0.0)).sum(axis=1).astype(np.float64)
+        sizes = _n_above(outcomes.candidate_shares, users, max(-at, 0.0)).astype(np.float64)
     return Coverage(at, losses_at(tested, at), sizes)
+
+
+def _n_above(
+    shares: NDArray[np.float64], rows: NDArray[np.intp], bound: float
+) -> NDArray[np.int64]:
+    """Count in some rows the shares that are not below a bound, by bisection: they fall.
+
+    Rows of a large catalogue are gigabytes that are not to be copied for every level.
+    """
+    low = np.zeros(len(rows), dtype=np.int64)
+    high = np.full(len(rows), shares.shape[1], dtype=np.int64)
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        inside = open_ & (shares[rows, np.minimum(middle, shares.shape[1] - 1)] >= bound)
+        low = np.where(inside, middle + 1, low)
+        high = np.where(open_ & ~inside, middle, high)
+    return low
 
 
 def coverage_over_splits(
