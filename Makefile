@@ -5,13 +5,14 @@ FLOORS ?= .venv-floors
 TORCH ?= torch
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test test-floors test-adapters check docs package format spark fuzz bench bench-full bench-spark clean
+.PHONY: help demo serve test test-full test-floors test-adapters check docs package format spark fuzz bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
 	@echo "make serve   the same data as a page in your browser, with an HTTP API"
 	@echo "make test    set everything up and run the tests"
 	@echo "             side by side: make test PYTHON=python3.13 VENV=.venv313"
+	@echo "make test-full  the same with all that takes minutes, the adapters' tests and the fuzzer"
 	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
 	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
 	@echo "make check   lint, format, types, and the borders between rooms"
@@ -33,6 +34,11 @@ serve: $(VENV)/.serve
 # A file's tests share what they made, so a file stays in one process.
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+# Everything that takes minutes as well: slow commands of the documents, the fuzzer, other libraries' models.
+test-full: $(VENV)/.dev test-adapters
+	$(BIN)/python -m pytest --full --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m fuzz.run
 
 # Old packages on newer ones below them are warned of deprecations that are not ours.
 test-floors: $(FLOORS)/.dev

@@ -24,6 +24,7 @@ _CEILING = {"2m": 0.55, "10m": 0.40}
 _SECOND_CORE = 1.6
 _ONE_USER = {"CM4": 1.0, "CM12": 2.0, "CM3": 4.0}
 _MANY_USERS = {"CM4": 1.0, "CM12": 2.0}
+_OVER_USERS = 1.25  # whole profiles, where p-values are scored by halves of them
 _P_VALUES = {"crepes": 100.0, "numpy": 2.0}
 _LARGE_PEAK, _LARGE_SECONDS = 6e9, 60.0
 _LARGE_ONE = {"p50": 20.0, "p99": 200.0}
@@ -244,6 +245,13 @@ class Judge:
                 pair = (times[0], times[1])
                 what = f"{name}, time per user against {told}"
                 found.append(self._at_most(group, what, pair, "µs", bar))
+        rates = [
+            self._figure(f"many/{who}", "users_per_second") for who in ("population-CM12", "CM12")
+        ]
+        times = [None if rate is None else 1e6 / rate for rate in rates]
+        pair = (times[0], times[1])
+        what = "CM12 over users, time per user against p-values"
+        found.append(self._at_most(group, what, pair, "µs", _OVER_USERS))
         return found
 
     def _p_values(self) -> list[Line]:

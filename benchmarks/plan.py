@@ -146,7 +146,7 @@ def _answering(scale: Scale, folder: str) -> list[Job]:
         Job("one/implicit", "peer_implicit:one_user", one),
         *(
             Job(f"many/{m}", "ours_answering:many_users", many | {"name": m})
-            for m in ("CM4", "CM12")
+            for m in ("CM4", "CM12", "population-CM12")
         ),
         Job("many/implicit", "peer_implicit:many_users", many),
         Job("many/implicit-als", "peer_implicit:many_users_als", many),

@@ -45,7 +45,7 @@ def test_every_line_of_the_bar_is_judged(report):
         "Ready for every measure": 3,
         "Counting kernel": 3,
         "One user": 6 + 4,
-        "Batch": 2,
+        "Batch": 3,
         "p-values": 4,
         "From Parquet to a recommendation": 2,
         "Fit cost": 1,

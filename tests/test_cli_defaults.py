@@ -36,12 +36,27 @@ def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, shop):
     assert (
         "icrs12           keeps 90% of what you will take, if your taste stands still" in done.err
     )
-    assert "--recommender population-learned" in done.err
+    assert "population-learned" not in done.err  # nobody trains on forty people
     answer = json.loads(
         cli("recommend", "model", "--user", "c7", "--confidence", "0.8", "--format", "json").out
     )
     assert answer["recommender"] == "population-cm12"
     assert "by population-cm12" in cli("recommend", "model", "--user", "c7").out
+
+
+def test_the_learned_measure_is_suggested_where_people_are_many(cli, shop):
+    shop(600, 9)
+    assert "--recommender population-learned" in cli("fit", "shop.csv", "model").err
+
+
+def test_a_small_shop_is_audited_as_far_as_it_goes(cli, shop):
+    shop(15, 12)
+    done = cli("audit", "shop.csv")
+    assert done.code == 0
+    said = " ".join(done.out.split())
+    assert "15 users took 10 items or more, an audit needs 20, and 5 are lacking" in said
+    assert "15 users took" in said.split("lacking", 1)[1]
+    assert "Not tested: User-level miss rate can be given up to a confidence of 93.3 %" in said
 
 
 def test_settings_over_users_need_no_name_any_more(cli, shop):

@@ -51,3 +51,20 @@ def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
 def test_settings_without_reading_are_recorded_as_before():
     assert "reading" not in Settings((DataSource("ml-100k"),)).as_dict()
     assert Settings((DataSource("ml-100k"),), reading={"user": "who"}).as_dict()["reading"]
+
+
+@pytest.mark.parametrize("datasets", ["sqlite:///shop.db", "log.csv"])
+def test_reproduce_says_that_it_reads_no_database(cli, tmp_path, datasets):
+    done = cli(
+        "reproduce", "--datasets", datasets, "--query", "SELECT 1", "--output", tmp_path / "out"
+    )
+    assert done.code == 2
+    assert "reproduce reads no database and takes no --query" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_spark_says_that_it_reads_no_database(cli, tmp_path):
+    spark = ("--engine", "spark", "--recommender", "icrs12")
+    done = cli("fit", "sqlite:///shop.db", tmp_path / "shop", "--query", "SELECT 1", *spark)
+    assert done.code == 2
+    assert "Spark reads no database here and takes no --query" in done.err

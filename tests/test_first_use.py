@@ -45,6 +45,31 @@ def test_a_file_is_told_nothing_and_it_is_counted_all_the_same(monkeypatch, comp
     assert compiled.n_compiled == 1  # nobody is listened to any more
 
 
+def test_inside_another_one_it_is_that_one_and_ends_with_it(monkeypatch, compile_something):
+    monkeypatch.setattr(_compiling, "_AT_ONCE", -1.0)
+    screen = StringIO()
+    console = Console(file=screen, force_terminal=True, width=120)
+    with _compiling.compile_progress(console) as outer:
+        with _compiling.compile_progress() as inner:  # as counting does inside a command
+            compile_something()
+        assert inner is outer
+        compile_something()
+        assert outer.n_compiled == 2
+    assert "2 functions" in screen.getvalue()
+    with _compiling.compile_progress(Console(file=StringIO())) as another:
+        assert another is not outer
+
+
+def test_the_bar_goes_while_nothing_is_compiled(monkeypatch, compile_something):
+    monkeypatch.setattr(_compiling, "_AT_ONCE", -1.0)
+    console = Console(file=StringIO(), force_terminal=True, width=120)
+    with _compiling.compile_progress(console) as compiled:
+        compile_something()
+        assert compiled._bar is None
+        compile_something()
+    assert compiled.n_compiled == 2
+
+
 def test_what_compiles_at_once_is_not_worth_a_word(monkeypatch, compile_something):
     monkeypatch.setattr(_compiling, "_AT_ONCE", 1000.0)
     screen = StringIO()
@@ -75,7 +100,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
     assert not imported("import surerec") & heavy
     told = "sys.argv = ['surerec', '--version']; from surerec.__main__ import main; main()"
     assert not imported(told) & heavy
-    assert "scipy.special" not in imported("import surerec; surerec.PopulationConformal")
+    asked = imported("import surerec; surerec.PopulationConformal, surerec.read_interactions")
+    assert not asked & {"scipy.special", "pyarrow", "rich", "surerec.measures.learned"}
 
 
 def test_all_public_names_are_there_all_the_same():

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from benchmarks.measuring import Figures
     from surerec.recommenders import Recommender
 
+POPULATION = "population-"
+
 
 def _model(name: str) -> Recommender:
+    if name.startswith(POPULATION):
+        return sr.PopulationConformal(name.removeprefix(POPULATION))
     if name == "CRS-max":
         return sr.TransductiveConformal("max")
     return sr.InductiveConformal(name)

@@ -13,6 +13,7 @@ class Columns:
     Weight: Final = "weight"
     Datetime: Final = "datetime"
     Title: Final = "title"
+    Genres: Final = "genres"
     Rank: Final = "rank"
     Score: Final = "score"
     PValue: Final = "p_value"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import platform
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numba
 from numba.core import event
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from surerec._files import cache_folder
-from surerec._version import __version__
+from surerec._progress import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rich.console import Console
+    from rich.progress import Progress
 
 USUAL = 60
 """How many functions the first fit and answer on a machine compile, about."""
@@ -26,26 +24,6 @@ _WATCHED = "numba:compile"
 _AT_ONCE = 0.5  # seconds that nobody needs to be told of
 
 
-@contextmanager
-def first_use_notice() -> Iterator[None]:
-    """Say on a terminal that compiling takes a while, if nothing was counted here before.
-
-    numba keeps what it compiled; a stamp in the cache folder remembers that it has.
-    """
-    versions = f"{__version__}-{numba.__version__}-{platform.python_version()}"
-    stamp = cache_folder() / f"compiled-{versions}"
-    if stamp.exists() or CompileProgress.shown:
-        yield
-        return
-    console = Console(stderr=True)
-    if console.is_terminal:
-        console.print("Compiling, once on this machine; this takes some seconds …", style="dim")
-    yield
-    with suppress(OSError):  # a cache that cannot be written to only means another notice
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.touch()
-
-
 class CompileProgress(event.Listener):
     """Shows on a terminal that kernels are being compiled, and how many are done.
 
@@ -53,40 +31,54 @@ class CompileProgress(event.Listener):
     known, so that the bar is an estimate which never quite ends before the work does.
     """
 
-    shown = False
-    """Whether one is at work."""
+    at_work: ClassVar[CompileProgress | None] = None
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         self.n_compiled = 0
-        self._depth, self._begin = 0, 0.0
+        self._depth = 0
+        self._begin = 0.0
         self._console = console
         self._bar: Progress | None = None
         self._task: Any = None
 
     def on_start(self, _event: Any) -> None:
-        """Begin with another function."""
-        if not self._begin:
-            self._begin = monotonic()
+        """Begin with another function, which may be one that another calls."""
         self._depth += 1
+        self._begin = self._begin or monotonic()
+        self._show()
 
     def on_end(self, _event: Any) -> None:
-        """Count it."""
+        """Count it; the bar goes while nothing is compiled, as what is done then has its own."""
         self._depth -= 1
         self.n_compiled += 1
-        waited = monotonic() - self._begin > _AT_ONCE
-        if self._bar is None and waited and self._console.is_terminal:
+        self._show()
+        if not self._depth:
+            self.close()
+
+    def _show(self) -> None:
+        if self._bar is None and monotonic() - self._begin > _AT_ONCE:
             self._open()
         if self._bar is not None:
             done = USUAL * (1 - 0.5 ** (2 * self.n_compiled / USUAL))
             self._bar.update(self._task, completed=done, n=self.n_compiled)
 
     def _open(self) -> None:
+        # Only who waits needs rich, which takes a tenth of a second to import.
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        console = self._console or terminal()
         self._bar = Progress(
             TextColumn("Compiling, once on this machine: {task.fields[n]} functions"),
             BarColumn(),
             TimeElapsedColumn(),
-            console=self._console,
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("", total=USUAL, n=self.n_compiled)
         self._bar.start()
@@ -100,14 +92,18 @@ class CompileProgress(event.Listener):
 
 @contextmanager
 def compile_progress(console: Console | None = None) -> Iterator[CompileProgress]:
-    """Show how far compiling is, where there is a terminal to show it on; count it anywhere."""
-    console = console or Console(stderr=True)
-    listener = CompileProgress(console)
+    """Show how far compiling is, where there is a terminal to show it on; count it anywhere.
+
+    Inside another one it is that one.
+    """
+    if CompileProgress.at_work is not None:
+        yield CompileProgress.at_work
+        return
+    listener = CompileProgress.at_work = CompileProgress(console)
     _register(_WATCHED, listener)
-    CompileProgress.shown = console.is_terminal
     try:
         yield listener
     finally:
-        CompileProgress.shown = False
+        CompileProgress.at_work = None
         _unregister(_WATCHED, listener)
         listener.close()

@@ -6,12 +6,12 @@ import codecs
 import csv
 import json
 import stat
+import sys
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
-import pyarrow as pa
 
 from surerec._memory import available_memory, in_words
 from surerec.errors import InputError, SurerecError
@@ -32,10 +32,16 @@ _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SHOWN: Final = 200  # characters of what a library says
 # What libraries say of content that they cannot read; a panic of polars is no Exception.
 _DAMAGE: Final = (
-    pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError, EOFError,
+    pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError,
     zlib.error, csv.Error, ValueError, TypeError, LookupError, ArithmeticError, MemoryError,
     RecursionError,
 )  # fmt: skip
+
+
+def _damage() -> tuple[type[BaseException], ...]:
+    """Give what libraries raise; pyarrow, which is slow to import, only if it is in use."""
+    arrow = sys.modules.get("pyarrow")
+    return _DAMAGE if arrow is None else (*_DAMAGE, arrow.ArrowException)
 
 
 def check_file(path: Path) -> int:
@@ -112,7 +118,7 @@ def damage_in_words(where: object, problem: str, advice: str = "") -> Iterator[N
         yield
     except SurerecError:
         raise
-    except _DAMAGE as error:
+    except _damage() as error:
         end = f"; {advice}." if advice else "."
         raise InputError(f"{where}: {problem} ({reason(error)}){end}") from error
 

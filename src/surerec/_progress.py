@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from rich.console import Console
+    from rich.progress import ProgressColumn
+
+
+@cache
+def terminal() -> Console:
+    """Give the one console of all bars: a bar inside another is drawn below it."""
+    from rich.console import Console  # noqa: PLC0415  # only who waits needs rich
+
+    return Console(stderr=True)
 
 
 @contextmanager
@@ -41,7 +42,17 @@ def progress(
     ...     for _ in range(3):
     ...         advance(1)
     """
-    console = Console(stderr=True)
+    # Only who waits needs rich, which takes a tenth of a second to import.
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    console = terminal()
     amounts: tuple[ProgressColumn, ...] = (
         (DownloadColumn(), TransferSpeedColumn()) if in_bytes else ()
     )

@@ -88,7 +88,7 @@ def test_a_folder_of_an_earlier_version_answers_as_before(halves, near, tmp_path
     one, two = (each.recommend(1, confidence=0.8) for each in (sure, back))
     assert one.items == two.items
     assert one.guarantee == two.guarantee
-    assert "fit again for probabilities" in two.about_probability
+    assert "before it is fitted again" in two.about_probability
     reseal(tmp_path / "model", lambda card: card.update(format_version=2))
     with pytest.raises(sr.InputError, match="damaged"):  # format 2 has rows of counts
         sr.load(tmp_path / "model", scorer=near[0])

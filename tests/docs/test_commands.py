@@ -1,6 +1,7 @@
 """Every command in the documents is run: on small data that stand in for those it names.
 
-What serves, runs on a cluster or takes minutes by nature is parsed here, and run by other tests.
+What serves or runs on a cluster is parsed here, and run by other tests; what takes minutes runs in
+`make test-full`.
 """
 
 import polars as pl
@@ -97,6 +98,31 @@ def test_those_that_can_be_run_are_run(folder, cli, monkeypatch):
         assert done.code == 0, f"{page}: surerec {' '.join(asked)}\n{done.err}"
         ran += 1
     assert ran >= 25
+
+
+def in_minutes(words):
+    """Give a command that takes long as it is run here, None if another test runs it."""
+    if words[0] in {"demo", "warm-up"}:
+        return words
+    if words[0] == "reproduce" and "spark" not in words:
+        extra = ["--extra", "als"] if "als" in words else []
+        return ["reproduce", "--datasets", "ml-100k", "--users", "20", *extra, "--output"]
+    return small(words) if BIG & set(words) else None
+
+
+LONG = {tuple(asked) for _, words in COMMANDS if not is_run(words) and (asked := in_minutes(words))}
+
+
+@pytest.mark.full
+@pytest.mark.registry
+@pytest.mark.parametrize("words", sorted(LONG), ids=" ".join)
+def test_those_that_take_minutes_are_run_too(folder, cli, monkeypatch, tmp_path, words):
+    monkeypatch.chdir(folder)
+    asked = [*words, str(tmp_path / "out")] if words[-1] == "--output" else list(words)
+    done = cli(*asked, *(["--overwrite"] if asked[0] == "fit" else []))
+    if "out of reach" in done.err:
+        pytest.skip(done.err)
+    assert done.code == 0, done.err
 
 
 def test_no_command_is_undocumented():

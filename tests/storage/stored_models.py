@@ -88,6 +88,8 @@ def assert_same_interactions(loaded, saved):
         assert mine.dtype == theirs.dtype
         np.testing.assert_array_equal(mine, theirs)
     assert (loaded.titles is None) == (saved.titles is None)
+    assert (loaded.genres is None) == (saved.genres is None)
+    assert saved.genres is None or loaded.genres.to_list() == saved.genres.to_list()
     for item in range(saved.n_items):
         assert loaded.title(item) == saved.title(item)
     for user in saved.users.ids:

@@ -41,6 +41,8 @@ def some_interactions(draw):
     titles = None
     if titled is not None:
         titles = pl.DataFrame({"item_id": items, "title": pl.Series(titled, dtype=pl.String)})
+        if draw(st.booleans()):
+            titles = titles.with_columns(genres=pl.col("title").reverse())
     for begin, end in itertools.pairwise(offsets):
         times[begin:end] = sorted(times[begin:end])
     return sr.Interactions.from_profiles(

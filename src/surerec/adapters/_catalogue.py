@@ -70,8 +70,14 @@ def _recoded(data: Interactions, ids: pl.Series, codes: NDArray[np.int64]) -> In
     found.items_taken = rows[kept].astype(np.uint32)
     found.times = data.times[kept]
     found.popularity = np.arange(len(ids))
-    if data.titles is not None:
-        places = np.full(len(ids), len(data.titles))  # beyond the last: no title
-        places[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
-        found.titles = pl.concat([data.titles, pl.Series([None], dtype=pl.String)]).gather(places)
+    places = np.full(len(ids), data.n_items)  # beyond the last: nothing is known
+    places[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
+    found.titles = _moved(data.titles, places)
+    found.genres = _moved(data.genres, places)
     return found
+
+
+def _moved(texts: pl.Series | None, places: NDArray[np.int64]) -> pl.Series | None:
+    if texts is None:
+        return None
+    return pl.concat([texts, pl.Series([None], dtype=pl.String)]).gather(places)

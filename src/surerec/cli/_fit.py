@@ -166,7 +166,7 @@ def fit(
     messages().print(
         f"Counted in {seconds:.2f} s and saved {', '.join(saved)} in {_show.plain(str(model))}."
     )
-    _show.recommenders(messages(), saved, skipped)
+    _show.recommenders(messages(), saved, skipped, interactions.n_users)
 
 
 def _check_supported(fitted: PopulationConformal, *, is_asked_for: bool) -> None:

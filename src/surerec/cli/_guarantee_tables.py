@@ -13,6 +13,7 @@ from surerec.evaluation import Calendar
 from surerec.experiments.guarantees import (
     Observed,
     calendar_table,
+    chosen_cases,
     hits_table,
     item_reliabilities,
     lists_table,
@@ -28,10 +29,17 @@ from surerec.experiments.guarantees import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from surerec.futures import Horizon
+    from surerec.futures import Cases, Horizon
     from surerec.interactions import Interactions
 
 _PER_USER: Final = "CM12"
+_MOST_KEPT: Final = 3 << 30
+"""Bytes of what scorers made of futures, for the tables that ask for it again."""
+
+_KNEW_LATER: Final = (
+    "Counted from all of the data: what scored people knew what others did later; --as-of counts "
+    "only up to then."
+)
 
 
 class Tables(StrEnum):
@@ -94,7 +102,7 @@ class Asked:
     windows: int | None
     as_of: bool = False
     _said: list[str] = field(default_factory=list)
-    _kept: dict[Horizon, Observed] = field(default_factory=dict)
+    _kept: dict[tuple[str, Horizon], Observed] = field(default_factory=dict)
 
     def table(self, kind: Tables) -> pl.DataFrame:
         """Make a table."""
@@ -102,24 +110,33 @@ class Asked:
         return _TABLES[kind](self)
 
     def about(self) -> list[str]:
-        """Say how the last table was counted, if not by all of the data."""
+        """Say what was known to what scored people in the last table, and how it was counted."""
         return list(dict.fromkeys(self._said))
 
     def observed(self, scorers: Iterable[str], horizon: Horizon = 0.4) -> Iterator[Observed]:
-        """Let each scorer rank futures; what is asked of one scorer alone is kept."""
-        wanted = list(scorers)
-        if len(wanted) == 1 and horizon in self._kept:
-            found: Iterable[Observed] = [self._kept[horizon]]
-        else:
-            found = observe_all(
-                self.interactions, wanted, horizon=horizon, n_users=self.users, as_of=self.as_of
-            )
-        for one in found:
-            if len(wanted) == 1:
-                self._kept[horizon] = one
-            if one.as_of is not None:
-                self._said.append(one.as_of.in_words())
+        """Let each scorer rank futures; what there is room for is kept for the next table."""
+        wanted = list(dict.fromkeys(scorers))
+        others = observe_all(
+            self.interactions,
+            [scorer for scorer in wanted if (scorer, horizon) not in self._kept],
+            horizon=horizon,
+            n_users=self.users,
+            as_of=self.as_of,
+        )
+        for scorer in wanted:
+            one = self._kept.get((scorer, horizon)) or next(others)
+            self._keep(one, horizon)
+            self._said.append(_KNEW_LATER if one.as_of is None else one.as_of.in_words())
             yield one
+
+    def _keep(self, one: Observed, horizon: Horizon) -> None:
+        kept = sum(each.outcomes.nbytes for each in self._kept.values())
+        if kept + one.outcomes.nbytes <= _MOST_KEPT:
+            self._kept[one.scorer, horizon] = one
+
+    def cases(self, horizon: Horizon = 0.4) -> Cases:
+        """Give whose futures are ranked."""
+        return chosen_cases(self.interactions, horizon, self.users)
 
     def calendar(self) -> Calendar:
         """Give the windows."""
@@ -134,11 +151,10 @@ def _misses(asked: Asked) -> pl.DataFrame:
 
 
 def _sizes(asked: Asked) -> pl.DataFrame:
-    observed = list(asked.observed(asked.scorers))
-    table = sizes_table(observed).drop("data")
+    table = sizes_table(asked.observed(asked.scorers)).drop("data")
     if asked.as_of:  # the paper's p-values are counted from all of the data
         return table
-    paper = per_user_sizes(observed[0].outcomes.cases, _PER_USER)
+    paper = per_user_sizes(asked.cases(), _PER_USER)
     first = pl.DataFrame([{"scorer": _PER_USER, "cut": "per-user p-values"} | paper])
     return pl.concat([first, table])
 

@@ -90,6 +90,8 @@ def guarantees(
     console = stdout()
     for name, interactions in sources.items():
         console.rule(f"[bold]{_show.plain(name)}[/bold]", align="left")
+        if interactions.rows_read.repeats:
+            console.print(f"{interactions.rows_read.about_repeats()}.", highlight=False)
         asked = Asked(interactions, scorers, users, splits, window, windows, as_of=as_of)
         for kind in wanted:
             found = asked.table(kind)

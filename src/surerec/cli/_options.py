@@ -9,7 +9,7 @@ import typer
 
 from surerec._inputs import read_text
 from surerec.conformal import DEFAULT_CONFIDENCE
-from surerec.datasets import CATALOGUE, load_dataset
+from surerec.datasets import CATALOGUE, is_described, load_dataset, synthetic_of
 from surerec.errors import InputError
 from surerec.interactions import (
     Interactions,
@@ -34,7 +34,8 @@ def _recommenders() -> list[str]:
 Data = Annotated[
     str,
     typer.Argument(
-        help="A ratings file, a name that `surerec datasets` lists, or the address of a database.",
+        help="A ratings file, a name that `surerec datasets` lists, the address of a database, or "
+        "made-up data as synthetic:drift=0.5,seed=4.",
         autocompletion=_datasets,
     ),
 ]
@@ -170,6 +171,11 @@ def read(data: str, **reading: Any) -> Interactions:
     path = Path(data)
     if path.exists():
         return read_interactions(path, name=path.name, **given)
+    if is_described(data):
+        if given:
+            option = next(iter(given)).replace("_", "-")
+            raise InputError(f"--{option} says how a file is read, and {data} is made up.")
+        return synthetic_of(data)
     if data in CATALOGUE or (not path.suffix and path.name == data):
         return load_dataset(data, **given)  # an unknown name is refused with near ones
     raise InputError(f"{path}: no such file.")

@@ -30,6 +30,9 @@ def replay_data(
     measure: Annotated[str, typer.Option(help="Which of `surerec measures`.")] = "CM12",
     cut: Annotated[Literal["rank", "score"], typer.Option(help="Where sets are cut.")] = "score",
     renew: Annotated[float, typer.Option(help="Days after which it is counted anew.")] = 3.0,
+    retrain: Annotated[
+        float, typer.Option(help="Days for which what a measure learned is kept.")
+    ] = 30.0,
     window: Annotated[float, typer.Option(help="Days of events that calibrate.")] = 30.0,
     step: Annotated[float, typer.Option(help="How far one error moves a cut.")] = 0.01,
     min_known: Annotated[
@@ -53,7 +56,13 @@ def replay_data(
     check_replay_target(output)
     as_recipe(measure)
     playing = Playing(
-        cut=cut, renew=renew, window=window, step=step, min_known=min_known, ties=ties
+        cut=cut,
+        renew=renew,
+        retrain=retrain,
+        window=window,
+        step=step,
+        min_known=min_known,
+        ties=ties,
     )
     first, clock = _instant(begin), perf_counter()
     played = replay(data(), first, measure, playing=playing)

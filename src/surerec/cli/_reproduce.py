@@ -13,7 +13,9 @@ from surerec.cli import _show
 from surerec.cli._output import messages
 from surerec.cli._reading import Reading, takes_reading
 from surerec.cli._spark import check_engine, spark_engine
+from surerec.errors import InputError
 from surerec.experiments import DataSource, Settings, reproduce
+from surerec.interactions import is_address
 
 
 @takes_reading
@@ -70,6 +72,11 @@ def reproduce_paper(
     surerec reproduce --datasets ml-1m --output /shared/out --engine spark --master spark://host:7077
     """
     check_engine(engine, master=master, **{"executor-memory": executor_memory})
+    if "query" in reading or is_address(datasets):
+        raise InputError(
+            "reproduce reads no database and takes no --query: a study that goes on where it was "
+            "stopped needs the same rows again. Write them into a file, and name that instead."
+        )
     settings = Settings(
         tuple(DataSource.parse(text) for text in datasets.split(",") if text.strip()),
         n_users=users,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 plain = escape
 _DEFAULT, _SMALLER = "population-cm12", "population-learned"
+_THOUSANDS = 500  # users with whom a measure is worth to be trained: tried with 943
 
 
 def catalogue(console: Console, datasets: Iterable[Dataset]) -> None:
@@ -88,12 +89,8 @@ def interactions(console: Console, found: Interactions) -> None:
     )
     table.add_row("Period", f"{times.min()} to {times.max()}")
     if found.rows_read.repeats:
-        table.add_row(
-            "Repeats",
-            f"{found.rows_read.repeat_share:.0%} of what people took they had taken before: that "
-            "counts once, is not recommended, and nothing is promised of it",
-        )
-    table.add_row("Ties in time", f"{tie_share(found):.0%} of a user's items share their instant")
+        table.add_row("Repeats", found.rows_read.about_repeats())
+    table.add_row("Ties in time", f"{found.tie_share:.0%} of a user's items share their instant")
     if found.origin:
         table.add_row("Source", plain(found.origin))
     console.print(table, highlight=False)
@@ -132,7 +129,7 @@ def measures(console: Console, all_measures: Iterable[Measure], trained: Mapping
 
 
 def recommenders(
-    console: Console, saved: Mapping[str, Recommender], skipped: Mapping[str, str]
+    console: Console, saved: Mapping[str, Recommender], skipped: Mapping[str, str], n_users: int
 ) -> None:
     """Say what each saved recommender promises, why another was not, and what would be better."""
     width = max(map(len, saved))
@@ -141,10 +138,10 @@ def recommenders(
         console.print(f"  {name:<{width}}  {plain(model.headline())}{first}", highlight=False)
     for name, reason in skipped.items():
         console.print(f"Without {name}: {plain(reason)}", highlight=False)
-    if _DEFAULT in saved and _SMALLER not in saved:
+    if _DEFAULT in saved and _SMALLER not in saved and n_users >= _THOUSANDS:
         console.print(
-            f"With thousands of people, --recommender {_SMALLER} has smaller sets (by a third to a "
-            "half on MovieLens 1M): it is trained, and needs pip install 'surerec\\[learn]'.",
+            f"With so many people, --recommender {_SMALLER} has smaller sets (by a third to a half "
+            "on MovieLens 1M): it is trained, and needs pip install 'surerec\\[learn]'.",
             style="dim",
             highlight=False,
         )
@@ -162,7 +159,11 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
         highlight=False,
     )
     shown = frame.head(n_shown).to_dicts()
-    numbers = {"p_value": "p-value", "entry_confidence": "in above", "probability": "probability"}
+    numbers = {
+        "p_value": "p-value",
+        "entry_confidence": "comes in above",
+        "probability": "probability",
+    }
     numbers = {
         name: words
         for name, words in numbers.items()
@@ -204,16 +205,6 @@ def explanation(console: Console, why: Explanation, n_shown: int) -> None:
         console.print(plain(why.learned), highlight=False)
     if why.entry:
         console.print(plain(why.entry), highlight=False)
-
-
-def tie_share(found: Interactions) -> float:
-    """Give the share of rows that another row of the same user shares the instant with."""
-    owners = np.repeat(np.arange(found.n_users), np.diff(found.offsets))
-    same = (owners[1:] == owners[:-1]) & (found.times[1:] == found.times[:-1])
-    tied = np.zeros(found.n_rows, dtype=bool)
-    tied[1:] |= same
-    tied[:-1] |= same
-    return float(tied.mean())
 
 
 def _left_out(found: Interactions) -> str:

@@ -32,6 +32,13 @@ def show_audit(console: Console, audit: Audit) -> None:
         f"\n[bold]{escape(audit.subject)} on {escape(audit.data)}[/bold]", highlight=False
     )
     console.print(escape(audit.overall) + "\n", highlight=False)
+    for sentence in audit.known:
+        console.print(escape(sentence), highlight=False)
+    console.print()
+    if not audit.verdicts:
+        for sentence in audit.skipped:
+            console.print(f"[yellow]Not tested:[/yellow] {escape(sentence)}", highlight=False)
+        return
     console.print(_coverage(audit))
     console.print()
     for row in audit.drift.to_dicts():
@@ -46,6 +53,8 @@ def show_audit(console: Console, audit: Audit) -> None:
     if audit.together is not None:
         console.print()
         console.print(_together(audit.together))
+    for sentence in audit.notes:
+        console.print(escape(sentence), highlight=False)
     for sentence in audit.skipped:
         console.print(f"[yellow]Not audited:[/yellow] {escape(sentence)}", highlight=False)
 

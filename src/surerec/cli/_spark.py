@@ -10,6 +10,7 @@ from surerec.cli import _show
 from surerec.cli._output import messages
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
+from surerec.interactions import is_address
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ def fit_on_spark(
     overwrite: bool,
 ) -> None:
     """Fit a model folder on Spark."""
+    reading = {name: value for name, value in data.options.items() if value is not None}
+    if "query" in reading or is_address(data.source):
+        raise InputError(
+            "Spark reads no database here and takes no --query: write the rows into a Parquet file "
+            "that the executors can read, or leave --engine spark away to read them in memory."
+        )
     from surerec.spark import (  # noqa: PLC0415  # an extra
         Counting,
         fit_spark,
@@ -45,9 +52,6 @@ def fit_on_spark(
 
     how = Counting(**{name: value for name, value in counting.items() if value is not None})
     how.check(has_sequence=sequence is not None)
-    reading = {name: value for name, value in data.options.items() if value is not None}
-    if "query" in reading:
-        raise InputError("--query is for databases, which are read in memory, not on Spark.")
     columns = reading.pop("columns", None)
     begin = perf_counter()
     frame = read_frame(

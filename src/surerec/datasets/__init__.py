@@ -2,6 +2,7 @@
 
 from surerec.datasets._cache import Fetched
 from surerec.datasets._catalogue import CATALOGUE, find_dataset
+from surerec.datasets._described import is_described, synthetic_of
 from surerec.datasets._entries import Counts, Dataset
 from surerec.datasets._fetch import fetch
 from surerec.datasets._loading import load_dataset
@@ -14,6 +15,8 @@ __all__ = [
     "Fetched",
     "fetch",
     "find_dataset",
+    "is_described",
     "load_dataset",
     "synthetic",
+    "synthetic_of",
 ]

@@ -14,6 +14,7 @@ from surerec._columns import Columns
 from surerec._shown import shown
 from surerec._threads import equal_blocks, run_blocks
 from surerec.datasets import _kernels as kernels
+from surerec.datasets._profiles import fill_profiles
 from surerec.errors import InputError
 from surerec.interactions import Interactions
 
@@ -198,9 +199,7 @@ def _profiles(settings: _Settings) -> _Profiles:
 
     def draw(block: tuple[int, int]) -> None:
         work = _workspace(settings.n_items)
-        kernels.fill_profiles(
-            *block, seed, _PROFILES, catalogue, habits, work, offsets, items, times
-        )
+        fill_profiles(*block, seed, _PROFILES, catalogue, habits, work, offsets, items, times)
 
     for _ in run_blocks(draw, equal_blocks(lengths)):
         pass

@@ -15,7 +15,12 @@ from surerec.measures import Query
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._party import is_party
 from surerec.recommenders._query import resolve
-from surerec.recommenders._sets import RecommendationSet, guarantee, result_columns
+from surerec.recommenders._sets import (
+    RecommendationSet,
+    guarantee,
+    p_value_column,
+    result_columns,
+)
 from surerec.recommenders._together import AskingTogether
 from surerec.recommenders._wanted import Wanted
 
@@ -231,7 +236,8 @@ class Asking(AskingTogether):
         Returns
         -------
         polars.DataFrame
-            ``item_id``, ``p_value``, ``entry_confidence``.
+            ``item_id``, ``p_value`` (not with a calibration over users, which gives no p-values),
+            ``entry_confidence``.
         """
         self.require_confidence()
         asked = self._asked(user, history, group, query)
@@ -247,7 +253,7 @@ class Asking(AskingTogether):
         return pl.DataFrame(
             {
                 Columns.Item: self.items_.ids.gather(candidates),
-                Columns.PValue: assessment.p_values,
+                **p_value_column(assessment.p_values),
                 Columns.EntryConfidence: assessment.entry_confidences,
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -185,7 +186,7 @@ def explain(
         item=items[code],
         title=title(code),
         score=float(assessment.shown(np.zeros(1, dtype=np.intp))[0]),
-        p_value=float(assessment.p_values[0]),
+        p_value=math.nan if assessment.p_values is None else float(assessment.p_values[0]),
         entry_confidence=float(assessment.entry_confidences[0]),
         n_calibration=assessment.n_calibration,
         frame=frame[np.argsort(-_surely(frame), kind="stable")],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec._arguments import check_kind
+from surerec._arguments import check_code, check_kind
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
 from surerec.calibration import NO_CHANCES, PrecisionCalibration, find_promise
@@ -75,6 +75,25 @@ class OverUsers(Recommender):
         self.require_fit()
         self._warn_if_stale()
         return super().assess(query, candidates, wanted=wanted)
+
+    def level(self, query: Query, item: int) -> float:
+        """Give the ε below which one item, by code, is in a person's set.
+
+        What :meth:`assess` says of it, for little more than the cost of scoring.
+
+        Parameters
+        ----------
+        query : Query
+            Whom it is about.
+        item : int
+            An item outside the history.
+        """
+        self._within(query)
+        if self.promises_precision:
+            raise NotOffered("A promise of precision has no level for an item: ask recommend.")
+        self._warn_if_stale()
+        check_code("item", item, self.statistics_.n_items)
+        return self._calibrated.level(self.scorer_, self.statistics_, query, int(item))
 
     def _calibration_for(self, wanted: Wanted) -> UserCalibration:
         found = self._calibrated if wanted.among is None else self._lists[wanted.among]

@@ -81,8 +81,9 @@ class RecommendationSet:
     def to_frame(self) -> pl.DataFrame:
         """Give ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, ``title``.
 
-        With a calibration over users, before the title also ``probability`` (that the item is taken
-        within the stated future), and its interval ``probability_low`` to ``probability_high``.
+        ``p_value`` where there are p-values. With a calibration over users there are none: before
+        the title stand ``probability`` (that the item is taken within the stated future), and its
+        interval ``probability_low`` to ``probability_high``.
         """
         return self._frame
 
@@ -183,11 +184,12 @@ def guarantee(
 
 def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
     """Give the columns of a result, with items as codes."""
+    p_values = assessment.p_values
     return {
         Columns.Item: assessment.candidates[order],
         Columns.Rank: np.arange(1, len(order) + 1),
         Columns.Score: assessment.shown(order),
-        Columns.PValue: assessment.p_values[order],
+        **p_value_column(None if p_values is None else p_values[order]),
         Columns.EntryConfidence: assessment.entry_confidences[order],
         **{name: part[order] for name, part in _chance_columns(assessment.chances).items()},
     }
@@ -199,10 +201,15 @@ def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
         Columns.Item: best.items,
         Columns.Rank: best.ranks,
         Columns.Score: best.scores,
-        Columns.PValue: best.p_values,
+        **p_value_column(best.p_values),
         Columns.EntryConfidence: best.entry_confidences,
         **_chance_columns(best.chances),
     }
+
+
+def p_value_column(p_values: NDArray[np.float64] | None) -> dict[str, NDArray[Any]]:
+    """Give the column of p-values; no column where there are none."""
+    return {} if p_values is None else {Columns.PValue: p_values}
 
 
 def _chance_columns(chances: CalibratedProbability | None) -> dict[str, NDArray[Any]]:

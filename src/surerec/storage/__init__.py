@@ -9,7 +9,7 @@ A folder holds one set of statistics, and any number of named recommenders on th
     model/
       manifest.json                    what is here: counts, settings, recommenders, checksums
       users-1c7a….arrow                ids with their type
-      items-90b2….arrow                ids, and titles if they are known
+      items-90b2….arrow                ids, titles and genres where known
       offsets-….npy  items_taken-….npy  times-….npy  support-….npy
       followers-….npy  predecessors-….npy             dense rows, or
       following_starts-….npy  preceding_starts-….npy … the spans to count rows from

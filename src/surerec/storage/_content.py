@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 
@@ -78,6 +78,8 @@ def table_content(role: str, columns: dict[str, pl.Series]) -> Content:
     Written by pyarrow in one batch with plain types, so that equal columns give equal bytes
     however polars holds them.
     """
+    import pyarrow as pa  # noqa: PLC0415  # a tenth of a second that nobody waits for before this
+
     plain = pl.CompatLevel.oldest()
     table = pa.table(
         {name: column.to_arrow(compat_level=plain) for name, column in columns.items()}
@@ -110,6 +112,8 @@ def read_text(path: Path, sha256: str) -> str:
 
 def open_table(path: Path) -> pl.DataFrame:
     """Map a table from its file, one batch of plain columns, all of whose text lies inside it."""
+    import pyarrow as pa  # noqa: PLC0415
+
     try:
         with pa.memory_map(str(path)) as source:
             reader = pa.ipc.open_file(source)
@@ -129,7 +133,8 @@ def open_table(path: Path) -> pl.DataFrame:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
+    from pyarrow import types  # noqa: PLC0415
+
     return any(
-        is_one(kind)
-        for is_one in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+        is_one(kind) for is_one in (types.is_integer, types.is_string, types.is_large_string)
     )

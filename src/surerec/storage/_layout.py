@@ -137,14 +137,14 @@ def check_part_text(text: object) -> None:
 
 
 def check_table(role: str, table: pl.DataFrame, counts: Counts) -> None:
-    """Raise ValueError unless a table holds as many ids as there are, and titles if any."""
+    """Raise ValueError unless a table holds as many ids as there are, and texts if any."""
     types = dict(table.schema)
     ids = types.pop(TABLES[role], None)
-    titles = types.pop(Columns.Title, pl.String())
+    texts = {types.pop(name, pl.String()) for name in (Columns.Title, Columns.Genres)}
     is_id = ids is not None and (ids.is_integer() or ids == pl.String)
     length = counts.users if role == "users" else counts.items
     has_all = is_id and not table[TABLES[role]].null_count()
-    if not has_all or titles != pl.String or types or len(table) != length:
+    if not has_all or texts != {pl.String()} or types or len(table) != length:
         raise ValueError(f"{role} has {len(table)} rows of {table.schema}, not {length} ids")
 
 

@@ -59,9 +59,10 @@ def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
             "items_taken": source.items_taken,
             "times": source.times,
         }
-        titles = {} if source.titles is None else {Columns.Title: source.titles}
+        texts = {Columns.Title: source.titles, Columns.Genres: source.genres}
+        known = {name: column for name, column in texts.items() if column is not None}
         tables["users"] = {Columns.User: _plain_ids(source.users)}
-        tables["items"] = {Columns.Item: _plain_ids(source.items), **titles}
+        tables["items"] = {Columns.Item: _plain_ids(source.items), **known}
     try:
         for role, array in arrays.items():
             check_array(role, array, counts)
@@ -124,6 +125,9 @@ def _interactions(files: Files, data: DataCard) -> Interactions:
         origin=data.origin,
         rows_read=data.rows_read,
     )
+    # By code already: no need to match ids again.
     if Columns.Title in items.columns:
-        interactions.titles = items[Columns.Title]  # by code already: no need to match ids again
+        interactions.titles = items[Columns.Title]
+    if Columns.Genres in items.columns:
+        interactions.genres = items[Columns.Genres]
     return interactions

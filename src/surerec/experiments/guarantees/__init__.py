@@ -1,7 +1,7 @@
 """Tables that show whether promises over users hold, and how small their sets are."""
 
 from surerec.experiments.guarantees._calendar import calendar_table
-from surerec.experiments.guarantees._observed import Observed, observe_all
+from surerec.experiments.guarantees._observed import Observed, chosen_cases, observe_all
 from surerec.experiments.guarantees._slates import Reliability, reliability, slate_reliability
 from surerec.experiments.guarantees._sure import (
     item_reliabilities,
@@ -20,6 +20,7 @@ __all__ = [
     "Observed",
     "Reliability",
     "calendar_table",
+    "chosen_cases",
     "hits_table",
     "item_reliabilities",
     "lists_table",

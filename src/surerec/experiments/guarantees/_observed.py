@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._progress import progress
+from surerec._threads import run_blocks
 from surerec.evaluation import observe_as_of
 from surerec.futures import observe, profile_cases
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
@@ -58,6 +60,13 @@ class Observed:
     """How it was counted as of the moments of the questions, if it was."""
 
 
+def chosen_cases(
+    interactions: Interactions, horizon: Horizon, n_users: int, seed: int = 0
+) -> Cases:
+    """Give whose futures are ranked: so many users at the most, drawn at random."""
+    return profile_cases(interactions, horizon).sample(n_users, seed)
+
+
 def observe_all(
     interactions: Interactions,
     scorers: Iterable[RecipeLike],
@@ -85,7 +94,7 @@ def observe_all(
         Count only what had happened by the start of each case's block of the calendar, see
         :func:`surerec.evaluation.observe_as_of`; by default counts know what others did later.
     """
-    cases = profile_cases(interactions, horizon).sample(n_users, seed)
+    cases = chosen_cases(interactions, horizon, n_users, seed)
     statistics = None if as_of else count_precedence(interactions)
     for given in scorers:
         recipe = recipe_by(given)
@@ -106,9 +115,16 @@ def per_user_p_values(
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Give for each case the paper's p-values of the future items, and of all candidates."""
     model = InductiveConformal(measure).fit(statistics)
-    for case in range(len(cases)):
+
+    def one(case: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         known, future = cases.known(case), cases.future(case)
         candidates = statistics.items_outside(known)
         query = Query(known, (int(cases.users[case]),))
         p_values = model.assess(query, candidates).p_values  # without frames
-        yield p_values[np.searchsorted(candidates, future)], p_values
+        assert p_values is not None  # noqa: S101  # this kind has them
+        return p_values[np.searchsorted(candidates, future)], p_values
+
+    with progress(f"p-values by {measure}, person by person", total=len(cases)) as advance:
+        for found in run_blocks(one, range(len(cases))):
+            yield found
+            advance(1)
