@@ -122,19 +122,22 @@ class _Judged(NamedTuple):
         ]
         return np.minimum(found, 1.0)  # where shares are tied
 
-    def sizes(self, users: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Give the mean size of sets that miss each of the shares of `_MISSES` on average."""
-        shares = np.concatenate([self.taken[user] for user in users])
-        weights = np.concatenate(
-            [np.full(len(self.taken[user]), 1 / len(self.taken[user])) for user in users]
-        )
+    def sizes(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give the mean sizes of sets that miss each of the shares of `_MISSES` on average.
+
+        A row for each row of `draws`, which says how often each user is in it.
+        """
+        lengths = np.array([len(taken) for taken in self.taken])
+        shares, owners = np.concatenate(self.taken), np.repeat(np.arange(len(lengths)), lengths)
         order = np.argsort(shares)
-        missed = np.cumsum(weights[order]) / len(users)
-        cuts = shares[order][np.minimum(np.searchsorted(missed, _MISSES), len(order) - 1)]
-        counts = [
-            len(self.shares[user]) - np.searchsorted(self.shares[user], cuts) for user in users
-        ]
-        return np.asarray(np.mean(counts, axis=0), dtype=np.float64)
+        shares, owners = shares[order], owners[order]
+        n = draws.sum(axis=1)
+        missed = np.cumsum((draws / lengths)[:, owners], axis=1) / n[:, None]
+        first = [np.searchsorted(each, _MISSES) for each in missed]
+        cuts = shares[np.minimum(first, len(shares) - 1)]
+        counts = [len(each) - np.searchsorted(each, cuts.ravel()) for each in self.shares]
+        by_user = np.reshape(counts, (len(lengths), *cuts.shape))
+        return np.asarray(np.einsum("du,udm->dm", draws, by_user) / n[:, None])
 
 
 class Grown(NamedTuple):
@@ -177,11 +180,14 @@ def grow_best(
     more than its standard error. Larger trees are compared as they would be used.
     """
     kept = _with_extras(examples, asked, seed) if asked else Kept()
-    bins, columns = _binned(examples, kept), kept.columns()
-    small = _grown(bins, columns, kept, seed, advance=advance)
-    if not asked:
+    tried = [kept, kept.with_(LARGER)] if asked else [kept]
+    # Each in bins of its own, as they may grow side by side.
+    small, *others = run_blocks(
+        lambda each: _grown(_binned(examples, each), each, seed, advance=advance), tried
+    )
+    if not others:
         return small
-    larger = _grown(bins, columns, kept.with_(LARGER), seed)
+    (larger,) = others
     gain, error = _gain(_judge(asked, small), _judge(asked, larger), seed)
     best = larger if gain > error else small
     return best._replace(kept=best.kept.tried(LARGER, gain))
@@ -192,7 +198,7 @@ def _with_extras(examples: Examples, asked: Sequence[Question], seed: int) -> Ke
     some = examples.picked(examples.held_out | (examples.owners % _OF == 0))
 
     def judged(kept: Kept) -> _Judged:
-        return _judge(asked, _grown(_binned(some, kept), kept.columns(), kept, seed, QUICK))
+        return _judge(asked, _grown(_binned(some, kept), kept, seed, QUICK))
 
     kept = Kept()
     before = judged(kept)
@@ -214,14 +220,13 @@ def _binned(examples: Examples, kept: Kept) -> Bins:
 
 def _grown(
     bins: Bins,
-    columns: NDArray[np.int64],
     kept: Kept,
     seed: int,
     growth: Growth | None = None,
     advance: Callable[[float], None] = lambda _: None,
 ) -> Grown:
     text = bins.grow(growth or kept.growth, seed, advance)
-    names = [*in_words(tuple(EXTRAS))]
+    names, columns = [*in_words(tuple(EXTRAS))], kept.columns()
     if len(columns) == len(names):
         return Grown(text, bins.intercept, kept)
     trees = [tree.among(columns.tolist()) for tree in read_trees(text, len(columns))]
@@ -249,12 +254,9 @@ def _gain(before: _Judged, after: _Judged, seed: int) -> tuple[float, float]:
     In logarithms, the mean over the miss rates and precision.
     """
     n, chance = len(before.shares), np.random.default_rng(seed)
-    firsts = before.precisions(), after.precisions()
-
-    def gain(users: NDArray[np.int64]) -> float:
-        smaller = np.log(before.sizes(users) / after.sizes(users))
-        worse, better = (each[users].mean() + _NO_HITS for each in firsts)
-        return float(np.mean([*smaller, np.log(better / worse)]))
-
-    draws = [gain(chance.integers(0, n, n)) for _ in range(_N_DRAWS)]
-    return gain(np.arange(n)), float(np.std(draws))
+    drawn = [np.bincount(chance.integers(0, n, n), minlength=n) for _ in range(_N_DRAWS)]
+    draws = np.stack([np.ones(n, np.int64), *drawn])  # everybody once, then as chance has it
+    smaller = np.log(before.sizes(draws) / after.sizes(draws))
+    worse, better = (draws @ each.precisions() / n + _NO_HITS for each in (before, after))
+    gains = np.mean(np.column_stack((smaller, np.log(better / worse))), axis=1)
+    return float(gains[0]), float(np.std(gains[1:]))

@@ -12,7 +12,7 @@ from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.measures._folds import check_enough, deal, fold_for, renumbered
-from surerec.measures.learned._boosting import SMALL
+from surerec.measures.learned._boosting import LARGE, SMALL
 from surerec.measures.learned._choice import INGREDIENTS, ask, grow_best
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import EXTRAS, Features, in_words
@@ -118,8 +118,9 @@ class LearnedMeasure:
             check_whole("seed", seed, lowest=0),
         )
         fold_of = deal(statistics.n_users, n_folds, seed)
-        with progress("Gathering examples", total=n_folds * most_users) as advance:
-            gathered = [
+        with progress("Learning", total=n_folds * (most_users + SMALL.most + LARGE.most)) as advance:
+            # A fold's trees grow while the examples of the next are gathered.
+            gathered = (
                 _gather_without(
                     statistics,
                     fold_of == fold,
@@ -130,8 +131,7 @@ class LearnedMeasure:
                     advance,
                 )
                 for fold in range(n_folds)
-            ]
-        with progress("Growing trees", total=n_folds * SMALL.most) as advance:
+            )
             grown = list(run_blocks(lambda each: grow_best(*each, seed, advance), gathered))
         names = _used(grown)
         folds = [_numbered(each.text, names) for each in grown]
