@@ -180,6 +180,7 @@ def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
         ({"negatives": 0}, "negatives"),
         ({"n_users": 0}, "n_users"),
         ({"seed": -1}, "seed"),
+        ({"ingredients": ["calender"]}, "no ingredient 'calender' .* calendar, past to future"),
     ],
 )
 def test_impossible_settings_are_named(statistics, settings, sentence):
@@ -338,6 +339,50 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
     assert folds.min() >= 0
     for fold in np.unique(folds):
         assert len(np.unique(newer.learned.fold_of[folds == fold])) == 1
+
+
+def test_given_ingredients_are_not_tried(statistics, monkeypatch):
+    monkeypatch.setattr(choice, "_gain", None)
+    given = LearnedMeasure.train(
+        statistics, n_users=200, n_folds=2, ingredients=["larger trees", "calendar"]
+    )
+    kept = [{"kept": ["calendar", "larger trees"], "gains": {}}] * 2
+    assert given.params["ingredients"] == kept
+    assert given.feature_names == [*in_words(["calendar"])]
+    assert max(len(tree.leaf_values) for tree in read_trees(given.folds[0])) > 15
+    assert given.about(0) == "Its trees were grown with calendar, larger trees."
+    usual = LearnedMeasure.train(statistics, n_users=200, n_folds=2, ingredients=[])
+    assert usual.about(1) == "Its trees were grown with the usual features alone."
+    assert usual.feature_names == [*FEATURES]
+    back = LearnedRecipe().restore(statistics, *LearnedScorer(statistics, given).parts())
+    assert back.learned.params == given.params
+
+
+def slow_sizes(shares, taken):
+    """The mean size of sets that miss 10, 30 and 50 % on average, cut by cut."""
+    cuts = np.sort(np.concatenate(taken))
+    found = []
+    for rate in (0.1, 0.3, 0.5):
+        for cut in cuts:
+            sizes = [np.sum(each >= cut) for each in shares]
+            lost = np.mean([np.mean(each <= cut) for each in taken])  # at most, cut by its next
+            if lost >= rate - 1e-12:
+                break
+        found.append(np.mean(sizes))
+    return found
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_sizes_of_sets_are_those_of_trying_every_cut(seed):
+    chance = np.random.default_rng(seed)
+    shares = [np.sort(chance.random(chance.integers(3, 9)).astype(np.float32)) for _ in range(4)]
+    taken = [chance.permutation(each)[: chance.integers(1, 4)] for each in shares]
+    draws = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [0, 0, 3, 1]])
+    found = choice._Judged(shares, taken).sizes(draws)
+    for row, draw in enumerate(draws):
+        people = np.repeat(np.arange(4), draw)
+        expected = slow_sizes([shares[k] for k in people], [taken[k] for k in people])
+        np.testing.assert_allclose(found[row], expected)
 
 
 def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, learned, monkeypatch):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from surerec._threads import run_blocks
+from surerec.errors import InputError
 from surerec.measures.learned._boosting import LARGE, QUICK, SMALL, Bins
 from surerec.measures.learned._examples import log_odds, set_aside
 from surerec.measures.learned._features import EXTRAS, FEATURES, in_words
@@ -41,6 +42,7 @@ _MOST_ROOM: Final = 1 << 29  # bytes for what is known of every item to those wh
 _N_DRAWS: Final = 50
 _FIRST: Final = 10
 _NO_HITS: Final = 1e-3  # a precision that is nothing has a logarithm too
+_ROUNDING: Final = 1e-9  # of sums of shares that come to a miss rate exactly
 _OF: Final = 3  # one in so many users is learned from where features are compared
 
 
@@ -51,6 +53,17 @@ class Kept:
     names: tuple[str, ...] = ()
     gains: tuple[tuple[str, float], ...] = ()
     """By how much each that was tried made users set aside better off, as a share."""
+
+    @classmethod
+    def given(cls, names: Sequence[str]) -> Kept:
+        """Give those that somebody named, in their order here."""
+        for name in names:
+            if name not in INGREDIENTS:
+                raise InputError(
+                    f"There is no ingredient {name!r} of the learned measure: there are "
+                    f"{', '.join(INGREDIENTS)}."
+                )
+        return cls(tuple(name for name in INGREDIENTS if name in names))
 
     @property
     def growth(self) -> Growth:
@@ -133,7 +146,8 @@ class _Judged(NamedTuple):
         shares, owners = shares[order], owners[order]
         n = draws.sum(axis=1)
         missed = np.cumsum((draws / lengths)[:, owners], axis=1) / n[:, None]
-        first = [np.searchsorted(each, _MISSES) for each in missed]
+        rates = np.array(_MISSES) - _ROUNDING
+        first = [np.searchsorted(each, rates) for each in missed]
         cuts = shares[np.minimum(first, len(shares) - 1)]
         counts = [len(each) - np.searchsorted(each, cuts.ravel()) for each in self.shares]
         by_user = np.reshape(counts, (len(lengths), *cuts.shape))
@@ -172,14 +186,18 @@ def ask(
 
 
 def grow_best(
-    examples: Examples, asked: Sequence[Question], seed: int, advance: Callable[[float], None]
+    examples: Examples,
+    asked: Sequence[Question],
+    given: Kept | None,
+    seed: int,
+    advance: Callable[[float], None],
 ) -> Grown:
-    """Grow trees with the ingredients that those who were asked for gain by.
+    """Grow trees with what is given, or the ingredients that those who were asked for gain by.
 
     Features are compared in few small trees on a third of the examples, and kept where the gain is
     more than its standard error. Larger trees are compared as they would be used.
     """
-    kept = _with_extras(examples, asked, seed) if asked else Kept()
+    kept = given or (_with_extras(examples, asked, seed) if asked else Kept())
     tried = [kept, kept.with_(LARGER)] if asked else [kept]
     # Each in bins of its own, as they may grow side by side.
     small, *others = run_blocks(

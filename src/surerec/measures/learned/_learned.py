@@ -13,7 +13,7 @@ from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.measures._folds import check_enough, deal, fold_for, renumbered
 from surerec.measures.learned._boosting import LARGE, SMALL
-from surerec.measures.learned._choice import INGREDIENTS, ask, grow_best
+from surerec.measures.learned._choice import INGREDIENTS, Kept, ask, grow_best
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
 from surerec.measures.learned._features import EXTRAS, Features, in_words
 from surerec.measures.learned._futures import TrainedFuture
@@ -22,7 +22,7 @@ from surerec.measures.learned._text import read_trees, write_trees
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -82,6 +82,7 @@ class LearnedMeasure:
         n_folds: int = 3,
         n_users: int = 3000,
         negatives: int = 90,
+        ingredients: Sequence[str] | None = None,
         seed: int = 0,
     ) -> LearnedMeasure:
         """Train on what users took after a part of their profile.
@@ -100,6 +101,9 @@ class LearnedMeasure:
             How many users a model is trained on at the most, drawn at random.
         negatives : int, default=90
             How many items that the user never took stand for all of them, at each cut.
+        ingredients : sequence of str, optional
+            What every fold has beside the usual features, of ``INGREDIENTS``; by default each fold
+            keeps those by which users who are set aside gain.
         seed : int, default=0
             The same seed on the same profiles learns the same.
 
@@ -117,9 +121,12 @@ class LearnedMeasure:
             check_whole("negatives", negatives),
             check_whole("seed", seed, lowest=0),
         )
+        given = None if ingredients is None else Kept.given(ingredients)
         fold_of = deal(statistics.n_users, n_folds, seed)
-        with progress("Learning", total=n_folds * (most_users + SMALL.most + LARGE.most)) as advance:
-            # A fold's trees grow while the examples of the next are gathered.
+        with progress(
+            "Learning", total=n_folds * (most_users + SMALL.most + LARGE.most)
+        ) as advance:
+            # The trees of a fold grow while examples for the next are gathered.
             gathered = (
                 _gather_without(
                     statistics,
@@ -128,11 +135,12 @@ class LearnedMeasure:
                     most_users,
                     sampling,
                     (seed, fold),
+                    given,
                     advance,
                 )
                 for fold in range(n_folds)
             )
-            grown = list(run_blocks(lambda each: grow_best(*each, seed, advance), gathered))
+            grown = list(run_blocks(lambda each: grow_best(*each, given, seed, advance), gathered))
         names = _used(grown)
         folds = [_numbered(each.text, names) for each in grown]
         intercepts = [each.intercept for each in grown]
@@ -143,6 +151,7 @@ class LearnedMeasure:
             "negatives": negatives,
             "seed": seed,
             "ingredients": [each.kept.to_dict() for each in grown],
+            "given": given is not None,
         }
         if not future.is_share:
             assert statistics.interactions is not None  # noqa: S101  # it was learned from profiles
@@ -181,6 +190,8 @@ class LearnedMeasure:
         if not tried:
             return ""
         kept, gains = tried[fold]["kept"], tried[fold]["gains"]
+        if self.params.get("given"):
+            return f"Its trees were grown with {', '.join(kept) or 'the usual features alone'}."
         if not gains:
             return "Too few users were set aside to try other ingredients than the usual."
         words = [
@@ -212,11 +223,12 @@ def _gather_without(
     most_users: int,
     sampling: Sampling,
     seed: tuple[int, int],
+    given: Kept | None,
     advance: Callable[[float], None],
 ) -> tuple[Examples, list[Question]]:
     """Draw examples from the users of the other folds, with features of their profiles alone.
 
-    And ask for some of them who are set aside, by whom ingredients are chosen.
+    And ask for some of them who are set aside, by whom ingredients are chosen if none are given.
     """
     if statistics.interactions is None:
         raise InputError(
@@ -227,12 +239,13 @@ def _gather_without(
     check_enough(len(enough), _SHORTEST)
     chosen = np.sort(np.random.default_rng(seed).permutation(enough)[:most_users])
     counted = count_precedence(others, ties=statistics.ties)
-    factors = try_factors(counted, n_folds, sampling.seed)
+    wants_factors = given is None or "matrix factorisation" in given.names
+    factors = try_factors(counted, n_folds, sampling.seed) if wants_factors else None
     features = Features(counted, extras=tuple(EXTRAS), factors=factors)
     keys = np.flatnonzero(~left_out)[chosen]
     examples = make_examples(features, chosen, keys, sampling, advance)
     advance(most_users - len(chosen))
-    return examples, ask(features, chosen, keys, sampling)
+    return examples, ask(features, chosen, keys, sampling) if given is None else []
 
 
 def _used(grown: list[Grown]) -> list[str]:
