@@ -213,7 +213,7 @@ def grow_best(
 
 def _with_extras(examples: Examples, asked: Sequence[Question], seed: int) -> Kept:
     """Give the features that those who were asked for gain by, each beside those before."""
-    some = examples.picked(examples.held_out | (examples.owners % _OF == 0))
+    some = examples.picked(examples.owners % _OF == 0)
 
     def judged(kept: Kept) -> _Judged:
         return _judge(asked, _grown(_binned(some, kept), kept, seed, QUICK))
