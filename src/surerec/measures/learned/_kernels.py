@@ -1,4 +1,4 @@
-"""What is near, the ridge's sums, and trees over features: kernels that release the GIL."""
+"""What is near, and the ridge's sums: kernels that release the GIL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 _TILE = 512  # columns: four sums and a row of them stay in the first-level cache
-_TREE_TILE = 512  # neighbours in popularity
 
 
 @njit(nogil=True, cache=True)
@@ -161,68 +160,3 @@ def sum_picked(
                 sums = out[w]
                 for j in range(width):
                     sums[j] += weight * picked[j]
-
-
-@njit(nogil=True, cache=True)
-def add_trees(
-    features: NDArray[np.float32],
-    tree_starts: NDArray[np.int64],
-    node_features: NDArray[np.int64],
-    thresholds: NDArray[np.float32],
-    keeps: NDArray[np.unsignedinteger],
-    leaf_values: NDArray[np.float64],
-    places: NDArray[np.int64],
-    constants: NDArray[np.unsignedinteger],
-    scores: NDArray[np.float64],
-) -> None:
-    """Add the value of every tree to the score of every column.
-
-    A column's leaf is found without walking: each node whose test fails strikes out the leaves to
-    its left, and the leftmost leaf that is left is the one (QuickScorer). So the work is the same
-    for all columns and runs in vector lanes, at a third of the time of walking. A node that no
-    column of a tile fails, or all of them do, is not looked at column by column: neighbours in
-    popularity are alike in most of their features. Masks are of as many bits as a tree may have
-    leaves, 32 or 64; `constants` are of that kind as well: all bits, no bit, and what turns the
-    lowest bit into its place in `places`.
-    """
-    n_features, n_columns = features.shape
-    whole, nothing, spread, shift = constants[0], constants[1], constants[2], constants[3]
-    alive_room = np.empty(_TREE_TILE, keeps.dtype)
-    common = np.empty(1, keeps.dtype)  # in as many bits
-    lowest_of, highest_of = np.empty(n_features, np.float32), np.empty(n_features, np.float32)
-    for left in range(0, n_columns, _TREE_TILE):
-        right = min(left + _TREE_TILE, n_columns)
-        width = np.uint64(right - left)
-        total = scores[left:right]
-        alive = alive_room[: right - left]
-        for f in range(n_features):
-            lowest_of[f], highest_of[f] = _range(features[f, left:right])
-        for tree in range(len(tree_starts) - 1):
-            alive[:] = whole
-            common[0] = whole
-            for node in range(tree_starts[tree], tree_starts[tree + 1]):
-                f, threshold, keep = node_features[node], thresholds[node], keeps[node]
-                if highest_of[f] <= threshold:
-                    continue
-                if lowest_of[f] > threshold:
-                    common[0] &= keep
-                    continue
-                values = features[f, left:right]
-                for j in range(width):
-                    alive[j] &= whole if values[j] <= threshold else keep
-            leaves = leaf_values[tree]
-            of_all = common[0]
-            for j in range(width):
-                left_over = alive[j] & of_all
-                alive[j] = (left_over & (nothing - left_over)) * spread  # kept in as many bits
-                total[j] += leaves[places[alive[j] >> shift]]
-
-
-@njit(nogil=True, cache=True)
-def _range(values: NDArray[np.float32]) -> tuple[Any, Any]:
-    """Give the lowest and the highest."""
-    low, high = values[0], values[0]
-    for j in range(len(values)):
-        low = min(low, values[j])
-        high = max(high, values[j])
-    return low, high
