@@ -70,6 +70,12 @@ class Lanes:
         pointer = self.builder.bitcast(place, value.type.as_pointer())
         self.builder.store(value, pointer, align=align)
 
+    def prefetch(self, place: Any) -> None:
+        """Have what is at a place, which may be none, brought near: it is read soon."""
+        number = ir.IntType(32)
+        arguments = [place, *(ir.Constant(number, value) for value in (0, 3, 1))]
+        self.call("llvm.prefetch.p0i8", ir.VoidType(), *arguments)
+
     def call(self, name: str, result: Any, *arguments: Any) -> Any:
         """Call one of LLVM's own functions."""
         kind = ir.FunctionType(result, [each.type for each in arguments])

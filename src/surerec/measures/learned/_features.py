@@ -9,7 +9,9 @@ import numpy as np
 from surerec._calendar import DAY
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
+from surerec.measures._vectors import aligned_room
 from surerec.measures.learned import _kernels as kernels
+from surerec.measures.learned import _strip_kernels as strips
 from surerec.measures.learned import _sum_kernels as summed
 from surerec.measures.learned._forward import FORWARD, ForwardRidge
 from surerec.measures.learned._items import ItemFacts, ItemMeans
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.measures._tiles import LeftOut
     from surerec.measures.als import Factorisation
-    from surerec.precedence import Block, PrecedenceStatistics
+    from surerec.precedence import Block, PrecedenceStatistics, Source
 
 
 FEATURES: Final[dict[str, str]] = {
@@ -192,7 +195,8 @@ class Features:
             if stand_ins is not None:
                 taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
                 here = self._facts.without_takers(without, columns, stand_ins, taken_at)
-            sums = _sums(rows, weights, *blocks)
+            both = of_matrix(*blocks[0]), of_matrix(*blocks[1])
+            sums = _sums(*both, rows.left_out.for_nobody(), weights, len(columns))
         taken = [self._counted.taken_by(user)[0] for user in self._known(without)]
         own = [np.sort(items).astype(np.int64) for items in taken]
         by_age = np.stack((np.ones(len(age)), late, recent, last))
@@ -317,20 +321,27 @@ class Features:
 
 def _sums_of_all(rows: ProfileRows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
     """Give what the rows of a profile come to for every item."""
-    sums = np.empty((summed.N_SUMS, rows.n_items), np.float32)
     both = rows.source("followers"), rows.source("predecessors")
-    summed.summarise_rows(*both, rows.left_out, weights, _N_LAST, sums)
-    return sums
+    return _sums(*both, rows.left_out, weights, rows.n_items)
 
 
 def _sums(
-    rows: ProfileRows, weights: NDArray[np.float32], followers: Block, predecessors: Block
+    forward: Source,
+    reverse: Source,
+    out: LeftOut,
+    weights: NDArray[np.float32],
+    n_columns: int,
 ) -> NDArray[np.float32]:
-    """Give the same for the columns of blocks, from which everybody is left out already."""
-    sums = np.empty((summed.N_SUMS, followers.matrix.shape[1]), np.float32)
-    both = of_matrix(*followers), of_matrix(*predecessors)
-    nobody = rows.left_out.for_nobody()
-    summed.summarise_rows(*both, nobody, weights, _N_LAST, sums)
+    """Give what rows come to for each of their columns, without what a user contributed."""
+    sums = np.empty((summed.N_SUMS, n_columns), np.float32)
+    if not strips.in_strips(forward, reverse, out, n_columns):
+        summed.summarise_rows(forward, reverse, out, weights, _N_LAST, sums)
+        return sums
+    rows = strips.strip_rows(
+        forward.matrix, reverse.matrix, forward.places, reverse.places, out, weights, n_columns
+    )
+    steps = aligned_room((len(weights), strips.N_COLUMNS), np.uint16)
+    strips.sum_strips(rows, 0, n_columns, _N_LAST, steps, sums)
     return sums
 
 
