@@ -1,52 +1,14 @@
-"""What is near, and the ridge's sums: kernels that release the GIL."""
+"""Stand-ins left out of columns: kernels that release the GIL."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-_TILE = 512  # columns: four sums and a row of them stay in the first-level cache
-
-
-@njit(nogil=True, cache=True)
-def count_near(
-    last: NDArray[np.int64],
-    parts: NDArray[np.float32],
-    windows: NDArray[np.int64],
-    own_ends: NDArray[np.int64],
-    span_offsets: NDArray[np.int64],
-    starts: NDArray[Any],
-    stops: NDArray[Any],
-    items: NDArray[np.uint32],
-    out: NDArray[np.float32],
-) -> None:
-    """Add ``parts[k]`` for each user who took an item soon after ``last[k]``, to ``out[w]``.
-
-    Soon is among the next ``windows[w]`` items, which ascend. Spans are as in
-    `surerec.precedence`; the users whose profiles end at `own_ends` are left out.
-    """
-    for k in range(len(last)):
-        part = parts[k]
-        for span in range(span_offsets[last[k]], span_offsets[last[k] + 1]):
-            stop = np.int64(stops[span])
-            is_left_out = False
-            for end in own_ends:
-                is_left_out |= stop == end
-            if is_left_out:
-                continue
-            begin = np.int64(starts[span])
-            reached = begin
-            for w in range(len(windows)):
-                end = min(stop, begin + windows[w])
-                for place in range(np.uint64(reached), np.uint64(end)):
-                    out[w, items[place]] += part
-                reached = end
 
 
 @njit(nogil=True, cache=True)
@@ -113,50 +75,3 @@ def leave_out_stand_ins(
                 if w < len(windows):
                     near[w, j] -= parts[k - first_of_last]
         where[profile] = -1
-
-
-@njit(nogil=True, cache=True)
-def sum_rows(
-    matrix: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
-    """Write ``out[w] = Σ weights[w, k] · matrix[rows[k]]`` for every column."""
-    n_columns = matrix.shape[1]
-    for left in range(0, n_columns, _TILE):
-        right = min(left + _TILE, n_columns)
-        width = np.uint64(right - left)
-        out[:, left:right] = 0.0
-        for k in range(len(rows)):
-            row = matrix[rows[k], left:right]
-            for w in range(len(weights)):
-                weight = weights[w, k]
-                if weight != 0.0:
-                    sums = out[w, left:right]
-                    for j in range(width):
-                        sums[j] += weight * row[j]
-
-
-@njit(nogil=True, cache=True)
-def sum_picked(
-    matrix: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    columns: NDArray[np.int64],
-    out: NDArray[np.float64],
-) -> None:
-    """Do the same for some columns alone."""
-    out[:] = 0.0
-    picked = np.empty(len(columns))
-    width = np.uint64(len(columns))
-    for k in range(len(rows)):
-        row = matrix[rows[k]]
-        for j in range(width):
-            picked[j] = row[columns[j]]
-        for w in range(len(weights)):
-            weight = weights[w, k]
-            if weight != 0.0:
-                sums = out[w]
-                for j in range(width):
-                    sums[j] += weight * picked[j]

@@ -198,6 +198,8 @@ def _add_leaves(
 @njit(nogil=True, cache=True)
 def add_trees(
     features: NDArray[np.float32],
+    first: int,
+    last: int,
     tree_starts: NDArray[np.int64],
     node_features: NDArray[np.int64],
     thresholds: NDArray[np.float32],
@@ -206,21 +208,20 @@ def add_trees(
     strip: NDArray[np.float32],
     scores: NDArray[np.float64],
 ) -> None:
-    """Add the value of every tree to the score of every column, one tree after the other.
+    """Add the value of every tree to the scores of some columns, one tree after the other.
 
     Masks are of as many bits as a tree may have leaves, 32 or 64. `strip` is room for each feature
     of a strip, and begins with a cache line.
     """
-    n_features, n_columns = features.shape
-    n_trees = len(tree_starts) - 1
+    n_features, n_trees = len(features), len(tree_starts) - 1
     low, high = np.empty(n_features, np.float32), np.empty(n_features, np.float32)
     starts = np.empty(n_trees + 1, np.int64)
     n_nodes = len(keeps) + 1  # one is written behind the last
     offsets, bounds = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.float32)
     masks, common = np.empty(n_nodes, keeps.dtype), np.empty(n_trees, keeps.dtype)
     leaves = np.empty((_AT_ONCE, STRIP), np.uint8)
-    for left in range(0, n_columns, STRIP * _STRIPS):
-        right = min(left + STRIP * _STRIPS, n_columns)
+    for left in range(first, last, STRIP * _STRIPS):
+        right = min(left + STRIP * _STRIPS, last)
         _ranges(features, left, right, low, high)
         _pick_nodes(
             low,

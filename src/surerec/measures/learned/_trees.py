@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._threads import run_together
+from surerec.measures._aggregates import equal_columns
 from surerec.measures._vectors import aligned_room
 from surerec.measures.learned._text import MOST_LEAVES
 from surerec.measures.learned._tree_kernels import STRIP, add_trees
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _SMALL: Final = 32
 """Leaves of trees whose masks take 32 bits, which are twice as fast as 64."""
+_NODE: Final = 0.035
+"""Nanoseconds that a node takes in a column."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +56,30 @@ class Trees:
             leaf_values,
         )
 
-    def add_to(self, scores: NDArray[np.float64], features: NDArray[np.float32]) -> None:
-        """Add what the trees say of each column of the features."""
-        add_trees(
-            features,
-            self.starts,
-            self.features,
-            self.thresholds,
-            self.keeps,
-            self.leaf_values,
-            aligned_room((len(features), STRIP), np.float32),
-            scores,
-        )
+    def add_to(
+        self,
+        scores: NDArray[np.float64],
+        features: NDArray[np.float32],
+        *,
+        in_threads: bool = False,
+    ) -> None:
+        """Add what the trees say of each column of the features; other threads may help."""
+
+        def add(columns: tuple[int, int]) -> None:
+            add_trees(
+                features,
+                *columns,
+                self.starts,
+                self.features,
+                self.thresholds,
+                self.keeps,
+                self.leaf_values,
+                aligned_room((len(features), STRIP), np.float32),
+                scores,
+            )
+
+        work = len(scores) * len(self.features) if in_threads else 0.0
+        run_together(add, equal_columns(len(scores), _NODE * work))
 
 
 def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[float]]:
