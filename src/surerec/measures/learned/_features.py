@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from surerec._calendar import DAY
+from surerec._threads import run_together
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _kernels as kernels
-from surerec.measures.learned import _sum_kernels as summed
+from surerec.measures.learned._assembling import N_LAST, assemble, sums_in_parts
 from surerec.measures.learned._forward import FORWARD, ForwardRidge
 from surerec.measures.learned._items import ItemFacts, ItemMeans
+from surerec.measures.learned._near import WINDOWS, Near
 from surerec.measures.learned._preference import PREFERENCE
 from surerec.measures.learned._recency import RECENCY, Recency
 from surerec.measures.learned._ridge import Ridge
 from surerec.precedence import of_matrix, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from numpy.typing import NDArray
 
     from surerec.measures.als import Factorisation
     from surerec.precedence import Block, PrecedenceStatistics
+
+    _Job = Callable[[], None]
 
 
 FEATURES: Final[dict[str, str]] = {
@@ -65,9 +70,7 @@ EXTRAS: Final[dict[str, dict[str, str]]] = {
 """Features that are used only where users who were set aside gain by them, by ingredient."""
 
 _HALF_LIVES: Final = (10.0, 40.0, 3.0)  # items after which an earlier one weighs half, by recency
-_N_LAST: Final = 5
 _NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
-_WINDOWS: Final = np.array([10, 50])
 
 
 def in_words(extras: Sequence[str]) -> dict[str, str]:
@@ -95,6 +98,52 @@ def extras_of(names: Sequence[str]) -> tuple[str, ...]:
             "This learned measure has other features than this surerec computes: train it anew."
         )
     return extras
+
+
+class _Asked(NamedTuple):
+    """What is asked for: a profile, who is left out, and what that makes of the items."""
+
+    rows: ProfileRows
+    without: tuple[int, ...]
+    moment: int | None
+    taken: list[NDArray[np.uint32]]
+    """What each of those who are left out took, in time order."""
+    own: list[NDArray[np.int64]]
+    """The same by code."""
+    then: ItemMeans
+    """Of every item, when all was counted."""
+    means: ItemMeans
+    weights: NDArray[np.float32]
+    """Of the profile's items by recency; they sum to 1."""
+    by_age: NDArray[np.float64]
+    """Four weightings of them for a ridge."""
+
+    @classmethod
+    def of(
+        cls,
+        rows: ProfileRows,
+        without: tuple[int, ...],
+        moment: int | None,
+        taken: list[NDArray[np.uint32]],
+        then: ItemMeans,
+        means: ItemMeans,
+    ) -> _Asked:
+        """Weight the items of a profile by how many came after them."""
+        age = np.arange(len(rows.history) - 1, -1, -1)
+        recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
+        weights = (recent / recent.sum()).astype(np.float32)
+        by_age = np.stack((np.ones(len(age)), late, recent, last))
+        own = [np.sort(items).astype(np.int64) for items in taken]
+        return cls(rows, without, moment, taken, own, then, means, weights, by_age)
+
+
+def _call(job: _Job) -> None:
+    job()
+
+
+def _run_in_turn(task: Callable[[_Job], object], jobs: Sequence[_Job]) -> None:
+    for job in jobs:
+        task(job)
 
 
 class Features:
@@ -135,6 +184,7 @@ class Features:
         self._facts = ItemFacts(statistics.interactions)
         self._nobody = self._facts.without(())
         self._following = spans(statistics.interactions, "followers", statistics.ties)
+        self._soon = Near(self._following)
         self._recency = Recency.of(statistics.interactions) if "calendar" in extras else None
         if forward is None and "past to future" in extras:
             forward = ForwardRidge.fit(statistics.interactions)
@@ -150,6 +200,7 @@ class Features:
         stand_ins: NDArray[np.int64] | None = None,
         moment: int | None = None,
         only: Sequence[str] | None = None,
+        in_threads: bool = False,
     ) -> NDArray[np.float32]:
         """Give the features (rows) of every item, or of some (columns).
 
@@ -169,6 +220,8 @@ class Features:
             that user took it, else after all that is known.
         only : sequence of str, optional
             The ingredients whose features are looked at; those of others are 0. By default all.
+        in_threads : bool, default=False
+            Whether other threads may help where every item is asked for.
         """
         if not len(history):
             raise InputError("The history is empty: it needs at least one item.")
@@ -178,41 +231,81 @@ class Features:
         if self.statistics is not self._counted:
             then = then.padded(self.statistics.n_items)
             means = then._replace(support=rows.support_of_all().astype(np.int64))
-        age = np.arange(len(rows.history) - 1, -1, -1)
-        recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
-        weights = (recent / recent.sum()).astype(np.float32)
-        parts, near = self._near(rows, without, then)
-        if columns is None:
-            columns, here = np.arange(self.statistics.n_items), means
-            sums = _sums_of_all(rows, weights)
-        else:
-            near = near[:, columns]
-            blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
-            here = means.at(columns)
-            if stand_ins is not None:
-                taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
-                here = self._facts.without_takers(without, columns, stand_ins, taken_at)
-            sums = _sums(rows, weights, *blocks)
-        taken = [self._counted.taken_by(user)[0] for user in self._known(without)]
-        own = [np.sort(items).astype(np.int64) for items in taken]
-        by_age = np.stack((np.ones(len(age)), late, recent, last))
-        ridge = self.ridge.score(rows.history, by_age, own, columns)
-        found = np.zeros((len(self.in_words), len(columns)), np.float32)
+        asked = _Asked.of(rows, without, moment, self._taken(without), then, means)
         wanted = EXTRAS if only is None else only
-        _assemble(sums, here, means, rows, ridge, near, found)
+        if columns is None:
+            return self._of_all(asked, wanted, in_threads=in_threads)
+        parts, near = self._near(asked, columns)
+        blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
+        here = means.at(columns)
+        if stand_ins is not None:
+            taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
+            here = self._facts.without_takers(without, columns, stand_ins, taken_at)
+        both, nobody = (of_matrix(*blocks[0]), of_matrix(*blocks[1])), rows.left_out.for_nobody()
+        sums, to_do = sums_in_parts(*both, nobody, asked.weights, len(columns))
+        for part in to_do:
+            part()
+        found = np.zeros((len(self.in_words), len(columns)), np.float32)
+        ridge = self.ridge.score(rows.history, asked.by_age, asked.own, columns)
+        assemble(sums, here, means, rows, ridge, near, found)
         if self._recency is not None and "calendar" in wanted:
             # Nobody stands in there: what the user took next is in none of those days.
-            day = self._day(rows.history[-1], without, moment)
-            lately = self._recency.features(day, columns, self._own(without))
+            lately = self._recency.features(self._day(asked), columns, self._own(without))
             found[self._places_of(RECENCY)] = lately
         if self.forward is not None and "past to future" in wanted:
             found[self._places_of(FORWARD)] = self.forward.score(
-                rows.history, by_age, taken, columns
+                rows.history, asked.by_age, asked.taken, columns
             )
         if self.factors is not None and "matrix factorisation" in wanted:
             found[self._places_of(PREFERENCE)] = self._preference(rows.history, without)[columns]
         found[np.abs(found) < _NOTHING] = 0.0
         return found
+
+    def _of_all(
+        self, asked: _Asked, wanted: Container[str], *, in_threads: bool
+    ) -> NDArray[np.float32]:
+        """Give the features of every item, their parts computed side by side."""
+        rows, n_items, history = asked.rows, self.statistics.n_items, asked.rows.history
+        found = np.zeros((len(self.in_words), n_items), np.float32)
+        both = rows.source("followers"), rows.source("predecessors")
+        sums, to_do = sums_in_parts(*both, rows.left_out, asked.weights, n_items)
+        ridge: list[NDArray[np.float64]] = []
+        near: list[NDArray[np.float32]] = []
+
+        def expect() -> None:
+            ridge.append(self.ridge.score_all(history, asked.by_age, asked.own, n_items))
+
+        def look_near() -> None:
+            near.append(self._near(asked, None)[1])
+
+        def look_ahead(forward: ForwardRidge) -> None:
+            scores = forward.score_all(history, asked.by_age, asked.taken, n_items)
+            found[self._places_of(FORWARD)] = scores
+
+        def look_back(recency: Recency) -> None:
+            own = self._own(asked.without)
+            lately = recency.features_of_all(self._day(asked), n_items, own)
+            found[self._places_of(RECENCY)] = lately
+
+        def prefer() -> None:
+            found[self._places_of(PREFERENCE)] = self._preference(history, asked.without)
+
+        # What takes longest comes first, so that threads end together.
+        jobs: list[_Job] = [expect, *to_do, look_near]
+        if self.forward is not None and "past to future" in wanted:
+            jobs.insert(0, partial(look_ahead, self.forward))
+        if self._recency is not None and "calendar" in wanted:
+            jobs.append(partial(look_back, self._recency))
+        if self.factors is not None and "matrix factorisation" in wanted:
+            jobs.append(prefer)
+        (run_together if in_threads else _run_in_turn)(_call, jobs)
+        assemble(sums, asked.means, asked.means, rows, ridge[0], near[0], found)
+        found[np.abs(found) < _NOTHING] = 0.0
+        return found
+
+    def _taken(self, users: tuple[int, ...]) -> list[NDArray[np.uint32]]:
+        """Give what some users took, of those who were there when all was counted."""
+        return [self._counted.taken_by(user)[0] for user in self._known(users)]
 
     def _preference(
         self, history: NDArray[np.int64], users: tuple[int, ...]
@@ -236,14 +329,14 @@ class Features:
         parts = [np.arange(starts[user], starts[user + 1]) for user in self._known(users)]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
-    def _day(self, last: int, users: tuple[int, ...], moment: int | None) -> int:
+    def _day(self, asked: _Asked) -> int:
         """Give the day of the last known item."""
         assert self._recency is not None  # noqa: S101  # only asked for its features
-        if moment is not None and self.statistics is not self._counted:
-            return min(moment // DAY, self._recency.last_day)
-        if moment is not None:
-            return moment // DAY
-        own = self._own(users)
+        if asked.moment is not None and self.statistics is not self._counted:
+            return min(asked.moment // DAY, self._recency.last_day)
+        if asked.moment is not None:
+            return asked.moment // DAY
+        own, last = self._own(asked.without), asked.rows.history[-1]
         taken = self._interactions.times[own[self._interactions.items_taken[own] == last]]
         return int(taken.max()) // DAY if taken.size else self._recency.last_day
 
@@ -261,28 +354,16 @@ class Features:
         return np.where(taken, users, -1)
 
     def _near(
-        self, rows: ProfileRows, without: tuple[int, ...], means: ItemMeans
+        self, asked: _Asked, columns: NDArray[np.int64] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Give what the last items weigh, and for every item the share who took it soon after."""
-        last = rows.history[-_N_LAST:]
-        parts = (1 / (np.maximum(means.support[last], 1) * float(len(last)))).astype(np.float32)
-        own = np.array(self._known(without), dtype=np.int64)
+        """Give what the last items weigh, and the share who took each item soon after."""
+        last, support = asked.rows.history[-N_LAST:], asked.then.support
+        parts = (1 / (np.maximum(support[last], 1) * float(len(last)))).astype(np.float32)
+        own = np.array(self._known(asked.without), dtype=np.int64)
         own_ends = self._interactions.offsets[1:][own]
-        near = np.zeros((len(_WINDOWS), self.statistics.n_items), np.float32)
-        spans_of = self._following
         there = last < self._counted.n_items
-        kernels.count_near(
-            last[there],
-            parts[there],
-            _WINDOWS,
-            own_ends,
-            spans_of.offsets,
-            spans_of.starts,
-            spans_of.stops,
-            spans_of.items,
-            near,
-        )
-        return parts, near
+        n_items = self.statistics.n_items
+        return parts, self._soon.shares(last[there], parts[there], own_ends, columns, n_items)
 
     def _leave_out(
         self,
@@ -304,7 +385,7 @@ class Features:
             self._interactions.times,
             self.statistics.ties == "strict",
             parts,
-            _WINDOWS,
+            WINDOWS,
             blocks[0].matrix,
             blocks[1].matrix,
             near,
@@ -313,72 +394,3 @@ class Features:
         )
         near[near < parts.min() / 2] = 0.0  # what rounding leaves of nothing would tell them apart
         return taken_at
-
-
-def _sums_of_all(rows: ProfileRows, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give what the rows of a profile come to for every item."""
-    sums = np.empty((summed.N_SUMS, rows.n_items), np.float32)
-    both = rows.source("followers"), rows.source("predecessors")
-    summed.summarise_rows(*both, rows.left_out, weights, _N_LAST, sums)
-    return sums
-
-
-def _sums(
-    rows: ProfileRows, weights: NDArray[np.float32], followers: Block, predecessors: Block
-) -> NDArray[np.float32]:
-    """Give the same for the columns of blocks, from which everybody is left out already."""
-    sums = np.empty((summed.N_SUMS, followers.matrix.shape[1]), np.float32)
-    both = of_matrix(*followers), of_matrix(*predecessors)
-    nobody = rows.left_out.for_nobody()
-    summed.summarise_rows(*both, nobody, weights, _N_LAST, sums)
-    return sums
-
-
-def _assemble(
-    sums: NDArray[np.float32],
-    here: ItemMeans,
-    means: ItemMeans,
-    rows: ProfileRows,
-    ridge: NDArray[np.float64],
-    near: NDArray[np.float32],
-    out: NDArray[np.float32],
-) -> None:
-    """Bring sums to means, and put what is known of item and profile beside them."""
-    m, n_users = len(rows.history), max(rows.n_users, 1)
-    support, place, time = here
-    popularity = np.log((support + 1) / (n_users + 1))
-    length = 1 / np.sqrt(np.maximum(support, 1))
-    share = sums[summed.SHARE] / m
-    count, back = sums[summed.COUNT], sums[summed.BACK]
-    n_last = min(m, _N_LAST)
-    own_support, own_place, own_time = (column[rows.history] for column in means)
-    values = {
-        "count": count / (m * n_users),
-        "share": share,
-        "recent_share": sums[summed.RECENT_SHARE],
-        "last_share": sums[summed.LAST_SHARE] / n_last,
-        "next": near[0],
-        "soon": near[0] + near[1],
-        "max_share": sums[summed.HIGH_SHARE],
-        "median_ratio": sums[summed.MIDDLE_RATIO],
-        "ratio": sums[summed.RATIO] / m,
-        "max_ratio": sums[summed.HIGH_RATIO],
-        "back_share": sums[summed.BACK_SHARE] / m,
-        "order": (count + 1) / (count + back + 2),
-        "cosine": sums[summed.COSINE] / m * length,
-        "recent_cosine": sums[summed.RECENT_COSINE] * length,
-        "max_cosine": sums[summed.HIGH_COSINE] * length,
-        "lift": share * n_users / (support + 1),
-        "support": popularity,
-        "place": place,
-        "place_ahead": place - own_place.mean(),
-        "days_ahead": time - own_time.mean(),
-        "length": m,
-        "profile_support": np.log((own_support + 1) / (n_users + 1)).mean(),
-        "ridge": ridge[0],
-        "late_ridge": ridge[1],
-        "recent_ridge": ridge[2],
-        "last_ridge": ridge[3],
-    }
-    for row, name in enumerate(FEATURES):
-        out[row] = values[name]

@@ -15,6 +15,12 @@ from surerec.measures.learned._ridge import (
     sum_table,
     table_of_rows,
 )
+from surerec.measures.learned._ridge_kernels import (
+    leave_out_foreseen,
+    rows_and_weights,
+    sum_history,
+    sum_picked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +119,30 @@ class ForwardRidge:
     def __repr__(self) -> str:
         size = in_words(self.inverse.nbytes + self.weights.nbytes)
         return f"ForwardRidge({self.n_items:,} items, {size})"
+
+    def score_all(
+        self,
+        history: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        own: Sequence[NDArray[np.integer]],
+        n_items: int,
+    ) -> NDArray[np.float64]:
+        """Do the same as :meth:`score` for every item, to the last bit."""
+        if len(own) > 1:
+            return self.score(history, weights, own, np.arange(n_items))
+        out, n = np.empty((len(weights), n_items)), self.n_items
+        out[:, n:] = 0.0
+        first, second = halves(own[0]) if own else (history[:0], history[:0])
+        first, second = np.sort(first[first < n]), second[second < n]
+        rows, table = rows_and_weights(history, weights, first, n)
+        sums, shared = np.empty((len(table), n)), np.empty((len(table), len(first)))
+        sum_history(self.weights, rows, table, len(first), sums)
+        if not own:
+            out[:, :n] = sums[:-1]
+            return out
+        sum_picked(self.inverse, rows, table, first, shared)
+        leave_out_foreseen(sums, shared.sum(axis=1), second, out)
+        return out
 
     def score(
         self,

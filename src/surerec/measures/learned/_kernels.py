@@ -1,53 +1,14 @@
-"""What is near, the ridge's sums, and trees over features: kernels that release the GIL."""
+"""Stand-ins left out of columns: kernels that release the GIL."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-_TILE = 512  # columns: four sums and a row of them stay in the first-level cache
-_TREE_TILE = 512  # neighbours in popularity
-
-
-@njit(nogil=True, cache=True)
-def count_near(
-    last: NDArray[np.int64],
-    parts: NDArray[np.float32],
-    windows: NDArray[np.int64],
-    own_ends: NDArray[np.int64],
-    span_offsets: NDArray[np.int64],
-    starts: NDArray[Any],
-    stops: NDArray[Any],
-    items: NDArray[np.uint32],
-    out: NDArray[np.float32],
-) -> None:
-    """Add ``parts[k]`` for each user who took an item soon after ``last[k]``, to ``out[w]``.
-
-    Soon is among the next ``windows[w]`` items, which ascend. Spans are as in
-    `surerec.precedence`; the users whose profiles end at `own_ends` are left out.
-    """
-    for k in range(len(last)):
-        part = parts[k]
-        for span in range(span_offsets[last[k]], span_offsets[last[k] + 1]):
-            stop = np.int64(stops[span])
-            is_left_out = False
-            for end in own_ends:
-                is_left_out |= stop == end
-            if is_left_out:
-                continue
-            begin = np.int64(starts[span])
-            reached = begin
-            for w in range(len(windows)):
-                end = min(stop, begin + windows[w])
-                for place in range(np.uint64(reached), np.uint64(end)):
-                    out[w, items[place]] += part
-                reached = end
 
 
 @njit(nogil=True, cache=True)
@@ -114,115 +75,3 @@ def leave_out_stand_ins(
                 if w < len(windows):
                     near[w, j] -= parts[k - first_of_last]
         where[profile] = -1
-
-
-@njit(nogil=True, cache=True)
-def sum_rows(
-    matrix: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
-    """Write ``out[w] = Σ weights[w, k] · matrix[rows[k]]`` for every column."""
-    n_columns = matrix.shape[1]
-    for left in range(0, n_columns, _TILE):
-        right = min(left + _TILE, n_columns)
-        width = np.uint64(right - left)
-        out[:, left:right] = 0.0
-        for k in range(len(rows)):
-            row = matrix[rows[k], left:right]
-            for w in range(len(weights)):
-                weight = weights[w, k]
-                if weight != 0.0:
-                    sums = out[w, left:right]
-                    for j in range(width):
-                        sums[j] += weight * row[j]
-
-
-@njit(nogil=True, cache=True)
-def sum_picked(
-    matrix: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    columns: NDArray[np.int64],
-    out: NDArray[np.float64],
-) -> None:
-    """Do the same for some columns alone."""
-    out[:] = 0.0
-    picked = np.empty(len(columns))
-    width = np.uint64(len(columns))
-    for k in range(len(rows)):
-        row = matrix[rows[k]]
-        for j in range(width):
-            picked[j] = row[columns[j]]
-        for w in range(len(weights)):
-            weight = weights[w, k]
-            if weight != 0.0:
-                sums = out[w]
-                for j in range(width):
-                    sums[j] += weight * picked[j]
-
-
-@njit(nogil=True, cache=True)
-def add_trees(
-    features: NDArray[np.float32],
-    tree_starts: NDArray[np.int64],
-    node_features: NDArray[np.int64],
-    thresholds: NDArray[np.float32],
-    keeps: NDArray[np.unsignedinteger],
-    leaf_values: NDArray[np.float64],
-    places: NDArray[np.int64],
-    constants: NDArray[np.unsignedinteger],
-    scores: NDArray[np.float64],
-) -> None:
-    """Add the value of every tree to the score of every column.
-
-    A column's leaf is found without walking: each node whose test fails strikes out the leaves to
-    its left, and the leftmost leaf that is left is the one (QuickScorer). So the work is the same
-    for all columns and runs in vector lanes, at a third of the time of walking. A node that no
-    column of a tile fails, or all of them do, is not looked at column by column: neighbours in
-    popularity are alike in most of their features. Masks are of as many bits as a tree may have
-    leaves, 32 or 64; `constants` are of that kind as well: all bits, no bit, and what turns the
-    lowest bit into its place in `places`.
-    """
-    n_features, n_columns = features.shape
-    whole, nothing, spread, shift = constants[0], constants[1], constants[2], constants[3]
-    alive_room = np.empty(_TREE_TILE, keeps.dtype)
-    common = np.empty(1, keeps.dtype)  # in as many bits
-    lowest_of, highest_of = np.empty(n_features, np.float32), np.empty(n_features, np.float32)
-    for left in range(0, n_columns, _TREE_TILE):
-        right = min(left + _TREE_TILE, n_columns)
-        width = np.uint64(right - left)
-        total = scores[left:right]
-        alive = alive_room[: right - left]
-        for f in range(n_features):
-            lowest_of[f], highest_of[f] = _range(features[f, left:right])
-        for tree in range(len(tree_starts) - 1):
-            alive[:] = whole
-            common[0] = whole
-            for node in range(tree_starts[tree], tree_starts[tree + 1]):
-                f, threshold, keep = node_features[node], thresholds[node], keeps[node]
-                if highest_of[f] <= threshold:
-                    continue
-                if lowest_of[f] > threshold:
-                    common[0] &= keep
-                    continue
-                values = features[f, left:right]
-                for j in range(width):
-                    alive[j] &= whole if values[j] <= threshold else keep
-            leaves = leaf_values[tree]
-            of_all = common[0]
-            for j in range(width):
-                left_over = alive[j] & of_all
-                alive[j] = (left_over & (nothing - left_over)) * spread  # kept in as many bits
-                total[j] += leaves[places[alive[j] >> shift]]
-
-
-@njit(nogil=True, cache=True)
-def _range(values: NDArray[np.float32]) -> tuple[Any, Any]:
-    """Give the lowest and the highest."""
-    low, high = values[0], values[0]
-    for j in range(len(values)):
-        low = min(low, values[j])
-        high = max(high, values[j])
-    return low, high

@@ -7,13 +7,14 @@ later, so that nothing of it is in there; other takings of theirs are left out o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec._calendar import DAY
 from surerec._grouping import group_rows
-from surerec.measures.learned._day_kernels import count_by_day
+from surerec.measures.learned._day_kernels import count_all_by_day, count_by_day, note_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,6 +56,8 @@ class Recency:
     days: NDArray[np.int32]
     """Of the takers of each item, ascending; item j's at ``offsets[j]:offsets[j + 1]``."""
     all_days: NDArray[np.int32]
+    items_by_day: NDArray[np.uint32]
+    """The days of all takings, ascending, and what was taken."""
     own_offsets: NDArray[np.int64]
     own_items: NDArray[np.uint32]
     own_days: NDArray[np.int32]
@@ -64,14 +67,14 @@ class Recency:
     def of(cls, interactions: Interactions) -> Recency:
         """Sort the days of all takings by item."""
         days = (interactions.times // DAY).astype(np.int32)
-        offsets, rows = group_rows(interactions.items_taken, interactions.n_items)
-        items = np.repeat(np.arange(interactions.n_items), np.diff(offsets))
-        by_item = days[rows]
-        by_item = by_item[np.lexsort((by_item, items))]
+        by_day = np.argsort(days, kind="stable")
+        items_by_day, all_days = interactions.items_taken[by_day], days[by_day]
+        offsets, rows = group_rows(items_by_day, interactions.n_items)
         return cls(
             offsets,
-            by_item,
-            np.sort(days),
+            all_days[rows],
+            all_days,
+            items_by_day,
             interactions.offsets,
             interactions.items_taken,
             days,
@@ -96,23 +99,64 @@ class Recency:
         own : array of int
             Where in the flat profiles the users to leave out have theirs; empty for nobody.
         """
-        limits = np.array([day, *(day - span for span in SPANS)], dtype=np.int32)
+        limits, n_before = self._limits(day)
         counts = np.zeros((len(limits) + 1, len(columns)), np.float32)
         n_new = int(columns.max(initial=-1)) - len(self.offsets) + 2
         offsets = self.offsets
         if n_new > 0:
             offsets = np.concatenate((offsets, np.full(n_new, offsets[-1])))
-        count_by_day(
-            offsets,
+        mine = self.own_items[own].astype(np.int64), self.own_days[own]
+        count_by_day(offsets, self.days, columns, limits, *mine, counts)
+        return self._shares(counts, limits, n_before, mine[1])
+
+    def features_of_all(
+        self, day: int, n_items: int, own: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Give the same as :meth:`features` of the first `n_items` items, which are all."""
+        limits, n_before = self._limits(day)
+        counts = np.empty((len(limits) + 1, n_items), np.float32)
+        mine = self.own_items[own].astype(np.int64), self.own_days[own]
+        step, noted = self._noted
+        count_all_by_day(
+            self.offsets,
             self.days,
-            columns,
+            self.items_by_day,
+            step,
+            noted,
             limits,
-            self.own_items[own].astype(np.int64),
-            self.own_days[own],
+            n_before,
+            *mine,
             counts,
         )
-        taken = np.searchsorted(self.all_days, limits).astype(np.float64)
-        taken -= (self.own_days[own] < limits[:, None]).sum(axis=1)
+        return self._shares(counts, limits, n_before, mine[1])
+
+    @cached_property
+    def _noted(self) -> tuple[int, NDArray[np.int32]]:
+        """How often each item was taken in the first takings, noted after so many of them.
+
+        As many as there are items: then this takes no more room than the takings, and counting on
+        from there no longer than reading what was noted.
+        """
+        n_items = len(self.offsets) - 1
+        step = max(n_items, 1)
+        noted = np.zeros((len(self.items_by_day) // step + 1, n_items), np.int32)
+        note_counts(self.items_by_day, step, noted)
+        return step, noted
+
+    def _limits(self, day: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Give the days before which takers are counted, and how many takings were before each."""
+        limits = np.array([day, *(day - span for span in SPANS)], dtype=np.int32)
+        return limits, np.searchsorted(self.all_days, limits)
+
+    def _shares(
+        self,
+        counts: NDArray[np.float32],
+        limits: NDArray[np.int32],
+        n_before: NDArray[np.int64],
+        own_days: NDArray[np.int32],
+    ) -> NDArray[np.float32]:
+        taken = n_before.astype(np.float64)
+        taken -= (own_days < limits[:, None]).sum(axis=1)
         return _shares(counts, taken, len(self.offsets) - 1)
 
 

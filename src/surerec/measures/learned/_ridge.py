@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,7 +11,13 @@ import numpy as np
 from surerec._grouping import group_rows
 from surerec._memory import available_memory, in_words
 from surerec._threads import run_blocks
-from surerec.measures.learned._kernels import sum_picked, sum_rows
+from surerec.measures.learned._ridge_kernels import (
+    regress,
+    rows_and_weights,
+    sum_history,
+    sum_picked,
+    sum_rows,
+)
 from surerec.precedence import Spans
 
 if TYPE_CHECKING:
@@ -70,6 +77,30 @@ class Ridge:
     def __repr__(self) -> str:
         return f"Ridge({self.n_items:,} items, {in_words(self.inverse.nbytes)})"
 
+    @cached_property
+    def _diagonal(self) -> NDArray[np.float64]:
+        """The diagonal side by side: in the matrix each is a miss of every cache."""
+        return np.ascontiguousarray(self.inverse.diagonal())
+
+    def score_all(
+        self,
+        history: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        own: Sequence[NDArray[np.int64]],
+        n_items: int,
+    ) -> NDArray[np.float64]:
+        """Do the same as :meth:`score` for every item, to the last bit."""
+        if len(own) > 1:
+            return self.score(history, weights, own, np.arange(n_items))
+        out, n = np.empty((len(weights), n_items)), self.n_items
+        out[:, n:] = 0.0
+        mine = own[0][own[0] < n] if own else history[:0]
+        rows, table = rows_and_weights(history, weights, mine, n)
+        sums = np.empty((len(table), n))
+        sum_history(self.inverse, rows, table, len(mine), sums)
+        regress(sums, sums[:, mine].sum(axis=1), self._diagonal, out)
+        return out
+
     def score(
         self,
         history: NDArray[np.int64],
@@ -94,7 +125,7 @@ class Ridge:
         inside, known = history < self.n_items, np.flatnonzero(columns < self.n_items)
         own, wanted = [taken[taken < self.n_items] for taken in own], columns[known]
         sums, overlaps = self._sums(history[inside], weights[:, inside], own, wanted)
-        diagonal = self.inverse.diagonal()[wanted]
+        diagonal = self._diagonal[wanted]
         n = len(weights)
         # Of one user, in (0, 1]: what of them the others do not say.
         left = np.eye(len(own)) - overlaps[n:]

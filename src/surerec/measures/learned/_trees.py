@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from surerec.measures.learned._kernels import add_trees
+from surerec._threads import run_together
+from surerec.measures._aggregates import equal_columns
+from surerec.measures._vectors import aligned_room
 from surerec.measures.learned._text import MOST_LEAVES
+from surerec.measures.learned._tree_kernels import STRIP, add_trees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,42 +23,8 @@ if TYPE_CHECKING:
 
 _SMALL: Final = 32
 """Leaves of trees whose masks take 32 bits, which are twice as fast as 64."""
-
-
-@dataclass(frozen=True)
-class _Bits:
-    """Masks of some width, and how the place of their lowest bit is found (de Bruijn)."""
-
-    width: int
-    spread: int
-    kind: type[np.unsignedinteger]
-
-    @property
-    def whole(self) -> int:
-        """Give all bits."""
-        return (1 << self.width) - 1
-
-    @property
-    def shift(self) -> int:
-        """Give how far the highest bits, which tell places apart, are from the lowest."""
-        return self.width - self.width.bit_length() + 1
-
-    def constants(self) -> NDArray[np.unsignedinteger]:
-        """Give what the kernel takes."""
-        return np.array([self.whole, 0, self.spread, self.shift], dtype=self.kind)
-
-    def places(self) -> NDArray[np.int64]:
-        """Give the lowest bit by the highest bits of its product."""
-        places = np.zeros(self.width, dtype=np.int64)
-        for bit in range(self.width):
-            places[((self.spread << bit) & self.whole) >> self.shift] = bit
-        return places
-
-
-_BITS: Final = (
-    _Bits(_SMALL, 0x077CB531, np.uint32),
-    _Bits(MOST_LEAVES, 0x03F79D71B4CB0A89, np.uint64),
-)
+_NODE: Final = 0.035
+"""Nanoseconds that a node takes in a column."""
 
 
 @dataclass(frozen=True)
@@ -68,42 +37,49 @@ class Trees:
     keeps: NDArray[np.unsignedinteger]
     """The leaves that are left where a node's value is above its threshold."""
     leaf_values: NDArray[np.float64]
-    places: NDArray[np.int64]
-    constants: NDArray[np.unsignedinteger]
-    """What finds the lowest bit of a mask: see `add_trees`."""
+    """Of each tree (row), from left to right."""
 
     @classmethod
     def of(cls, trees: Sequence[Tree]) -> Trees:
         """Flatten trees."""
         most = max(len(tree.leaf_values) for tree in trees)
-        bits = _BITS[most > _SMALL]
-        flat = [_flat(tree, bits.whole) for tree in trees]
-        leaf_values = np.zeros((len(trees), bits.width))
+        n_bits, kind = (_SMALL, np.uint32) if most <= _SMALL else (MOST_LEAVES, np.uint64)
+        flat = [_flat(tree, (1 << n_bits) - 1) for tree in trees]
+        leaf_values = np.zeros((len(trees), n_bits))
         for number, (_, _, values) in enumerate(flat):
             leaf_values[number, : len(values)] = values
         return cls(
             np.concatenate(([0], np.cumsum([len(tree.features) for tree in trees]))),
             np.array([feature for tree in trees for feature in tree.features], dtype=np.int64),
             np.concatenate([thresholds for thresholds, _, _ in flat]),
-            np.array([keep for _, keeps, _ in flat for keep in keeps], dtype=bits.kind),
+            np.array([keep for _, keeps, _ in flat for keep in keeps], dtype=kind),
             leaf_values,
-            bits.places(),
-            bits.constants(),
         )
 
-    def add_to(self, scores: NDArray[np.float64], features: NDArray[np.float32]) -> None:
-        """Add what the trees say of each column of the features."""
-        add_trees(
-            features,
-            self.starts,
-            self.features,
-            self.thresholds,
-            self.keeps,
-            self.leaf_values,
-            self.places,
-            self.constants,
-            scores,
-        )
+    def add_to(
+        self,
+        scores: NDArray[np.float64],
+        features: NDArray[np.float32],
+        *,
+        in_threads: bool = False,
+    ) -> None:
+        """Add what the trees say of each column of the features; other threads may help."""
+
+        def add(columns: tuple[int, int]) -> None:
+            add_trees(
+                features,
+                *columns,
+                self.starts,
+                self.features,
+                self.thresholds,
+                self.keeps,
+                self.leaf_values,
+                aligned_room((len(features), STRIP), np.float32),
+                scores,
+            )
+
+        work = len(scores) * len(self.features) if in_threads else 0.0
+        run_together(add, equal_columns(len(scores), _NODE * work))
 
 
 def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[float]]:
