@@ -19,6 +19,13 @@ from surerec.errors import InputError
 from surerec.live._events import Event
 from surerec.live._folder import SQLITE, LiveFolder
 from surerec.live._ledger import JUDGED, Ledger, Terms, Window
+from surerec.live._promised import (
+    ages,
+    kept_live,
+    nothing_stated,
+    stays_of_the_forgotten,
+    too_little_known,
+)
 from surerec.live._recounting import Recounting
 from surerec.live._served import check_can_live, lives_on
 from surerec.live._store import StoredEvent
@@ -239,15 +246,11 @@ class Live(Recounting):
             with lives_on():
                 found = model.recommend(query=query, significance=asked, k=k, exclude=exclude)
         if place is None:
-            says = self._unstated()
+            says = nothing_stated(steering)
         elif len(query.history) < model.min_known:
-            n = len(query.history)
-            says = (
-                f"None for this person: only {n} item{' is' if n == 1 else 's are'} known of them, "
-                f"and events are judged from {model.min_known} on."
-            )
+            says = too_little_known(len(query.history), model.min_known)
         else:
-            says = self._promise(place)
+            says = kept_live(steering, place, self._ages())
             if len(found) < found.full_size:
                 says = f"None for this list, from which items were left out. The whole set: {says}"
         entries = np.asarray(found.columns[Columns.EntryConfidence])
@@ -257,13 +260,11 @@ class Live(Recounting):
     def promise(self, confidence: float) -> str:
         """Say what is promised, and was delivered, at a confidence, to people who are judged."""
         with self.asking():
-            place = self._ledger.steering.place_of(significance_of(confidence, None))
-            return self._unstated() if place is None else self._promise(place)
-
-    def _unstated(self) -> str:
-        epsilons = self._ledger.steering.epsilons[::-1]
-        stated = ", ".join(f"{1 - each:.4g}" for each in epsilons)
-        return f"None: a promise is kept live at the confidences {stated} only."
+            steering = self._ledger.steering
+            place = steering.place_of(significance_of(confidence, None))
+            if place is None:
+                return nothing_stated(steering)
+            return kept_live(steering, place, self._ages())
 
     @contextmanager
     def asking(self) -> Iterator[PopulationConformal]:
@@ -298,28 +299,8 @@ class Live(Recounting):
         """The number of the model that was counted last: codes are those of it."""
         return self._base
 
-    def _promise(self, place: int) -> str:
-        steering = self._ledger.steering
-        epsilon, n = steering.epsilons[place], steering.n
-        so_far = "no event has been judged yet"
-        if n:
-            so_far = (
-                f"over {n:,} judged events it was {steering.delivered()[place]:.4f}, and cannot be "
-                f"further from {epsilon:.4g} than {steering.bound(place):.2g}"
-            )
-        return (
-            f"Of what people take, event by event and not person by person, a share that goes to "
-            f"{epsilon:.4g} is outside such sets, whatever happens: {so_far}. {self._ages()}"
-        )
-
     def _ages(self) -> str:
-        """Say from when things are."""
-        stays = self._served.recommender.recipe().stays
-        learned = f" and {stays}" if stays else ""
-        return (
-            f"Counts are of this moment; the threshold that is steered{learned} "
-            f"{'are' if stays else 'is'} of {self._counted[:10]}."
-        )
+        return ages(self._served.recommender.recipe().stays, self._counted)
 
     def delivered(self) -> pl.DataFrame:
         """Give what was promised and delivered, window by window, the current one last.
@@ -386,16 +367,9 @@ class Live(Recounting):
                 n_items, calibrated = self._served.forget(person)
                 self._seq = transaction.last()
             self._store.compact()
-        stays = [
-            "the files of the model counted last hold their profile until the next recount",
-            "the cuts of the live promise, one number each, were moved by their events",
-        ]
         learned = self._served.recommender.recipe().stays
-        if learned:
-            stays.append(f"{learned} were learned from them too, and stay until the next recount")
-        if calibrated:
-            stays.append("probabilities and named lists are not offered until the next recount")
-        return Receipt(now_text(), n_events, n_items, calibrated, tuple(stays))
+        stays = stays_of_the_forgotten(learned, calibrated=calibrated)
+        return Receipt(now_text(), n_events, n_items, calibrated, stays)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write everybody's profiles as they are now to a Parquet file; give the rows.

@@ -1,0 +1,71 @@
+"""What a live model promises, in words, and from when what it stands on is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surerec.conformal import Steering
+
+
+def nothing_stated(steering: Steering) -> str:
+    """Say that nothing is promised at other confidences than the stated ones."""
+    stated = ", ".join(f"{1 - each:.4g}" for each in steering.epsilons[::-1])
+    return f"None: a promise is kept live at the confidences {stated} only."
+
+
+def too_little_known(n_known: int, min_known: int) -> str:
+    """Say that nothing is promised to people whose events are not judged.
+
+    Examples
+    --------
+    >>> too_little_known(1, 3)
+    'None for this person: only 1 item is known of them, and events are judged from 3 on.'
+    """
+    are = "item is" if n_known == 1 else "items are"
+    return (
+        f"None for this person: only {n_known} {are} known of them, "
+        f"and events are judged from {min_known} on."
+    )
+
+
+def kept_live(steering: Steering, place: int, ages: str) -> str:
+    """Say what is promised at one of the stated confidences, and what was delivered."""
+    epsilon, n = steering.epsilons[place], steering.n
+    so_far = "no event has been judged yet"
+    if n:
+        so_far = (
+            f"over {n:,} judged events it was {steering.delivered()[place]:.4f}, and cannot be "
+            f"further from {epsilon:.4g} than {steering.bound(place):.2g}"
+        )
+    return (
+        f"Of what people take, event by event and not person by person, a share that goes to "
+        f"{epsilon:.4g} is outside such sets, whatever happens: {so_far}. {ages}"
+    )
+
+
+def ages(learned: str, counted: str) -> str:
+    """Say from when things are: what was learned, if anything was, and when all was counted.
+
+    Examples
+    --------
+    >>> ages("", "2026-11-17T08:00:00+00:00")
+    'Counts are of this moment; the threshold that is steered is of 2026-11-17.'
+    """
+    and_learned = f" and {learned} are" if learned else " is"
+    return (
+        f"Counts are of this moment; the threshold that is steered{and_learned} of {counted[:10]}."
+    )
+
+
+def stays_of_the_forgotten(learned: str, *, calibrated: bool) -> tuple[str, ...]:
+    """Say what stays of somebody who was forgotten, and until when."""
+    stays = [
+        "the files of the model counted last hold their profile until the next recount",
+        "the cuts of the live promise, one number each, were moved by their events",
+    ]
+    if learned:
+        stays.append(f"{learned} were learned from them too, and stay until the next recount")
+    if calibrated:
+        stays.append("probabilities and named lists are not offered until the next recount")
+    return tuple(stays)
