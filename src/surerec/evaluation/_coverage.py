@@ -154,13 +154,28 @@ def coverage_over_splits(
     )
 
 
-def size_at_miss(outcomes: Outcomes, cut: Cut, miss: float) -> float:
+def size_at_miss(
+    outcomes: Outcomes, cut: Cut, miss: float, among: NDArray[np.bool_] | None = None
+) -> float:
     """Give the mean set size at which the mean miss rate of these users is `miss`.
 
     For comparing sizes alone: the cut is chosen with the outcomes in view, and promises nothing.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+        With all candidates' shares for a score cut.
+    cut : {"rank", "score"}
+        How sets are cut.
+    miss : float
+        The miss rate.
+    among : array of bool, optional
+        Which of the outcomes' cases; by default all.
     """
     curve = risk_curve(outcomes, cut)
+    users = np.arange(len(outcomes)) if among is None else np.flatnonzero(among)
+    if among is not None:
+        curve = curve.of_owners(among)
     # Without the +1 of a promise: (loss + 1) / (n + 1) at this level is a loss of n · miss.
     level = (miss * curve.n_users + 1) / (curve.n_users + 1)
-    everyone = np.arange(len(outcomes))
-    return float(coverage(curve, curve, outcomes, everyone, cut, level).sizes.mean())
+    return float(coverage(curve, curve, outcomes, users, cut, level).sizes.mean())
