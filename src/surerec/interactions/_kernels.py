@@ -33,53 +33,6 @@ def number_in_order(
 
 
 @njit(nogil=True, cache=True)
-def order_profiles(
-    first: int,
-    last: int,
-    offsets: NDArray[np.int64],
-    order: NDArray[np.int64],
-    row_items: NDArray[np.uint32],
-    row_times: NDArray[np.int64],
-    seen: NDArray[np.uint32],
-    items: NDArray[np.uint32],
-    times: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-) -> None:
-    """Sort the profiles of users `first` … `last` − 1 by time and keep first occurrences.
-
-    Stable: rows of one instant stay in the order of the input. `seen` has a place
-    for each item, all 0. A profile is written from the start of its user's slice; `lengths` says
-    how far it reaches.
-    """
-    for user in range(first, last):
-        start, stop = offsets[user], offsets[user + 1]
-        ascending = True
-        for place in range(start, stop):
-            row = order[place]
-            items[place] = row_items[row]
-            times[place] = row_times[row]
-            if place > start and times[place] < times[place - 1]:
-                ascending = False
-        if not ascending:
-            # Copies, because the sorted values are written over the ones that are read.
-            by_time = np.argsort(times[start:stop], kind="mergesort")
-            old_items = items[start:stop].copy()
-            old_times = times[start:stop].copy()
-            for k in range(stop - start):
-                items[start + k] = old_items[by_time[k]]
-                times[start + k] = old_times[by_time[k]]
-        kept = start
-        for place in range(start, stop):
-            item = items[place]
-            if seen[item] != user + 1:
-                seen[item] = user + 1
-                items[kept] = item
-                times[kept] = times[place]
-                kept += 1
-        lengths[user] = kept - start
-
-
-@njit(nogil=True, cache=True)
 def compact_profiles(
     first: int,
     last: int,
@@ -97,6 +50,19 @@ def compact_profiles(
         for k in range(offsets[profile + 1] - start):
             items[start + k] = from_items[source + k]
             times[start + k] = from_times[source + k]
+
+
+@njit(nogil=True, cache=True)
+def renumber(
+    start: int,
+    stop: int,
+    codes: NDArray[np.uint32],
+    new: NDArray[np.uint32],
+    out: NDArray[np.uint32],
+) -> None:
+    """Write the new code of each code from `start` to `stop` − 1."""
+    for place in range(np.uint64(start), np.uint64(stop)):
+        out[place] = new[codes[place]]
 
 
 @njit(nogil=True, cache=True)
