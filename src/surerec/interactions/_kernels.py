@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 def number_in_order(
     values: NDArray[np.int64],
     lowest: int,
+    n_before: int,
     first_seen: NDArray[np.uint32],
     codes: NDArray[np.uint32],
 ) -> int:
     """Write the code of each value, numbered in order of first appearance; give their number.
 
-    `first_seen` has a place for each value from `lowest` on, filled with the largest uint32.
+    `first_seen` has a place for each value from `lowest` on, filled with the largest uint32 but for
+    the `n_before` values that have been numbered before.
     """
-    n_seen = np.uint32(0)
+    n_seen = np.uint32(n_before)
     for row in range(len(values)):
         place = values[row] - lowest
         if first_seen[place] == np.uint32(0xFFFFFFFF):

@@ -1,0 +1,212 @@
+"""Large files of plain text, parsed in blocks on all cores; odd ones are left to `_text`.
+
+Plain is a file whose ids are whole numbers, whose times are whole numbers or dates and in which no
+cell that is wanted is missing or quoted. What is read is what `_text` and `_cells` would read.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from surerec._inputs import check_file, damage_in_words
+from surerec._threads import run_blocks
+from surerec.errors import InputError
+from surerec.interactions._cells import is_unit
+from surerec.interactions._names import find_columns
+from surerec.interactions._parsing import (
+    DATE,
+    ITEM,
+    NUMBER,
+    RATING,
+    SKIPPED,
+    USER,
+    count_lines,
+    parse_films,
+    parse_rows,
+)
+from surerec.interactions._size import plain_text_fits
+from surerec.interactions._tables import RawTable
+from surerec.interactions._text import Dialect, sniff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    Piece = tuple[Path, int, int]  # of a file, from one byte to another
+    Parse = Callable[..., tuple[int, int, int]]
+
+_WORTHWHILE: Final = 1 << 23  # bytes: polars reads less sooner than the kernels here are compiled
+_BLOCK: Final = 1 << 24  # bytes that a thread reads at a time
+_LINE: Final = 1 << 16  # bytes that a line of a plain file surely does not have
+_FILM: Final = re.compile(rb"\d+:\r?\n")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_NETFLIX: Final = ("user", "item", "time", "rating")
+_NEWLINE: Final = 10
+_OTHERS: Final = (b"\x1f\x8b", b"PAR1", codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ODD: Final = (-1, 0, -1)
+
+
+def plain_table(
+    paths: Sequence[Path],
+    wanted: Mapping[str, str | None],
+    *,
+    columns: Sequence[str] | None,
+    time_format: str | None,
+) -> RawTable | None:
+    """Read a plain text file, or any number of Netflix-Prize files; None if something is odd.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files.
+    wanted : mapping
+        The columns that the caller named, by role.
+    columns : sequence of str, optional
+        Names of the columns of a file without a header.
+    time_format : str or None
+        As in :func:`surerec.read_interactions`.
+    """
+    if time_format is not None and not is_unit(time_format):
+        return None
+    try:
+        with damage_in_words(paths[0], "is not plain"):
+            sizes = [check_file(path) for path in paths]
+            if sum(sizes) < _WORTHWHILE or not plain_text_fits(sum(sizes)):
+                return None
+            dialect = sniff(paths[0], _head(paths[0]), wanted, columns)
+            roles = find_columns(dialect.names, wanted, str(paths[0]))
+            if dialect.netflix:
+                return _films(paths, sizes)
+            return _rows(paths[0], sizes[0], dialect, roles) if len(paths) == 1 else None
+    except InputError:
+        return None  # whoever reads it with care says what is the matter
+
+
+def _head(path: Path) -> str:
+    """Give the first part of a file of one byte a character; others are no plain ones."""
+    with path.open("rb") as file:
+        head = file.read(_LINE)
+    if head.startswith(_OTHERS) or b"\0" in head or not head.strip():
+        raise UnicodeError
+    return head.decode("utf-8", errors="replace")
+
+
+def _rows(path: Path, size: int, dialect: Dialect, roles: Mapping[str, str]) -> RawTable | None:
+    with path.open("rb") as file:
+        lines = [file.readline(_LINE) for _ in range(2 if dialect.header else 1)]
+    if not all(line.endswith(b"\n") for line in lines) or not lines[0].strip():
+        return None
+    if lines[0].count(b'"') % 2:  # a name of a column that goes on in the next line
+        return None
+    cells = lines[-1].decode("latin-1").split(dialect.separator)
+    if len(cells) != len(dialect.names):
+        return None
+    by_name = {"user": USER, "item": ITEM, "rating": RATING}
+    fields = np.full(len(cells), SKIPPED)
+    for role, name in roles.items():
+        at = dialect.names.index(name)
+        is_date = role == "time" and _DATE.match(cells[at])
+        fields[at] = by_name.get(role, DATE if is_date else NUMBER)
+    separator = np.frombuffer(dialect.separator.encode(), dtype=np.uint8)
+    quote = np.uint8(ord(dialect.quote or "\n"))  # which no field has
+
+    def parse(text: NDArray[np.uint8], *into: Any) -> tuple[int, int, int]:
+        return parse_rows(text, separator, quote, fields, *into), 0, -1
+
+    pieces = _cut(path, len(lines[0]) if dialect.header else 0, size)
+    first_line = 2 if dialect.header else 1
+    frame = _parsed([[piece] for piece in pieces], parse, tuple(roles), dates=DATE in fields)
+    if frame is None:
+        return None
+    return RawTable(str(path), frame, lambda row: f"line {row + first_line}")
+
+
+def _films(paths: Sequence[Path], sizes: Sequence[int]) -> RawTable | None:
+    frame = _parsed(list(_blocks(paths, sizes)), parse_films, _NETFLIX, dates=True)
+    # Of what is read here nothing can be complained about, so that no place is asked for.
+    return None if frame is None else RawTable(str(paths[0]), frame, lambda row: f"row {row + 1}")
+
+
+def _parsed(
+    blocks: Sequence[Sequence[Piece]], parse: Parse, roles: Sequence[str], *, dates: bool
+) -> pl.DataFrame | None:
+    """Parse blocks on all cores; their columns stay in as many parts, which nobody joins."""
+
+    def read(block: Sequence[Piece]) -> tuple[Any, tuple[int, int, int]]:
+        text = _text(block, films=parse is parse_films)
+        if text is None:
+            return None, _ODD
+        n_lines = count_lines(text)
+        into = np.empty((3, n_lines), dtype=np.int64), np.empty(n_lines)
+        return (*into[0], into[1]), parse(text, *into)
+
+    parts: dict[str, list[pl.Series]] = {role: [] for role in roles}
+    film = -1
+    for arrays, (n_rows, n_before, last) in run_blocks(read, blocks):
+        if n_rows < 0:
+            return None
+        found = dict(zip(_NETFLIX, arrays, strict=True))
+        # The first rows of a block within a file are of the film that the block before ended with.
+        found["item"][:n_before] = film
+        film = last if last >= 0 else film
+        for role, series in parts.items():
+            series.append(pl.Series(found[role][:n_rows]))
+    whole = {role: pl.concat(series, rechunk=False) for role, series in parts.items()}
+    if dates and "time" in whole:
+        whole["time"] = whole["time"].cast(pl.Datetime("us"))
+    return pl.DataFrame(whole)
+
+
+def _cut(path: Path, start: int, size: int) -> list[Piece]:
+    """Cut a file into pieces that end with lines; none if its lines are too long."""
+    cuts = [start]
+    with path.open("rb") as file:
+        while size - cuts[-1] > _BLOCK:
+            file.seek(cuts[-1] + _BLOCK)
+            rest = file.readline(_LINE)
+            if not rest.endswith(b"\n"):
+                break
+            cuts.append(cuts[-1] + _BLOCK + len(rest))
+    return [(path, begin, end) for begin, end in pairwise([*cuts, size]) if begin < end]
+
+
+def _blocks(paths: Sequence[Path], sizes: Sequence[int]) -> Iterator[list[Piece]]:
+    """Put small files together and cut large ones."""
+    block: list[Piece] = []
+    held = 0
+    for path, size in zip(paths, sizes, strict=True):
+        for piece in _cut(path, 0, size) if size > _BLOCK else [(path, 0, size)]:
+            block.append(piece)
+            held += piece[2] - piece[1]
+            if held >= _BLOCK:
+                yield block
+                block, held = [], 0
+    if block:
+        yield block
+
+
+def _text(block: Sequence[Piece], *, films: bool) -> NDArray[np.uint8] | None:
+    """Give the bytes of pieces, each ending with a newline; None if they are not what they seem."""
+    text = np.empty(sum(end - begin + 1 for _, begin, end in block), dtype=np.uint8)
+    done = 0
+    for path, begin, end in block:
+        here = text.data[done : done + end - begin]
+        with path.open("rb", buffering=0) as file:
+            file.seek(begin)
+            if file.readinto(here) != end - begin:
+                return None
+        if films and begin == 0 and not _FILM.match(here):
+            return None
+        done += end - begin
+        if text[done - 1] != _NEWLINE:
+            text[done] = _NEWLINE
+            done += 1
+    return text[:done]
