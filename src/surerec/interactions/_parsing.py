@@ -14,6 +14,8 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Wholes = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
 USER, ITEM, NUMBER, DATE, RATING, SKIPPED = range(6)
 """What a field is; times are numbers or dates, and both stand behind users and items."""
 
@@ -43,7 +45,7 @@ def parse_rows(
     separator: NDArray[np.uint8],
     quote: np.uint8,
     fields: NDArray[np.int64],
-    wholes: NDArray[np.int64],
+    wholes: Wholes,
     ratings: NDArray[np.float64],
 ) -> int:
     """Read lines of fields into columns; give their number, −1 if something is odd.
@@ -58,8 +60,9 @@ def parse_rows(
         A character that no field has that is not wanted.
     fields : array of int
         What each field of a line is.
-    wholes : array of int64, 3 × lines
-        Users, items and times. Dates are written as microseconds since 1970.
+    wholes : three arrays of int64
+        Users, items and times, with a place for each line. Dates are written as microseconds since
+        1970.
     ratings : array of float64
         With a place for each line.
     """
@@ -74,9 +77,9 @@ def parse_rows(
             elif kind == RATING:
                 ratings[row], place = _decimal(text, place)
             elif kind == DATE:
-                wholes[NUMBER, row], place = _instant(text, place)
+                wholes[NUMBER][row], place = _instant(text, place)
             else:
-                wholes[kind, row], place = _whole(text, place)
+                wholes[kind][row], place = _whole(text, place)
         place = _line_end(text, place)
         if place < 0:
             return -1
@@ -86,7 +89,7 @@ def parse_rows(
 
 @njit(nogil=True, cache=True)
 def parse_films(
-    text: NDArray[np.uint8], wholes: NDArray[np.int64], ratings: NDArray[np.float64]
+    text: NDArray[np.uint8], wholes: Wholes, ratings: NDArray[np.float64]
 ) -> tuple[int, int, int]:
     """Read lines ``user,rating,date`` below lines such as ``7:`` that name their film.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from itertools import pairwise
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _WORTHWHILE: Final = 1 << 23  # bytes: polars reads less sooner than the kernels here are compiled
 _BLOCK: Final = 1 << 24  # bytes that a thread reads at a time
+_PART: Final = 1 << 23  # values of a column that are given room at a time: 64 MB
 _LINE: Final = 1 << 16  # bytes that a line of a plain file surely does not have
 _FILM: Final = re.compile(rb"\d+:\r?\n")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -139,14 +141,15 @@ def _parsed(
     blocks: Sequence[Sequence[Piece]], parse: Parse, roles: Sequence[str], *, dates: bool
 ) -> pl.DataFrame | None:
     """Parse blocks on all cores; their columns stay in as many parts, which nobody joins."""
+    rooms = [_Room(np.int64), _Room(np.int64), _Room(np.int64), _Room(np.float64)]
 
     def read(block: Sequence[Piece]) -> tuple[Any, tuple[int, int, int]]:
         text = _text(block, films=parse is parse_films)
         if text is None:
             return None, _ODD
         n_lines = count_lines(text)
-        into = np.empty((3, n_lines), dtype=np.int64), np.empty(n_lines)
-        return (*into[0], into[1]), parse(text, *into)
+        users, items, times, ratings = (room.take(n_lines) for room in rooms)
+        return (users, items, times, ratings), parse(text, (users, items, times), ratings)
 
     parts: dict[str, list[pl.Series]] = {role: [] for role in roles}
     film = -1
@@ -163,6 +166,25 @@ def _parsed(
     if dates and "time" in whole:
         whole["time"] = whole["time"].cast(pl.Datetime("us"))
     return pl.DataFrame(whole)
+
+
+class _Room:
+    """Memory of one column, taken in parts that are given back to the system when it is let go.
+
+    The system's `malloc` keeps what is freed of arrays below 32 MB, and so of those of a block.
+    """
+
+    def __init__(self, kind: type[np.generic]) -> None:
+        self.free = np.empty(0, dtype=kind)
+        self.lock = Lock()
+
+    def take(self, n: int) -> NDArray[Any]:
+        """Give an array of `n`, with nothing in it yet."""
+        with self.lock:
+            if n > len(self.free):
+                self.free = np.empty(max(n, _PART), dtype=self.free.dtype)
+            taken, self.free = self.free[:n], self.free[n:]
+        return taken
 
 
 def _cut(path: Path, start: int, size: int) -> list[Piece]:

@@ -112,9 +112,9 @@ def _in_buckets(
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     buckets = equal_blocks(sizes, min(1 + len(users) // _BUCKET_ROWS, _MOST_BUCKETS))
     firsts = np.array([first for first, _ in buckets])
-    bucket_of = np.zeros(n_users, dtype=np.uint32)
+    bucket_of = np.zeros(n_users, dtype=np.uint16)
     bucket_of[firsts[1:]] = 1
-    bucket_of = np.cumsum(bucket_of, dtype=np.uint32)
+    bucket_of = np.cumsum(bucket_of, dtype=np.uint16)
     # Piece p writes bucket b behind what the pieces before it hold of b: stable, with no locks.
     cursors = np.cumsum(np.add.reduceat(counts, firsts, axis=1), axis=0) + offsets[firsts]
     rows = (users, items, times)

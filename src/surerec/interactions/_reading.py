@@ -172,7 +172,15 @@ def read_interactions(
 
 
 def _times(column: pl.Series | None, n_rows: int) -> NDArray[np.int64]:
-    return np.zeros(n_rows, np.int64) if column is None else column.to_numpy()
+    if column is None:
+        return np.zeros(n_rows, dtype=np.int64)
+    if column.n_chunks() == 1:
+        return column.to_numpy()
+    times, done = np.empty(n_rows, dtype=np.int64), 0
+    for chunk in column.get_chunks():  # by NumPy, which asks for large pages
+        times[done : done + len(chunk)] = chunk.to_numpy()
+        done += len(chunk)
+    return times
 
 
 def as_interactions(who: str, data: Any) -> Interactions:

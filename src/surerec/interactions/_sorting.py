@@ -22,7 +22,7 @@ _SECOND = np.uint64(1_000_000)
 def place_in_buckets(
     start: int,
     stop: int,
-    bucket_of: NDArray[np.uint32],
+    bucket_of: NDArray[np.uint16],
     cursors: NDArray[np.int64],
     rows: tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]],
     placed: tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]],
