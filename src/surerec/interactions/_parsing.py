@@ -26,7 +26,14 @@ _ZERO, _ONE, _NINE, _TEN = np.uint64(ord("0")), np.uint64(1), np.uint64(9), np.u
 _MOST_DIGITS: Final = 18  # that an int64 surely holds
 _EXACT_DIGITS: Final = 15  # of a whole number that is exact as a float64
 _DAY: Final = 86_400_000_000
-_MONTHS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+_FIRST_YEAR: Final = 1900
+_END_YEAR: Final = 2100
+# Days from 1970 to the first of each month, and to the one after the last.
+_MONTH_STARTS = (
+    np.arange(f"{_FIRST_YEAR}-01", f"{_END_YEAR}-02", dtype="datetime64[M]")
+    .astype("datetime64[D]")
+    .astype(np.int64)
+)
 _TENS = np.array([10.0**power for power in range(_EXACT_DIGITS + 1)])
 
 
@@ -216,9 +223,14 @@ def _decimal(text: NDArray[np.uint8], place: int) -> tuple[float, int]:
 
 @njit(nogil=True, cache=True)
 def _figures(text: NDArray[np.uint8], place: int, many: int) -> int:
-    """Read so many digits and no others, −1 if they are none."""
-    number, end = _digits(text, place)
-    return number if end - place == many else -1
+    """Read so many digits, −1 if one of them is none."""
+    number = np.uint64(0)
+    for at in range(np.uint64(place), np.uint64(place + many)):
+        digit = np.uint64(text[at]) - _ZERO
+        if digit > _NINE:
+            return -1
+        number = number * _TEN + digit
+    return np.int64(number)  # type: ignore[return-value]
 
 
 @njit(nogil=True, cache=True)
@@ -226,19 +238,16 @@ def _instant(text: NDArray[np.uint8], place: int) -> tuple[int, int]:
     """Read ``2005-09-06``, perhaps with ``12:30:00`` behind it, as microseconds since 1970."""
     year = _figures(text, place, 4) if place >= 0 else -1
     # Each is looked at only if what is before it was there, and so has not left the text.
-    if year < 1000 or text[place + 4] != _MINUS:  # noqa: PLR2004
+    if year < _FIRST_YEAR or year >= _END_YEAR or text[place + 4] != _MINUS:
         return 0, -1
     month = _figures(text, place + 5, 2)
-    if month < 1 or month > len(_MONTHS) or text[place + 7] != _MINUS:
+    if month < 1 or month > 12 or text[place + 7] != _MINUS:  # noqa: PLR2004
         return 0, -1
     day = _figures(text, place + 8, 2)
-    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)  # noqa: PLR2004
-    if day < 1 or day > _MONTHS[month - 1] + leap:
+    at = np.uint64(12 * (year - _FIRST_YEAR) + month - 1)
+    days = _MONTH_STARTS[at] + day - 1
+    if day < 1 or days >= _MONTH_STARTS[at + _ONE]:
         return 0, -1
-    # Years from March on, so that the day that leap years add is the last.
-    march = year - (month < 3)  # noqa: PLR2004
-    in_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    days = 365 * march + march // 4 - march // 100 + march // 400 + in_year - 719_468
     seconds, place = _clock(text, place + 10)
     return days * _DAY + 1_000_000 * seconds, place
 
