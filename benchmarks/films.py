@@ -1,4 +1,4 @@
-"""A folder in the format of the Netflix Prize: a file for each film, its ratings below a number."""
+"""What is read: a folder in the format of the Netflix Prize, and a long Parquet file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _USERS, _HIGHEST_ID = 480_000, 2_649_429
 _FIRST_DAY, _DAYS = 10_541, 2_243  # from 1998-11-11 to 2005-12-31
+_PART = 5_000_000
 _SHARES = (0.0, 0.045, 0.1, 0.29, 0.34, 0.225)  # of one to five stars
 
 
@@ -47,3 +48,21 @@ def write_films(folder: str, n_files: int, n_rows: int) -> Figures:
         n_bytes += (where / f"mv_{film:07}.txt").write_bytes(text.encode())
         written += len(rows)
     return {"n_users": n_users, "n_items": n_files, "n_rows": written, "n_bytes": n_bytes}
+
+
+def write_rows(folder: str, n_users: int, n_items: int, n_rows: int) -> Figures:
+    """Write a Parquet file of rows in no order, in parts, as all at once would not fit."""
+    where, rng = Path(folder), np.random.default_rng(1)
+    where.mkdir(parents=True, exist_ok=True)
+    parts = [
+        pl.DataFrame(
+            {
+                "user_id": (n_users * rng.random(n) ** 1.7).astype(np.int32),
+                "item_id": (n_items * rng.random(n) ** 2.5).astype(np.int32),
+                "timestamp": rng.integers(1_000_000_000, 1_700_000_000, n),
+            }
+        )
+        for n in np.diff(np.linspace(0, n_rows, 1 + -(-n_rows // _PART)).astype(int)).tolist()
+    ]
+    pl.concat(parts, rechunk=False).write_parquet(where / "rows.parquet")
+    return {"n_users": n_users, "n_items": n_items, "n_rows": n_rows}
