@@ -14,6 +14,7 @@ import surerec as sr
 from surerec.interactions import _plain, _reading
 
 CSV = "user,item,rating,time\n3,20,4,300\n1,20,2.5,100\n3,10,3,200\n"
+SETTINGS = {"columns": None, "time_format": None, "threshold": 0.0}
 FILMS = "7:\n30,4,2005-09-06\n41,3,2005-09-05\n\n8:\n30,1,2004-01-01\n"
 
 
@@ -48,7 +49,7 @@ def outcome(source, n_bytes, **settings):
 
 def is_plain(path, n_bytes=1 << 24, **settings):
     with blocks_of(n_bytes):
-        found = _plain.plain_table([path], {}, **{"columns": None, "time_format": None} | settings)
+        found = _plain.plain_table([path], {}, **SETTINGS | settings)
     return found is not None
 
 
@@ -106,6 +107,7 @@ def test_plain_text_is_parsed_in_blocks(write, text, encoding):
         'user,item,time,say\n1,2,3,"a\n4,5,6,b"\n',
         "user,item,time\n1,2\n",
         FILMS.replace("8:", "08:"),
+        FILMS.replace("8:", "3000000000:"),
         FILMS.replace("30,", "030,"),
         FILMS.replace(",4,", ",,"),
         FILMS.replace("-06", "-31"),
@@ -116,7 +118,7 @@ def test_plain_text_is_parsed_in_blocks(write, text, encoding):
 def test_odd_text_is_left_to_whoever_reads_it_with_care(write, text):
     path = write("r.csv", text.encode())
     assert not is_plain(path)
-    for settings in ({}, {"skip_bad": True}):
+    for settings in ({}, {"skip_bad": True}, {"threshold": None}):
         assert outcome(path, 1 << 24, **settings) == outcome(path, None, **settings)
 
 
@@ -157,7 +159,7 @@ def test_a_film_belongs_to_its_own_file_only(tmp_path):
 
 def test_a_file_that_shrinks_while_it_is_read_is_left_to_others(write):
     path = write("r.csv", CSV)
-    assert _plain._text([(path, 0, len(CSV) + 1)], films=False) is None
+    assert _plain._text([(path, 0, len(CSV) + 1)], None) is None
 
 
 cell = st.one_of(
@@ -195,7 +197,7 @@ def test_numbers_and_dates_are_those_of_python(tmp_path_factory, number, day):
     path = tmp_path_factory.mktemp("text") / "r.csv"
     path.write_text(f"user,item,rating,time\n1,2,{number},{day}\n")
     with blocks_of(1):
-        found = _plain.plain_table([path], {}, columns=None, time_format=None)
+        found = _plain.plain_table([path], {}, **SETTINGS)
     if not 1900 <= day.year < 2100:
         assert found is None
         return

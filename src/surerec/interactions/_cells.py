@@ -68,8 +68,8 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
         return numbers if lossless else cells
     if dtype == pl.UInt64 and (cells.max() or 0) >= 2**63:  # type: ignore[operator]
         return cells
-    if dtype.is_integer():
-        return cells.cast(pl.Int64)
+    if dtype.is_integer():  # those of 32 bits are coded as they are, in half the memory
+        return cells if dtype == pl.Int32 else cells.cast(pl.Int64)
     if dtype.is_float():
         return _whole(cells.fill_nan(None), where)
     if dtype == pl.Null:

@@ -32,11 +32,11 @@ def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
     Returns
     -------
     ids : polars.Series
-        The distinct values; the value with code ``c`` at position ``c``.
+        The distinct values, integers in 64 bits; the value with code ``c`` at position ``c``.
     codes : array of uint32
         The code of each given value.
     """
-    if values.dtype == pl.Int64 and len(values):
+    if values.dtype in (pl.Int32, pl.Int64) and len(values):
         lowest, highest = int(values.min()), int(values.max())  # type: ignore[arg-type]
         # A table of the whole range beats hashing, as long as it is not much larger than the data.
         if highest - lowest < 4 * len(values) + 1_000:
@@ -51,6 +51,8 @@ def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
             ids = np.empty(n_ids, dtype=np.int64)
             ids[first_seen[known]] = known + lowest
             return pl.Series(ids), codes
+    if values.dtype == pl.Int32:
+        values = values.cast(pl.Int64)
     distinct = values.unique(maintain_order=True)
     table = pl.DataFrame({"id": distinct}).with_columns(
         code=pl.Series(np.arange(len(distinct), dtype=np.uint32))

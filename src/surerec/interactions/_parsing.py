@@ -25,6 +25,7 @@ _COMMA = np.array([ord(",")], dtype=np.uint8)
 _ZERO, _ONE, _NINE, _TEN = np.uint64(ord("0")), np.uint64(1), np.uint64(9), np.uint64(10)
 _MOST_DIGITS: Final = 18  # that an int64 surely holds
 _EXACT_DIGITS: Final = 15  # of a whole number that is exact as a float64
+_MOST_ID: Final = 2**31 - 1  # of an int32
 _DAY: Final = 86_400_000_000
 _FIRST_YEAR: Final = 1900
 _END_YEAR: Final = 2100
@@ -96,46 +97,55 @@ def parse_rows(
 
 @njit(nogil=True, cache=True)
 def parse_films(
-    text: NDArray[np.uint8], wholes: Wholes, ratings: NDArray[np.float64]
-) -> tuple[int, int, int]:
+    text: NDArray[np.uint8],
+    threshold: float,
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    times: NDArray[np.int64],
+) -> tuple[int, int, int, int]:
     """Read lines ``user,rating,date`` below lines such as ``7:`` that name their film.
 
     Parameters
     ----------
     text : array of uint8
         Whole lines.
-    wholes, ratings : arrays
-        As in :func:`parse_rows`.
+    threshold : float
+        Rows whose rating is not above it are left out.
+    users, items, times : arrays
+        With a place for each line.
 
     Returns
     -------
     n_rows : int
         The number of rows, −1 if something is odd.
     n_before : int
-        The number of rows before the first film, whose items are not written.
+        How many of them stand before the first film, and so have no item yet.
     film : int
         The last film, −1 if there is none.
+    n_below : int
+        The number of rows left out.
     """
-    users, items, times = wholes
-    place, row, n_before, film = 0, 0, 0, -1
+    place, row, n_before, n_below, film = 0, 0, 0, 0, -1
     while place < len(text):
         if text[place] != _NEWLINE and text[place] != _RETURN:
             number, place = _whole(text, place)
-            if place < 0:
-                return -1, 0, -1
+            if place < 0 or number > _MOST_ID:
+                return -1, 0, -1, 0
             if text[place] == _COLON:
                 film = number
                 place += 1
             else:
-                users[row], items[row] = number, film
-                ratings[row], place = _decimal(text, _separated(text, place, _COMMA))
-                times[row], place = _instant(text, _separated(text, place, _COMMA))
-                row += 1
-                n_before += film < 0
+                rating, place = _decimal(text, _separated(text, place, _COMMA))
+                time, place = _instant(text, _separated(text, place, _COMMA))
+                users[row], items[row], times[row] = number, film, time
+                above = rating > threshold
+                row += above
+                n_below += not above
+                n_before += above and film < 0
         place = _line_end(text, place)
         if place < 0:
-            return -1, 0, -1
-    return row, n_before, film
+            return -1, 0, -1, 0
+    return row, n_before, film, n_below
 
 
 @njit(nogil=True, cache=True)

@@ -7,6 +7,7 @@ cell that is wanted is missing or quoted. What is read is what `_text` and `_cel
 from __future__ import annotations
 
 import codecs
+import math
 import re
 from itertools import pairwise
 from threading import Lock
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Piece = tuple[Path, int, int]  # of a file, from one byte to another
-    Parse = Callable[..., tuple[int, int, int]]
+    # Columns in the order of _ROLES; their rows; those of them that are of the film before the
+    # block; its last film; rows below the threshold.
+    _Parsed = tuple[tuple[NDArray[Any], ...], int, int, int, int]
 
 _WORTHWHILE: Final = 1 << 23  # bytes: polars reads less sooner than the kernels here are compiled
 _BLOCK: Final = 1 << 24  # bytes that a thread reads at a time
@@ -50,10 +53,9 @@ _PART: Final = 1 << 23  # values of a column that are given room at a time: 64 M
 _LINE: Final = 1 << 16  # bytes that a line of a plain file surely does not have
 _FILM: Final = re.compile(rb"\d+:\r?\n")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_NETFLIX: Final = ("user", "item", "time", "rating")
+_ROLES: Final = ("user", "item", "time", "rating")
 _NEWLINE: Final = 10
 _OTHERS: Final = (b"\x1f\x8b", b"PAR1", codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_ODD: Final = (-1, 0, -1)
 
 
 def plain_table(
@@ -62,6 +64,7 @@ def plain_table(
     *,
     columns: Sequence[str] | None,
     time_format: str | None,
+    threshold: float | None,
 ) -> RawTable | None:
     """Read a plain text file, or any number of Netflix-Prize files; None if something is odd.
 
@@ -73,7 +76,7 @@ def plain_table(
         The columns that the caller named, by role.
     columns : sequence of str, optional
         Names of the columns of a file without a header.
-    time_format : str or None
+    time_format, threshold
         As in :func:`surerec.read_interactions`.
     """
     if time_format is not None and not is_unit(time_format):
@@ -86,7 +89,8 @@ def plain_table(
             dialect = sniff(paths[0], _head(paths[0]), wanted, columns)
             roles = find_columns(dialect.names, wanted, str(paths[0]))
             if dialect.netflix:
-                return _films(paths, sizes)
+                lowest = -math.inf if threshold is None else threshold
+                return _films(paths, sizes, lowest)
             return _rows(paths[0], sizes[0], dialect, roles) if len(paths) == 1 else None
     except InputError:
         return None  # whoever reads it with care says what is the matter
@@ -120,52 +124,72 @@ def _rows(path: Path, size: int, dialect: Dialect, roles: Mapping[str, str]) -> 
     separator = np.frombuffer(dialect.separator.encode(), dtype=np.uint8)
     quote = np.uint8(ord(dialect.quote or "\n"))  # which no field has
 
-    def parse(text: NDArray[np.uint8], *into: Any) -> tuple[int, int, int]:
-        return parse_rows(text, separator, quote, fields, *into), 0, -1
+    rooms = {role: _Room(np.float64 if role == "rating" else np.int64) for role in _ROLES}
+
+    def parse(text: NDArray[np.uint8]) -> _Parsed:
+        n_lines = count_lines(text)
+        users, items, times, ratings = (room.take(n_lines) for room in rooms.values())
+        wholes = (users, items, times)
+        n_rows = parse_rows(text, separator, quote, fields, wholes, ratings)
+        return (*wholes, ratings), n_rows, 0, -1, 0
 
     pieces = _cut(path, len(lines[0]) if dialect.header else 0, size)
     first_line = 2 if dialect.header else 1
-    frame = _parsed([[piece] for piece in pieces], parse, tuple(roles), dates=DATE in fields)
-    if frame is None:
+    found = _parsed([[piece] for piece in pieces], parse, tuple(roles), dates=DATE in fields)
+    if found is None:
         return None
-    return RawTable(str(path), frame, lambda row: f"line {row + first_line}")
+    return RawTable(str(path), found[0], lambda row: f"line {row + first_line}")
 
 
-def _films(paths: Sequence[Path], sizes: Sequence[int]) -> RawTable | None:
-    frame = _parsed(list(_blocks(paths, sizes)), parse_films, _NETFLIX, dates=True)
+def _films(paths: Sequence[Path], sizes: Sequence[int], threshold: float) -> RawTable | None:
+    rooms = (_Room(np.int32), _Room(np.int32), _Room(np.int64))
+
+    def parse(text: NDArray[np.uint8]) -> _Parsed:
+        n_lines = count_lines(text)
+        users, items, times = (room.take(n_lines) for room in rooms)
+        return (users, items, times), *parse_films(text, threshold, users, items, times)
+
+    found = _parsed(list(_blocks(paths, sizes)), parse, _ROLES[:3], dates=True, begins=_FILM)
+    if found is None:
+        return None
     # Of what is read here nothing can be complained about, so that no place is asked for.
-    return None if frame is None else RawTable(str(paths[0]), frame, lambda row: f"row {row + 1}")
+    return RawTable(str(paths[0]), found[0], lambda row: f"row {row + 1}", n_below=found[1])
 
 
 def _parsed(
-    blocks: Sequence[Sequence[Piece]], parse: Parse, roles: Sequence[str], *, dates: bool
-) -> pl.DataFrame | None:
-    """Parse blocks on all cores; their columns stay in as many parts, which nobody joins."""
-    rooms = [_Room(np.int64), _Room(np.int64), _Room(np.int64), _Room(np.float64)]
+    blocks: Sequence[Sequence[Piece]],
+    parse: Callable[[NDArray[np.uint8]], _Parsed],
+    roles: Sequence[str],
+    *,
+    dates: bool,
+    begins: re.Pattern[bytes] | None = None,
+) -> tuple[pl.DataFrame, int] | None:
+    """Parse blocks on all cores; their columns stay in as many parts, which nobody joins.
 
-    def read(block: Sequence[Piece]) -> tuple[Any, tuple[int, int, int]]:
-        text = _text(block, films=parse is parse_films)
-        if text is None:
-            return None, _ODD
-        n_lines = count_lines(text)
-        users, items, times, ratings = (room.take(n_lines) for room in rooms)
-        return (users, items, times, ratings), parse(text, (users, items, times), ratings)
+    Returns the rows, and how many more were left out for their rating.
+    """
+
+    def read(block: Sequence[Piece]) -> _Parsed | None:
+        text = _text(block, begins)
+        return None if text is None else parse(text)
 
     parts: dict[str, list[pl.Series]] = {role: [] for role in roles}
-    film = -1
-    for arrays, (n_rows, n_before, last) in run_blocks(read, blocks):
-        if n_rows < 0:
+    film, n_below = -1, 0
+    for parsed in run_blocks(read, blocks):
+        if parsed is None or parsed[1] < 0:
             return None
-        found = dict(zip(_NETFLIX, arrays, strict=True))
+        arrays, n_rows, n_before, last, below = parsed
         # The first rows of a block within a file are of the film that the block before ended with.
-        found["item"][:n_before] = film
+        arrays[1][:n_before] = film
         film = last if last >= 0 else film
-        for role, series in parts.items():
-            series.append(pl.Series(found[role][:n_rows]))
+        n_below += below
+        for role, array in zip(_ROLES, arrays, strict=False):
+            if role in parts:
+                parts[role].append(pl.Series(array[:n_rows]))
     whole = {role: pl.concat(series, rechunk=False) for role, series in parts.items()}
     if dates and "time" in whole:
         whole["time"] = whole["time"].cast(pl.Datetime("us"))
-    return pl.DataFrame(whole)
+    return pl.DataFrame(whole), n_below
 
 
 class _Room:
@@ -215,7 +239,7 @@ def _blocks(paths: Sequence[Path], sizes: Sequence[int]) -> Iterator[list[Piece]
         yield block
 
 
-def _text(block: Sequence[Piece], *, films: bool) -> NDArray[np.uint8] | None:
+def _text(block: Sequence[Piece], begins: re.Pattern[bytes] | None) -> NDArray[np.uint8] | None:
     """Give the bytes of pieces, each ending with a newline; None if they are not what they seem."""
     text = np.empty(sum(end - begin + 1 for _, begin, end in block), dtype=np.uint8)
     done = 0
@@ -225,7 +249,7 @@ def _text(block: Sequence[Piece], *, films: bool) -> NDArray[np.uint8] | None:
             file.seek(begin)
             if file.readinto(here) != end - begin:
                 return None
-        if films and begin == 0 and not _FILM.match(here):
+        if begins is not None and begin == 0 and not begins.match(here):
             return None
         done += end - begin
         if text[done - 1] != _NEWLINE:

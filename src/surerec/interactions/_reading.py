@@ -123,16 +123,17 @@ def read_interactions(
     elif query is not None:
         raise InputError("query is for databases: give the address of one, or leave query away.")
     else:
-        table = _read(source, wanted, columns, n_rows, time_format)
+        table = _read(source, wanted, columns, n_rows, time_format, threshold)
     cells, kept = usable(table, time_format, skip_bad=skip_bad)
-    source_name, n_found = table.name, len(table.frame)
+    source_name, n_below = table.name, table.n_below
+    n_found = len(table.frame) + n_below
     n_rows_found = n_found - len(table.blank)
+    n_bad = n_rows_found - n_below - kept
     del (
         table
     )  # and below each column as soon as it is coded: a large source is held once, not twice
     columns_read = {role: cells[role] for role in cells.columns}
     del cells
-    n_below = 0
     ratings = columns_read.pop("rating", None)
     if threshold is not None and ratings is not None:
         above = ratings > threshold
@@ -163,7 +164,7 @@ def read_interactions(
         origin=origin,
         rows_read=RowsRead(
             rows=n_rows_found,
-            bad=n_rows_found - kept,
+            bad=n_bad,
             below_threshold=n_below,
             repeats=profiles.n_repeats,
             short_profiles=profiles.n_short,
@@ -223,11 +224,14 @@ def _read(
     columns: Sequence[str] | None,
     n_rows: int | None,
     time_format: str | None,
+    threshold: float | None,
 ) -> RawTable:
     """Read a large file of plain text at once, and all else cell by cell."""
     paths = _paths(source)
     if paths is not None and n_rows is None:
-        table = plain_table(paths, wanted, columns=columns, time_format=time_format)
+        table = plain_table(
+            paths, wanted, columns=columns, time_format=time_format, threshold=threshold
+        )
         if table is not None:
             return table
     return concatenate(
