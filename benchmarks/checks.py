@@ -44,6 +44,9 @@ def checks(scale: Scale, outcomes: Mapping[str, Outcome]) -> dict[str, bool | No
     for peer in ("numpy", "ir-measures"):
         keys = ("metrics/surerec", f"metrics/{peer}")
         found[f"metrics: {peer}"] = _close(outcomes, keys, "means")
+    for figure in ("n_rows", "first_users"):
+        keys = ("films/surerec", "films/by-cells")
+        found[f"films, {figure}: cell by cell"] = _same(outcomes, *keys, figure)
     return found
 
 

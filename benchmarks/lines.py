@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.contestant import LEFT_OUT
-from benchmarks.plan import ANSWER_DATA, FIT_PEERS, LARGE_DATA, LOAD_DATA, MEASURES
+from benchmarks.plan import ANSWER_DATA, FIT_PEERS, LARGE_DATA, MEASURES
 from surerec._memory import in_words
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Judge:
             *self._many_users(),
             *(self._learned() if self.scale.learned_data else ()),
             *self._p_values(),
-            *self._metrics_and_loading(),
+            *self._metrics(),
         ]
         if self.scale.curve:
             found += [*self._large_fit(), *self._large_one(), self._slope_line()]
@@ -288,20 +288,13 @@ class Judge:
                     )
         return found
 
-    def _metrics_and_loading(self) -> list[Line]:
+    def _metrics(self) -> list[Line]:
         users, items = self.scale.rankings
         group = f"Ranking metrics, {users:,} users × {items:,} items"
-        found = [
+        return [
             self._faster(group, f"against {peer}", ("metrics/surerec", f"metrics/{peer}"), None)
             for peer in ("ir-measures", "numpy")
         ]
-        for suffix in ("csv", "parquet"):
-            keys = (f"load/{suffix}/surerec", f"load/{suffix}/polars")
-            pair = (self._figure(keys[0], "seconds"), self._figure(keys[1], "seconds"))
-            group = f"Load {self.size(LOAD_DATA)}"
-            what = f"{suffix}, as a multiple of polars reading it"
-            found.append(self._at_most(group, what, pair, "s", None))
-        return found
 
     def _large_fit(self) -> list[Line]:
         group, found = f"From Parquet to a recommendation, {self.size(LARGE_DATA)}", []

@@ -18,6 +18,8 @@ BUDGET = 2_000_000_000
 ANSWER_DATA = "2m"
 LOAD_DATA = "10m"
 LARGE_DATA = "25m"
+LONG_FILE = "100m-file"
+FILMS, ALL_FILMS = "films", "all-films"
 MEASURES = ("CM4", "CM12", "CM3")
 FIT_PEERS = {
     "scipy": "peer_scipy:count_pairs",
@@ -46,6 +48,12 @@ class Scale:
     learned_data: str = ""
     """What the learned measure is fitted on, for a minute or more; nothing leaves it out."""
     budget: int = BUDGET
+    films: tuple[int, int] = (1_777, 10_000_000)
+    """Files and ratings of a folder in the format of the Netflix Prize."""
+    all_films: tuple[int, int] = (17_768, 100_000_000)
+    """The same at full size, in the large runs."""
+    long_file: tuple[int, int, int] = (480_000, 17_800, 100_000_000)
+    """Users, items and rows of a Parquet file, in the large runs."""
 
 
 def _made(users: int, items: int, rows: int, **more: Any) -> dict[str, Any]:
@@ -92,6 +100,9 @@ SMALL = Scale(
     rankings=(5, 50),
     learned_data="10m",
     budget=100_000,
+    films=(5, 300),
+    all_films=(9, 500),
+    long_file=(50, 40, 1_000),
 )
 KINDS = {"bench": BENCH, "full": FULL, "small": SMALL}
 
@@ -99,7 +110,20 @@ KINDS = {"bench": BENCH, "full": FULL, "small": SMALL}
 def inputs(scale: Scale, folder: Path) -> list[Job]:
     """Give the jobs that write what the others read."""
     files = {LOAD_DATA: ["csv", "parquet"], LARGE_DATA: ["parquet"]}
-    return [
+    folders = {FILMS: scale.films} | ({ALL_FILMS: scale.all_films} if scale.curve else {})
+    read = [
+        Job(
+            f"input/{name}",
+            "films:write_films",
+            {"folder": str(folder / name), "n_files": n_files, "n_rows": n_rows},
+        )
+        for name, (n_files, n_rows) in folders.items()
+    ]
+    if scale.curve:
+        users, items, rows = scale.long_file
+        options = {"folder": str(folder / LONG_FILE), "n_users": users, "n_items": items}
+        read.append(Job(f"input/{LONG_FILE}", "films:write_rows", options | {"n_rows": rows}))
+    return read + [
         Job(
             f"input/{name}",
             "data:write_input",
@@ -121,11 +145,27 @@ def jobs(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
         options |= {"folder": str(folder / scale.learned_data)}
         found.append(Job("learned/answers", "ours_learned:answer", options))
     found += _numbers(scale)
-    for suffix in ("csv", "parquet"):
-        options = {"folder": str(folder / LOAD_DATA), "suffix": suffix, "repeats": 3}
-        found.append(Job(f"load/{suffix}/surerec", "ours_fitting:read_file", options))
-        found.append(Job(f"load/{suffix}/polars", "peer_polars:read_file", options))
+    found += _reading(scale, folder)
     return found + _large(scale, folder)
+
+
+def _reading(scale: Scale, folder: Path) -> list[Job]:
+    found = []
+    files = [(LOAD_DATA, "csv"), (LOAD_DATA, "parquet")]
+    for name, suffix in files + ([(LONG_FILE, "parquet")] if scale.curve else []):
+        options = {"folder": str(folder / name), "suffix": suffix, "repeats": 3}
+        found.append(Job(f"load/{name}/{suffix}/surerec", "ours_reading:read_file", options))
+        found.append(Job(f"load/{name}/{suffix}/polars", "peer_polars:read_file", options))
+        if suffix == "parquet":
+            key = f"load/{name}/{suffix}/polars-sorted"
+            found.append(Job(key, "peer_polars:read_and_sort", options))
+    options = {"folder": str(folder / FILMS), "repeats": 2}
+    found.append(Job("films/surerec", "ours_reading:read_films", options))
+    found.append(Job("films/by-cells", "ours_reading:read_films_by_cells", options))
+    if scale.curve:
+        options = {"folder": str(folder / ALL_FILMS), "repeats": 2}
+        found.append(Job("films/all", "ours_reading:read_films", options))
+    return found
 
 
 def _fitting(scale: Scale, folder: Path, limits: Limits) -> list[Job]:

@@ -15,6 +15,7 @@ from benchmarks.checks import checks, forget_heads
 from benchmarks.contestant import LEFT_OUT, Job, Limits, Outcome, run
 from benchmarks.lines import Judge
 from benchmarks.plotting import plot_curve
+from benchmarks.reading import reading_lines
 from surerec._memory import available_memory, in_words
 
 
@@ -46,7 +47,7 @@ def main() -> int:
     judge = Judge(scale, outcomes, limits)
     compared = checks(scale, outcomes)
     forget_heads(outcomes)
-    lines = judge.lines()
+    lines = [*judge.lines(), *reading_lines(judge)]
     everything = settings.only == "*"
     report.show([line for line in lines if everything or line.ratio is not None], compared)
     if kind == "small":

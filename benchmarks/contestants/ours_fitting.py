@@ -1,4 +1,4 @@
-"""surerec: counting who took what before what, and reading files."""
+"""surerec: counting who took what before what."""
 
 from __future__ import annotations
 
@@ -112,13 +112,6 @@ def share_of_ceiling(folder: str, repeats: int) -> Figures:
     }
     ceiling = max(ceilings.values())
     return {"pairs_per_second": rate, "ceiling": ceiling, "share": rate / ceiling, **ceilings}
-
-
-def read_file(folder: str, suffix: str, repeats: int) -> Figures:
-    """Read a file into profiles."""
-    path = Path(folder) / f"rows.{suffix}"
-    seconds, data = best(lambda: sr.read_interactions(path), repeats)
-    return {"seconds": seconds, "n_rows": data.n_rows}
 
 
 def fit_within(folder: str, memory: int, repeats: int) -> Figures:

@@ -77,17 +77,7 @@ def _place(
     write: Callable[[int, int, NDArray[np.int64]], None],
 ) -> NDArray[np.int64]:
     """Have each row written behind those of its group before it; give where groups begin."""
-    worth = 1 + len(codes) // SMALL_WORK
-    n_blocks = max(1, min(available_threads(), worth, _MOST_COUNTERS // max(n_groups, 1)))
-    cuts = np.linspace(0, len(codes), n_blocks + 1).astype(np.int64)
-    blocks = list(enumerate(pairwise(cuts.tolist())))
-    counts = np.zeros((len(blocks) + 1, n_groups), dtype=np.int64)
-
-    def count(block: tuple[int, tuple[int, int]]) -> None:
-        number, (start, stop) = block
-        count_codes(codes[start:stop], counts[number + 1])
-
-    list(run_blocks(count, blocks))
+    blocks, counts = count_by_block(codes, n_groups)
     sizes = counts.sum(axis=0)
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     # Block b writes group g behind what the blocks before it hold of g: stable, with no locks.
@@ -99,3 +89,35 @@ def _place(
 
     list(run_blocks(write_block, blocks))
     return offsets
+
+
+def count_by_block(
+    codes: NDArray[np.uint32], n_groups: int
+) -> tuple[list[tuple[int, tuple[int, int]]], NDArray[np.int64]]:
+    """Cut rows into as many blocks as pay, and count what each has of each group.
+
+    Returns
+    -------
+    blocks : list of (number, (start, stop))
+        Consecutive, together all rows.
+    counts : array of int64, blocks + 1 × groups
+        Those of block ``b`` at ``b + 1``, behind zeros: cumulated they are where it begins.
+
+    Examples
+    --------
+    >>> blocks, counts = count_by_block(np.array([1, 0, 1], dtype=np.uint32), 2)
+    >>> blocks, counts.tolist()
+    ([(0, (0, 3))], [[0, 0], [1, 2]])
+    """
+    worth = 1 + len(codes) // SMALL_WORK
+    n_blocks = max(1, min(available_threads(), worth, _MOST_COUNTERS // max(n_groups, 1)))
+    cuts = np.linspace(0, len(codes), n_blocks + 1).astype(np.int64)
+    blocks = list(enumerate(pairwise(cuts.tolist())))
+    counts = np.zeros((len(blocks) + 1, n_groups), dtype=np.int64)
+
+    def count(block: tuple[int, tuple[int, int]]) -> None:
+        number, (start, stop) = block
+        count_codes(codes[start:stop], counts[number + 1])
+
+    list(run_blocks(count, blocks))
+    return blocks, counts

@@ -68,8 +68,8 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
         return numbers if lossless else cells
     if dtype == pl.UInt64 and (cells.max() or 0) >= 2**63:  # type: ignore[operator]
         return cells
-    if dtype.is_integer():
-        return cells.cast(pl.Int64)
+    if dtype.is_integer():  # those of 32 bits are coded as they are, in half the memory
+        return cells if dtype == pl.Int32 else cells.cast(pl.Int64)
     if dtype.is_float():
         return _whole(cells.fill_nan(None), where)
     if dtype == pl.Null:
@@ -96,6 +96,11 @@ def _written_plainly(cells: pl.Series) -> bool:
     return not (padded | signed).any()
 
 
+def is_unit(time_format: str | None) -> bool:
+    """Tell whether the format of times is a unit of numbers rather than a pattern of dates."""
+    return time_format in _MICROSECONDS
+
+
 def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
     """Turn Unix times or dates into microseconds since 1970; null where that is impossible.
 
@@ -118,10 +123,12 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
     if dtype.is_temporal() and dtype not in (pl.Duration, pl.Time):
         if isinstance(dtype, pl.Datetime):  # a cast would go round the clock beyond its end
             bound = (2**63 - 1) // _TICKS[dtype.time_unit]
-            cells = cells.set(cells.to_physical().is_between(-bound, bound).not_(), None)
+            ticks = cells.to_physical()
+            if not _all_between(ticks, -bound, bound):
+                cells = cells.set(ticks.is_between(-bound, bound).not_(), None)
         return cells.cast(pl.Datetime("us")).to_physical()
     if dtype == pl.String:
-        if time_format is not None and time_format not in _MICROSECONDS:
+        if time_format is not None and not is_unit(time_format):
             return _dates(_tidy(cells), (time_format,), where)
         whole = cells.cast(pl.Int64, strict=False)
         if whole.null_count() > cells.null_count():
@@ -138,6 +145,14 @@ def read_times(cells: pl.Series, time_format: str | None, where: str) -> pl.Seri
     elif not dtype.is_numeric():
         raise InputError(f"{where}: times must be Unix times or dates, not {dtype}.")
     return _unix(cells, time_format, where)
+
+
+def _all_between(numbers: pl.Series, lowest: float, highest: float) -> bool:
+    """Tell whether no number is outside, which is sooner seen than it is made null."""
+    least, most = numbers.min(), numbers.max()
+    if not isinstance(least, (int, float)) or not isinstance(most, (int, float)):
+        return True
+    return lowest <= least and most <= highest
 
 
 def _mostly_known(numbers: pl.Series, cells: pl.Series) -> bool:
@@ -165,7 +180,7 @@ def _dates(cells: pl.Series, formats: tuple[str, ...], where: str) -> pl.Series:
 
 
 def _unix(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
-    if time_format is not None and time_format not in _MICROSECONDS:
+    if time_format is not None and not is_unit(time_format):
         raise InputError(
             f"{where}: the times are numbers, so their format is a unit (s, ms, us or ns), "
             f"not {time_format!r}."
@@ -181,7 +196,8 @@ def _unix(cells: pl.Series, time_format: str | None, where: str) -> pl.Series:
         return cells.cast(pl.Int64)
     unit = time_format or next(unit for unit, bound in _UNIT_BOUNDS if middle < bound)
     scale = _MICROSECONDS[unit]
-    cells = cells.set((cells < 0) | (cells.cast(pl.Float64) * scale >= _LATEST), None)
+    if not _all_between(cells, 0, _LATEST / scale / 2):  # far from the end: rounding is no matter
+        cells = cells.set((cells < 0) | (cells.cast(pl.Float64) * scale >= _LATEST), None)
     if cells.dtype.is_integer():
         whole = cells.cast(pl.Int64)
         return whole * int(scale) if scale >= 1 else whole // 1000
@@ -198,4 +214,5 @@ def read_ratings(cells: pl.Series, where: str) -> pl.Series:
     elif not (cells.dtype.is_numeric() or cells.dtype in (pl.Null, pl.Boolean)):
         raise InputError(f"{where}: ratings must be numbers, not {cells.dtype}.")
     numbers = cells.cast(pl.Float64)
-    return numbers.set(~numbers.is_finite(), None)
+    finite = numbers.is_finite()
+    return numbers if finite.all() else numbers.set(~finite, None)

@@ -32,22 +32,27 @@ def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
     Returns
     -------
     ids : polars.Series
-        The distinct values; the value with code ``c`` at position ``c``.
+        The distinct values, integers in 64 bits; the value with code ``c`` at position ``c``.
     codes : array of uint32
         The code of each given value.
     """
-    if values.dtype == pl.Int64 and len(values):
-        numbers = values.to_numpy()
-        lowest, highest = int(numbers.min()), int(numbers.max())
+    if values.dtype in (pl.Int32, pl.Int64) and len(values):
+        lowest, highest = int(values.min()), int(values.max())  # type: ignore[arg-type]
         # A table of the whole range beats hashing, as long as it is not much larger than the data.
-        if highest - lowest < 4 * len(numbers) + 1_000:
+        if highest - lowest < 4 * len(values) + 1_000:
             first_seen = np.full(highest - lowest + 1, _UNSEEN)
-            codes = np.empty(len(numbers), dtype=np.uint32)
-            n_ids = number_in_order(numbers, lowest, first_seen, codes)
+            codes = np.empty(len(values), dtype=np.uint32)
+            n_ids, done = 0, 0
+            for chunk in values.get_chunks():  # as they lie: joining them would copy them
+                some = codes[done : done + len(chunk)]
+                n_ids = number_in_order(chunk.to_numpy(), lowest, n_ids, first_seen, some)
+                done += len(chunk)
             known = np.flatnonzero(first_seen != _UNSEEN)
             ids = np.empty(n_ids, dtype=np.int64)
             ids[first_seen[known]] = known + lowest
             return pl.Series(ids), codes
+    if values.dtype == pl.Int32:
+        values = values.cast(pl.Int64)
     distinct = values.unique(maintain_order=True)
     table = pl.DataFrame({"id": distinct}).with_columns(
         code=pl.Series(np.arange(len(distinct), dtype=np.uint32))

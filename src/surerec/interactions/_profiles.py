@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec._grouping import group_rows
-from surerec._kernels import count_codes
+from surerec._grouping import count_by_block
 from surerec._threads import equal_blocks, run_blocks
-from surerec.interactions._kernels import compact_profiles, order_profiles
+from surerec.interactions._kernels import compact_profiles, renumber
+from surerec.interactions._sorting import DIGITS, place_in_buckets, sort_profiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    _Rows = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]
+
+
+_BUCKET_ROWS = 1 << 16  # that are sorted together, in the second-level cache
+_MOST_BUCKETS = 1 << 9  # that are written side by side: more lines than that leave the cache
+_SHARES = 64  # of the buckets, each with its own work arrays
 
 
 @dataclass(frozen=True)
@@ -42,18 +49,7 @@ def build_profiles(
     min_length: int = 1,
 ) -> Profiles:
     """Group rows by user, sort by time (stable), and keep the first occurrence of each item."""
-    offsets, order = group_rows(users, n_users)
-    sorted_items = np.empty_like(items)
-    sorted_times = np.empty_like(times)
-    lengths = np.zeros(n_users, dtype=np.int64)
-
-    def sort_block(block: tuple[int, int]) -> None:
-        seen = np.zeros(n_items, dtype=np.uint32)
-        order_profiles(
-            *block, offsets, order, items, times, seen, sorted_items, sorted_times, lengths
-        )
-
-    list(run_blocks(sort_block, equal_blocks(np.diff(offsets))))
+    offsets, lengths, sorted_items, sorted_times = _sorted(users, items, times, n_users, n_items)
     kept = np.flatnonzero(lengths >= max(min_length, 1))
     new_offsets, kept_items, kept_times = _end_to_end(
         offsets[kept], lengths[kept], sorted_items, sorted_times
@@ -68,6 +64,68 @@ def build_profiles(
         n_repeats=len(users) - int(lengths.sum()),
         n_short=int(np.count_nonzero(lengths)) - len(kept),
     )
+
+
+def _sorted(
+    users: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    times: NDArray[np.int64],
+    n_users: int,
+    n_items: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64]]:
+    """Give where each profile begins, how long it is, and items and times of all of them."""
+    offsets, rows, buckets = _in_buckets(users, items, times, n_users)
+    lengths = np.zeros(n_users, dtype=np.int64)
+
+    def sort_buckets(some: list[tuple[int, int]]) -> None:
+        n_rows = max(int(offsets[last] - offsets[first]) for first, last in some)
+        words = np.empty(n_rows, dtype=np.uint64), np.empty(n_rows, dtype=np.uint64)
+        some_items = np.empty(n_rows, dtype=np.uint32)
+        cursors = np.empty(max(last - first for first, last in some), dtype=np.int64)
+        starts, seen = np.empty(DIGITS, dtype=np.int64), np.zeros(n_items, dtype=np.uint32)
+        for bucket in some:
+            sort_profiles(*bucket, offsets, rows, words, some_items, cursors, starts, seen, lengths)
+
+    list(run_blocks(sort_buckets, [buckets[i::_SHARES] for i in range(_SHARES) if buckets[i:]]))
+    return offsets, lengths, *rows[1:]
+
+
+def _in_buckets(
+    users: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    times: NDArray[np.int64],
+    n_users: int,
+) -> tuple[NDArray[np.int64], _Rows, list[tuple[int, int]]]:
+    """Bring the rows of neighbouring users together, so many as are sorted within the cache.
+
+    Returns
+    -------
+    offsets : array of int64, n_users + 1
+        Where each user's rows are to begin.
+    rows : users, items and times
+        Bucket after bucket, the rows of each in their given order.
+    buckets : list of (first user, last user + 1)
+        None empty, together all users.
+    """
+    pieces, counts = count_by_block(users, n_users)
+    sizes = counts.sum(axis=0)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    buckets = equal_blocks(sizes, min(1 + len(users) // _BUCKET_ROWS, _MOST_BUCKETS))
+    firsts = np.array([first for first, _ in buckets])
+    bucket_of = np.zeros(n_users, dtype=np.uint16)
+    bucket_of[firsts[1:]] = 1
+    bucket_of = np.cumsum(bucket_of, dtype=np.uint16)
+    # Piece p writes bucket b behind what the pieces before it hold of b: stable, with no locks.
+    cursors = np.cumsum(np.add.reduceat(counts, firsts, axis=1), axis=0) + offsets[firsts]
+    rows = (users, items, times)
+    placed = np.empty_like(users), np.empty_like(items), np.empty_like(times)
+
+    def place(piece: tuple[int, tuple[int, int]]) -> None:
+        number, (start, stop) = piece
+        place_in_buckets(start, stop, bucket_of, cursors[number], rows, placed)
+
+    list(run_blocks(place, pieces))
+    return offsets, placed, buckets
 
 
 def _end_to_end(
@@ -108,10 +166,17 @@ def popular_first(
     kept : array of int64
         The given code of each new one.
     """
-    support = np.zeros(n_items, dtype=np.int64)
-    count_codes(items, support)
+    blocks, counts = count_by_block(items, n_items)
+    support = counts.sum(axis=0)
     by_support = np.argsort(-support, kind="stable")
     kept = by_support[: np.count_nonzero(support)]
     new_codes = np.zeros(n_items, dtype=np.uint32)
     new_codes[kept] = np.arange(len(kept), dtype=np.uint32)
-    return new_codes[items], kept
+    new_items = np.empty_like(items)
+
+    def write(block: tuple[int, tuple[int, int]]) -> None:
+        _, (start, stop) = block
+        renumber(start, stop, items, new_codes, new_items)
+
+    list(run_blocks(write, blocks))
+    return new_items, kept

@@ -19,6 +19,7 @@ from surerec.interactions._database import is_address, read_query, without_passw
 from surerec.interactions._given import check_reading
 from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._interactions import Interactions, RowsRead
+from surerec.interactions._plain import plain_table
 from surerec.interactions._profiles import build_profiles
 from surerec.interactions._size import check_fits
 from surerec.interactions._tables import RawTable, table_from_frame, table_from_parquet
@@ -27,6 +28,8 @@ from surerec.interactions._text import table_from_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 
 _PARQUET_MAGIC = b"PAR1"
@@ -120,26 +123,36 @@ def read_interactions(
     elif query is not None:
         raise InputError("query is for databases: give the address of one, or leave query away.")
     else:
-        table = concatenate(read_tables(source, wanted, columns, n_rows), n_rows)
+        table = _read(source, wanted, columns, n_rows, time_format, threshold)
     cells, kept = usable(table, time_format, skip_bad=skip_bad)
-    n_below = 0
-    if threshold is not None and "rating" in cells.columns:
-        above = cells["rating"] > threshold
+    source_name, n_below = table.name, table.n_below
+    n_found = len(table.frame) + n_below
+    n_rows_found = n_found - len(table.blank)
+    n_bad = n_rows_found - n_below - kept
+    del (
+        table
+    )  # and below each column as soon as it is coded: a large source is held once, not twice
+    columns_read = {role: cells[role] for role in cells.columns}
+    del cells
+    ratings = columns_read.pop("rating", None)
+    if threshold is not None and ratings is not None:
+        above = ratings > threshold
         n_below = len(above) - int(above.sum())
         if n_below:
-            cells = cells.filter(above)
-    if not len(cells):
-        raise InputError(f"{table.name}: no row is left to use, of {len(table.frame):,} read.")
-    user_ids, user_codes = encode(cells["user"])
-    item_ids, item_codes = encode(cells["item"])
-    times = cells["time"].to_numpy() if "time" in cells.columns else np.zeros(len(cells), np.int64)
-    del cells
+            for role, column in columns_read.items():
+                columns_read[role] = column.filter(above)
+    del ratings
+    if not len(columns_read["user"]):
+        raise InputError(f"{source_name}: no row is left to use, of {n_found:,} read.")
+    (user_ids, user_codes), (item_ids, item_codes) = run_blocks(
+        encode, [columns_read.pop("user"), columns_read.pop("item")]
+    )
+    times = _times(columns_read.pop("time", None), len(user_codes))
     profiles = build_profiles(
         user_codes, item_codes, times, len(user_ids), len(item_ids), min_length=min_profile_length
     )
     if not len(profiles.items):
-        raise InputError(f"{table.name}: no user took {min_profile_length} items or more.")
-    n_rows_found = len(table.frame) - len(table.blank)
+        raise InputError(f"{source_name}: no user took {min_profile_length} items or more.")
     return Interactions(
         IdMap(user_ids.gather(profiles.users_kept), noun="user"),
         IdMap(item_ids.gather(profiles.items_kept), noun="item"),
@@ -151,12 +164,24 @@ def read_interactions(
         origin=origin,
         rows_read=RowsRead(
             rows=n_rows_found,
-            bad=n_rows_found - kept,
+            bad=n_bad,
             below_threshold=n_below,
             repeats=profiles.n_repeats,
             short_profiles=profiles.n_short,
         ),
     )
+
+
+def _times(column: pl.Series | None, n_rows: int) -> NDArray[np.int64]:
+    if column is None:
+        return np.zeros(n_rows, dtype=np.int64)
+    if column.n_chunks() == 1:
+        return column.to_numpy()
+    times, done = np.empty(n_rows, dtype=np.int64), 0
+    for chunk in column.get_chunks():  # by NumPy, which asks for large pages
+        times[done : done + len(chunk)] = chunk.to_numpy()
+        done += len(chunk)
+    return times
 
 
 def as_interactions(who: str, data: Any) -> Interactions:
@@ -193,6 +218,36 @@ def as_interactions(who: str, data: Any) -> Interactions:
     )
 
 
+def _read(
+    source: Any,
+    wanted: Mapping[str, str | None],
+    columns: Sequence[str] | None,
+    n_rows: int | None,
+    time_format: str | None,
+    threshold: float | None,
+) -> RawTable:
+    """Read a large file of plain text at once, and all else cell by cell."""
+    paths = _paths(source)
+    if paths is not None and n_rows is None:
+        table = plain_table(
+            paths, wanted, columns=columns, time_format=time_format, threshold=threshold
+        )
+        if table is not None:
+            return table
+    return concatenate(
+        read_tables(source if paths is None else paths, wanted, columns, n_rows), n_rows
+    )
+
+
+def _paths(source: Any) -> list[Path] | None:
+    """Give the files that are to be read, None for a frame."""
+    if isinstance(source, (str, os.PathLike)):
+        return _files(check_path("source", source))
+    if isinstance(source, Sequence) and source and not hasattr(source, "columns"):
+        return [check_path("A file of the source", each) for each in source]
+    return None
+
+
 def read_tables(
     source: Any,
     wanted: Mapping[str, str | None],
@@ -200,11 +255,8 @@ def read_tables(
     n_rows: int | None = None,
 ) -> list[RawTable]:
     """Take the columns that are wanted from files or a frame, nothing converted yet."""
-    if isinstance(source, (str, os.PathLike)):
-        paths = _files(check_path("source", source))
-    elif isinstance(source, Sequence) and source and not hasattr(source, "columns"):
-        paths = [check_path("A file of the source", each) for each in source]
-    else:
+    paths = _paths(source)
+    if paths is None:
         return [table_from_frame(source, wanted)]
     files = [(path, _is_parquet(path)) for path in paths]
     check_fits(files, n_rows)
@@ -273,6 +325,8 @@ def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple
             return (read_ratings if role == "rating" else read_ids)(raw[role], where)
 
     cells = pl.DataFrame(dict(zip(raw.columns, run_blocks(convert, raw.columns), strict=True)))
+    if not (len(table.blank) or len(table.malformed) or any(c.null_count() for c in cells)):
+        return cells, len(cells)
     blank = np.zeros(len(cells), dtype=bool)
     blank[table.blank] = True
     malformed = np.zeros(len(cells), dtype=bool)

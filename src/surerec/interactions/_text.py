@@ -38,7 +38,9 @@ _POSITIONS: Final = ("user_id", "item_id", "rating", "timestamp")  # of files th
 
 
 @dataclass(frozen=True)
-class _Dialect:
+class Dialect:
+    """How a text file is written."""
+
     separator: str
     quote: str | None
     header: bool
@@ -68,7 +70,7 @@ def table_from_text(
     """
     source, head = _open(path)
     with damage_in_words(path, "cannot be read as a table"):
-        dialect = _sniff(path, head, wanted, columns)
+        dialect = sniff(path, head, wanted, columns)
         roles = find_columns(dialect.names, wanted, str(path))
         try:
             return _read(path, source, dialect, roles, n_rows)
@@ -122,14 +124,15 @@ def _bytes(source: Path | bytes) -> bytes:
     return source if isinstance(source, bytes) else read_whole(source)
 
 
-def _sniff(
+def sniff(
     path: Path, head: str, wanted: Mapping[str, str | None], columns: Sequence[str] | None
-) -> _Dialect:
+) -> Dialect:
+    """Tell how a text file is written from its first part, and refuse it if that cannot be told."""
     # As polars has lines: `splitlines` would also cut at \f, \x1c and their like.
     first = next(line for line in head.split("\n") if line.strip()).removesuffix("\r")
     if re.fullmatch(r"\s*\d+:\s*", first):
         names = ("user_id", "rating", "date", "item_id")
-        return _Dialect(",", None, header=False, names=names, netflix=True)
+        return Dialect(",", None, header=False, names=names, netflix=True)
     typed = all(re.fullmatch(r"\s*\w+:(token|float)(_seq)?\s*", f) for f in first.split("\t"))
     if "::" in first:
         separator, quote = "::", None
@@ -139,7 +142,7 @@ def _sniff(
     fields = next(csv.reader([first], delimiter=separator, quotechar=quote)) if quote else (
         first.split(separator)
     )  # fmt: skip
-    dialect = _Dialect(separator, quote, header=False, names=tuple(fields))
+    dialect = Dialect(separator, quote, header=False, names=tuple(fields))
     if columns is not None:
         if len(columns) != len(fields):
             raise InputError(
@@ -161,7 +164,7 @@ def _sniff(
 def _read(
     path: Path,
     source: Path | bytes,
-    dialect: _Dialect,
+    dialect: Dialect,
     roles: Mapping[str, str],
     n_rows: int | None,
 ) -> RawTable:
@@ -195,7 +198,7 @@ def _read(
 
 
 def _scan(
-    source: Path | bytes, dialect: _Dialect, n_rows: int | None, *, ragged: bool
+    source: Path | bytes, dialect: Dialect, n_rows: int | None, *, ragged: bool
 ) -> pl.LazyFrame:
     if len(dialect.separator) == 1:
         return pl.scan_csv(
@@ -259,7 +262,7 @@ def _lines(source: Path | bytes) -> Iterator[str]:
         yield from text
 
 
-def _too_long(source: Path | bytes, dialect: _Dialect, n_rows: int) -> NDArray[np.int64]:
+def _too_long(source: Path | bytes, dialect: Dialect, n_rows: int) -> NDArray[np.int64]:
     """Find the rows with too many fields: slow, and only ever needed to complain."""
     reader = csv.reader(
         _lines(source),

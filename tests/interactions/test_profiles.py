@@ -1,0 +1,60 @@
+"""Profiles built from coded rows, against sorting in plain Python."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surerec.interactions import _profiles
+from surerec.interactions._profiles import build_profiles, popular_first
+
+SECOND = 1_000_000
+few, wide = st.integers(0, 3), st.integers(-(2**63), 2**63 - 1)
+instants = st.one_of(few, few.map(lambda t: t * SECOND - 7), wide)
+some_rows = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4), instants), min_size=1)
+
+
+def slow_profiles(rows):
+    """Sort by user and time, which is stable, and keep what a user has not taken before."""
+    profiles = {}
+    for user, item, time in sorted(rows, key=lambda row: (row[0], row[2])):
+        taken = profiles.setdefault(user, [])
+        if item not in [earlier for earlier, _ in taken]:
+            taken.append((item, time))
+    return profiles
+
+
+@given(some_rows, st.sampled_from([1, 3, 1 << 16]), st.sampled_from([1, 2, 512]))
+def test_profiles_are_those_of_sorting_in_plain_python(rows, bucket_rows, most_buckets):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_profiles, "_BUCKET_ROWS", bucket_rows)
+        patch.setattr(_profiles, "_MOST_BUCKETS", most_buckets)
+        users, items, times = zip(*rows, strict=True)
+        found = build_profiles(
+            np.array(users, dtype=np.uint32),
+            np.array(items, dtype=np.uint32),
+            np.array(times, dtype=np.int64),
+            7,
+            5,
+        )
+    given_items = found.items_kept[found.items].tolist()
+    pairs = list(zip(given_items, found.times.tolist(), strict=True))
+    ends = found.offsets.tolist()
+    profiles = {
+        user: pairs[start:stop]
+        for user, start, stop in zip(
+            found.users_kept.tolist(), ends[:-1], ends[1:], strict=True
+        )
+    }  # fmt: skip
+    assert profiles == slow_profiles(rows)
+    assert found.n_repeats == len(rows) - len(pairs)
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_the_most_taken_items_come_first_and_equal_ones_in_their_order(monkeypatch, threads):
+    monkeypatch.setenv("SUREREC_THREADS", threads)
+    items = np.random.default_rng(1).integers(0, 50, 60_000).astype(np.uint32) * 2
+    new, kept = popular_first(items, 101)
+    by_hand = sorted(set(items.tolist()), key=lambda i: (-np.count_nonzero(items == i), i))
+    assert kept.tolist() == by_hand
+    np.testing.assert_array_equal(kept[new], items)
