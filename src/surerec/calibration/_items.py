@@ -10,9 +10,10 @@ import numpy as np
 from surerec.calibration._assessment import ItemAssessment, LaterAssessment
 from surerec.calibration._batch import best_of_people
 from surerec.calibration._calibration import BestOfMany, Calibration, seen_before
-from surerec.calibration._evidence import Scores
+from surerec.calibration._evidence import RoughScores, Scores
 from surerec.calibration._fused import pick_scores, score_exactly
 from surerec.calibration._kernels import uniforms
+from surerec.calibration._rough import has_rough_scores, is_known
 from surerec.calibration._split import training_size
 from surerec.conformal import left_out_up_to, smoothed_p_values
 from surerec.conformal.kernels import judge
@@ -196,11 +197,17 @@ def _evidence(
     """Give what the p-values of one person are found from, where all counts are held."""
     plan, history = scorer.plan, query.history
     assert plan is not None  # noqa: S101  # that is when it is called
-    if not pays(plan, n_training):  # on all cores
-        scores = scorer.score_query(query.first(n_training))
-        return Scores(*pick_scores(scores, history[n_training:], candidates))
     own, times = statistics.taken_by(query.user)
-    return Scores(*score_exactly(plan, history, n_training, own, times, candidates))
+
+    def exactly() -> Scores:
+        if pays(plan, n_training):
+            return Scores(*score_exactly(plan, history, n_training, own, times, candidates))
+        scores = scorer.score_query(query.first(n_training))  # on all cores
+        return Scores(*pick_scores(scores, history[n_training:], candidates))
+
+    if has_rough_scores(plan) and is_known(own, history):
+        return RoughScores(plan, history, n_training, (own, times), candidates, exactly)
+    return exactly()
 
 
 def _key(query: Query) -> NDArray[np.int64]:
