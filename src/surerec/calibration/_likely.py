@@ -71,21 +71,21 @@ def is_worth_a_rough_look(plan: Plan, k: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def sorted_ratios(
+def rough_and_sorted(
     source: Source,
     reverse: Source,
     out: LeftOut,
     calibration: NDArray[np.int64],
-    own: NDArray[np.uint32],
+    rough: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Give the exact scores of the calibration items, ascending.
+    """Score all items roughly, and give the exact scores of the calibration items, ascending.
 
-    Whoever is left out took `own`: the rows' items and these, in that order, or nothing.
+    Whoever is left out took the rows' items and these, in that order, or nothing.
     """
     instants, totals = np.full(len(calibration), -1), np.empty(len(calibration))
-    if len(own):
-        instants[:] = out.instants[len(own) - len(calibration) :]
-    total_ratios_of(source, reverse, out, calibration, instants, totals)
+    if len(out.items):
+        instants[:] = out.instants[len(out.items) - len(calibration) :]
+    rough_ratios(source, reverse, out, calibration, instants, totals, rough)
     totals.sort()
     return totals
 
@@ -113,8 +113,7 @@ def score_likely(
     """
     training = profile[:n_training]
     source, reverse, out = rows_of(plan, training, own, times)
-    rough_ratios(source, reverse, out.support, rough)  # first, as it brings the rows into the cache
-    calibration = sorted_ratios(source, reverse, out, profile[n_training:], own)
+    calibration = rough_and_sorted(source, reverse, out, profile[n_training:], rough)
     rough[profile] = -np.inf
     share = 1.0 - 3.0 * ROUGH
     least = calibration[cut - 1] * share if cut > 0 else 0.0

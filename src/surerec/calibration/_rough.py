@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from surerec.calibration._likely import sorted_ratios
+from surerec.calibration._likely import rough_and_sorted
 from surerec.conformal.kernels import count_at_most, levels_of
 from surerec.measures.kernels import (
     NARROW,
     RATIO,
     ROUGH,
     TOTAL,
-    rough_ratios,
     rows_of,
     total_ratios_of,
 )
@@ -67,13 +66,12 @@ def score_roughly(
     """
     source, reverse, out = rows_of(plan, history[:n_training], own, times)
     rough, new = np.empty(len(plan.support)), np.empty(len(candidates))
-    rough_ratios(source, reverse, out.support, rough)
+    calibration = rough_and_sorted(source, reverse, out, history[n_training:], rough)
     rough[history] = -1.0
     lowest = 0.0
     for place in range(len(candidates)):
         new[place] = rough[candidates[place]]
         lowest = min(lowest, new[place])
-    calibration = sorted_ratios(source, reverse, out, history[n_training:], own)
     return new, calibration, lowest >= 0.0
 
 

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from surerec.precedence import Source
 
 
-_ROUGH_ROWS = 64  # that are added up in 32 bits
-ROUGH = (_ROUGH_ROWS + 2) * 2.0**-23
-"""The share that a rough total may be off the exact one by, twice."""
-_WIDE_TILE = 5120  # columns of ratios, which wait for the divider: long reads matter more
+WIDE_TILE = 5120
+"""Columns of ratios, which wait for the divider: long reads matter more."""
 
 
 @njit(nogil=True, cache=True)
@@ -110,10 +108,10 @@ def total_ratios(
     matrix, places = source.matrix, source.places
     other, other_places = reverse.matrix, reverse.places
     of_rows, support = out.of_rows, out.support
-    minus, minus_back = np.zeros(_WIDE_TILE, matrix.dtype), np.zeros(_WIDE_TILE, matrix.dtype)
-    own, instants = np.empty(_WIDE_TILE, np.int64), np.empty(_WIDE_TILE, np.int64)
-    for left in range(first, last, _WIDE_TILE):
-        right = min(left + _WIDE_TILE, last)
+    minus, minus_back = np.zeros(WIDE_TILE, matrix.dtype), np.zeros(WIDE_TILE, matrix.dtype)
+    own, instants = np.empty(WIDE_TILE, np.int64), np.empty(WIDE_TILE, np.int64)
+    for left in range(first, last, WIDE_TILE):
+        right = min(left + WIDE_TILE, last)
         n_own, done, done_back, before = own_columns(out, left, right, own, instants), 0, 0, -1
         mine, when = own[:n_own], instants[:n_own]
         total = totals[left:right]
@@ -130,72 +128,6 @@ def total_ratios(
         for place in range(n_own):
             minus[own[place]] = 0
             minus_back[own[place]] = 0
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def total_ratios_of(
-    source: Source,
-    reverse: Source,
-    out: LeftOut,
-    items: NDArray[np.int64],
-    instants: NDArray[np.int64],
-    totals: NDArray[np.float64],
-) -> None:
-    """Add up the ratios of some items, which the user to leave out took at `instants` (−1: never).
-
-    In the order of the rows, as for all items at once: equal to the last bit.
-    """
-    totals[:] = 0.0
-    n = np.uint64(len(items))
-    counts, free = np.empty(len(items), np.int32), np.empty(len(items), np.int32)
-    for k in range(len(source.places)):
-        if out.support[k] == 0:
-            continue
-        row, back = source.matrix[source.places[k]], reverse.matrix[reverse.places[k]]
-        at, taken = out.of_rows[k], np.int32(out.support[k])
-        # Picked first, one by one, and then divided in vectors.
-        for j in range(n):
-            item, instant = np.uint64(items[j]), instants[j]
-            counts[j] = np.int32(row[item]) - np.int32(0 <= at < instant)
-            free[j] = taken - np.int32(back[item]) + np.int32(0 <= instant < at)
-        for j in range(n):
-            totals[j] += counts[j] / np.maximum(float(free[j]), 1.0)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def rough_ratios(
-    source: Source, reverse: Source, support: NDArray[np.int64], totals: NDArray[np.float64]
-) -> None:
-    """Add up the ratios of all items in 32 bits, which takes a third of the time.
-
-    Nobody's part is left out: only items that the user to leave out did not take come out right.
-
-    Counts of 16 bits are exact in 32-bit floats. What is free may be rounded once, each quotient is
-    rounded once, and so is each sum of up to 64 of them, which are then added up in 64 bits: so the
-    total is off by a share of at most (64 + 2) · 2⁻²⁴ and a little, half of ROUGH. All terms are at
-    least 0 and far from the smallest number there is: the total is 0 only where the exact one is.
-    """
-    some = np.empty(_WIDE_TILE, np.float32)
-    for left in range(0, len(totals), _WIDE_TILE):
-        total = totals[left : left + _WIDE_TILE]
-        total[:] = 0.0
-        part = some[: len(total)]
-        part[:] = np.float32(0.0)
-        right, n_added = left + len(total), 0
-        for k in range(len(source.places)):
-            if support[k]:
-                row = source.matrix[source.places[k], left:right]
-                back = reverse.matrix[reverse.places[k], left:right]
-                taken = np.int32(support[k])
-                for j in range(np.uint64(len(part))):
-                    free = np.float32(np.int32(taken - np.int32(back[j])))
-                    part[j] += np.float32(row[j]) / np.maximum(free, np.float32(1.0))
-                n_added += 1
-            if n_added == _ROUGH_ROWS or k == len(source.places) - 1:
-                for j in range(np.uint64(len(part))):
-                    total[j] += np.float64(part[j])
-                    part[j] = np.float32(0.0)
-                n_added = 0
 
 
 @njit(nogil=True, cache=True)

@@ -2,8 +2,8 @@
 
 from surerec.measures._folding import NARROW, RATIO, TOTAL, room_for
 from surerec.measures._plan import Plan, pays, rows_of, score_profile
+from surerec.measures._rough import ROUGH, rough_ratios, total_ratios_of
 from surerec.measures._tiles import LeftOut
-from surerec.measures._values import ROUGH, rough_ratios, total_ratios_of
 
 __all__ = [
     "NARROW",
