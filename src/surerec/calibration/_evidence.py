@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from surerec.calibration._rough import count_sure, exact_ratios, score_roughly
-from surerec.conformal.kernels import count_at_most, levels_of
+from surerec.conformal.kernels import counts_among
 from surerec.measures.kernels import ROUGH
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ class Scores:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """The p-values as counts."""
-        counts = np.empty(len(self.score), dtype=np.int64)
-        count_at_most(levels_of(self.ordered), self.score, counts)
-        return counts
+        return counts_among(self.ordered, self.score)
 
     def inside(self, cut: int) -> NDArray[np.bool_]:
         """Tell whose count is above `cut`: who reaches the calibration score of that rank.
