@@ -171,7 +171,9 @@ class LaterAssessment(ItemAssessment):
     ----------
     evidence : Evidence
         What all this is found from.
-    candidates, shown, popularity, n_calibration, gap
+    value : callable
+        Gives scores in a unit for people.
+    candidates, popularity, n_calibration, gap
         As of :class:`ItemAssessment`.
     """
 
@@ -182,7 +184,7 @@ class LaterAssessment(ItemAssessment):
         evidence: Evidence,
         *,
         candidates: NDArray[np.int64],
-        shown: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        value: Callable[[NDArray[np.float64]], NDArray[np.float64]],
         popularity: NDArray[np.int64],
         n_calibration: int,
         gap: str,
@@ -190,7 +192,7 @@ class LaterAssessment(ItemAssessment):
         self.__dict__.update(  # frozen, and one by one would take a tenth of a short answer
             evidence=evidence,
             candidates=candidates,
-            shown=lambda order: shown(self.score[order]),
+            _value=value,
             popularity=popularity,
             n_calibration=n_calibration,
             gap=gap,
@@ -199,7 +201,13 @@ class LaterAssessment(ItemAssessment):
         )
 
     evidence: Evidence
+    _value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     _inside: dict[float, NDArray[np.bool_]]
+
+    # A method: a function of its own would hold it in a circle, and its arrays for a while longer.
+    def shown(self, order: NDArray[np.intp]) -> NDArray[np.float64]:  # type: ignore[override]
+        """Give the scores of some places in a unit for people, higher for what conforms more."""
+        return self._value(self.score[order])
 
     @cached_property
     def score(self) -> NDArray[np.float64]:  # type: ignore[override]  # found when it is looked at

@@ -117,7 +117,7 @@ class ItemCalibration(Calibration):
             return LaterAssessment(
                 _evidence(scorer, statistics, query, n_training, candidates),
                 candidates=candidates,
-                shown=lambda scores: scorer.value(scores, n_training, n_users),
+                value=lambda scores: scorer.value(scores, n_training, n_users),
                 popularity=statistics.popularity,
                 n_calibration=n_calibration,
                 gap=seen_before(scorer, query),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration
+
+
+_ANYTHING: Final = Wanted()
 
 
 class Asking(AskingTogether):
@@ -92,7 +95,7 @@ class Asking(AskingTogether):
         else:
             self._within(query)
             candidates = check_codes("candidates", candidates, self.statistics_.n_items)
-        calibration = self._calibration_for(wanted or Wanted())
+        calibration = self._calibration_for(wanted or _ANYTHING)
         return calibration.assess(scorer, self.statistics_, query, candidates)
 
     def _calibration_for(self, wanted: Wanted) -> Calibration:  # noqa: ARG002
