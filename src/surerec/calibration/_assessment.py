@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from surerec._ordering import best_first
-from surerec.conformal import TOLERANCE, entry_confidence, highest_confidence, in_set
+from surerec.conformal import (
+    TOLERANCE,
+    entry_confidence,
+    highest_confidence,
+    in_set,
+    left_out_up_to,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from surerec.calibration._evidence import Evidence
     from surerec.conformal import CalibratedProbability
     from surerec.futures import Ranking
 
@@ -26,6 +34,8 @@ class Assessment:
     This one has no calibration: candidates are ranked, and there are no sets.
     """
 
+    lasts: ClassVar[bool] = False
+    """Whether it stays as it is whatever becomes of the data: it may be looked at later."""
     candidates: NDArray[np.int64]
     """Item codes."""
     score: NDArray[np.float64]
@@ -79,6 +89,10 @@ class Assessment:
     def included(self, significance: float) -> NDArray[np.bool_]:
         """Tell which candidates are in the set."""
         raise NotImplementedError  # asked only of calibrated recommenders
+
+    def size(self, significance: float) -> int:
+        """Give how many candidates are in the set."""
+        return int(np.count_nonzero(self.included(significance)))
 
     def ordered(self, significance: float | None) -> NDArray[np.intp]:
         """Give the places of the candidates in the set (or of all), best first.
@@ -145,6 +159,72 @@ class ItemAssessment(Assessment):
             return inside[best_first(self.score[inside], popularity)]
         keys = (popularity, -self.score[inside], -self.smoothed[inside])
         return inside[np.lexsort(keys)]
+
+
+class LaterAssessment(ItemAssessment):
+    """The same from counts that stay as they are: what nobody looks at is not computed.
+
+    Who is in a set is found by one comparison each, without p-values; a set's order, its p-values
+    and, where rough ones have told enough, even its scores wait for somebody who looks at them.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What all this is found from.
+    value : callable
+        Gives scores in a unit for people.
+    candidates, popularity, n_calibration, gap
+        As of :class:`ItemAssessment`.
+    """
+
+    lasts = True
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        *,
+        candidates: NDArray[np.int64],
+        value: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        popularity: NDArray[np.int64],
+        n_calibration: int,
+        gap: str,
+    ) -> None:
+        self.__dict__.update(  # frozen, and one by one would take a tenth of a short answer
+            evidence=evidence,
+            candidates=candidates,
+            _value=value,
+            popularity=popularity,
+            n_calibration=n_calibration,
+            gap=gap,
+            levels=n_calibration + 1,
+            _inside={},
+        )
+
+    evidence: Evidence
+    _value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    _inside: dict[float, NDArray[np.bool_]]
+
+    # A method: a function of its own would hold it in a circle, and its arrays for a while longer.
+    def shown(self, order: NDArray[np.intp]) -> NDArray[np.float64]:  # type: ignore[override]
+        """Give the scores of some places in a unit for people, higher for what conforms more."""
+        return self._value(self.score[order])
+
+    @cached_property
+    def score(self) -> NDArray[np.float64]:  # type: ignore[override]  # found when it is looked at
+        """How well each candidate conforms."""
+        return self.evidence.score
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:  # type: ignore[override]
+        """p-values as counts of `levels`."""
+        return self.evidence.counts
+
+    def included(self, significance: float) -> NDArray[np.bool_]:
+        """Tell which candidates are in the set."""
+        if significance not in self._inside:
+            cut = int(left_out_up_to(significance, self.levels))
+            self._inside[significance] = self.evidence.inside(cut)
+        return self._inside[significance]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,14 +47,14 @@ def _find_best(
     known of each is what they have in the counts.
     """
     room = room_for(len(plan.support))
-    rough = np.empty(len(plan.support), np.float32)
+    rough = np.empty(len(plan.support))
     for row in range(len(starts)):
         profile, n = known[starts[row] : stops[row]].astype(np.int64), n_training[row]
         own = items_taken[own_starts[row] : own_stops[row]]
         when, cut = times[own_starts[row] : own_stops[row]], cuts[row]
         # Rough scores of what somebody left out took beside the history would be wrong.
         likely = is_own or len(own) == 0
-        if likely and is_worth_a_rough_look(plan, n, items.shape[1]):
+        if likely and is_worth_a_rough_look(plan, items.shape[1]):
             found = room.low
             ordered = score_likely(
                 plan,

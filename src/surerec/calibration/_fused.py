@@ -1,4 +1,4 @@
-"""A person's scores and p-values in one call of a kernel: the fused way to p-values."""
+"""A person's scores and calibration scores in one call of a kernel: the fused way to p-values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from surerec.conformal.kernels import judge
 from surerec.measures.kernels import room_for, score_profile
 
 if TYPE_CHECKING:
@@ -17,17 +16,25 @@ if TYPE_CHECKING:
 
 
 @njit(nogil=True, cache=True)
-def judge_profile(
+def score_exactly(
     plan: Plan,
     history: NDArray[np.int64],
     n_training: int,
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
     candidates: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Give the candidates' scores, and their p-values as counts."""
-    new, counts = np.empty(len(candidates)), np.empty(len(candidates), np.int64)
-    room = room_for(len(plan.support))
-    scores = score_profile(plan, history[:n_training], own, times, room)
-    judge(scores, history[n_training:], candidates, new, counts)
-    return new, counts
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the candidates' scores, and the calibration items' in order."""
+    scores = score_profile(plan, history[:n_training], own, times, room_for(len(plan.support)))
+    return pick_scores(scores, history[n_training:], candidates)
+
+
+@njit(nogil=True, cache=True)
+def pick_scores(
+    scores: NDArray[np.float64], calibration: NDArray[np.int64], candidates: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the same from the scores of all items."""
+    new = np.empty(len(candidates))
+    for place in range(len(candidates)):
+        new[place] = scores[candidates[place]]
+    return new, np.sort(scores[calibration])

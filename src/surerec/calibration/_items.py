@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.calibration._assessment import ItemAssessment
+from surerec.calibration._assessment import ItemAssessment, LaterAssessment
 from surerec.calibration._batch import best_of_people
 from surerec.calibration._calibration import BestOfMany, Calibration, seen_before
-from surerec.calibration._fused import judge_profile
+from surerec.calibration._evidence import RoughScores, Scores
+from surerec.calibration._fused import pick_scores, score_exactly
 from surerec.calibration._kernels import uniforms
+from surerec.calibration._rough import has_rough_scores, is_known
 from surerec.calibration._split import training_size
 from surerec.conformal import left_out_up_to, smoothed_p_values
 from surerec.conformal.kernels import judge
@@ -20,6 +22,7 @@ from surerec.measures.kernels import pays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration._evidence import Evidence
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -108,19 +111,22 @@ class ItemCalibration(Calibration):
     ) -> ItemAssessment:
         """Give every candidate's p-value among the calibration items."""
         n_training = training_size(len(query.history), self.train_share)
-        plan, smoothed = scorer.plan, None
-        alone = len(query.users) <= 1
-        if alone and not self.smoothed and plan is not None and pays(plan, n_training):
-            own, times = statistics.taken_by(query.user)
-            new, counts = judge_profile(plan, query.history, n_training, own, times, candidates)
-        else:
-            chances = None
-            if self.smoothed:
-                chances = uniforms(np.uint64(self.seed), _key(query), candidates)
-            scores = scorer.score_query(query.first(n_training))
-            new, counts, smoothed = _judge(scores, query.history[n_training:], candidates, chances)
         n_users = max(statistics.n_users - len(query.users), 1)
         n_calibration = len(query.history) - n_training
+        if not self.smoothed and scorer.plan is not None and len(query.users) <= 1:
+            return LaterAssessment(
+                _evidence(scorer, statistics, query, n_training, candidates),
+                candidates=candidates,
+                value=lambda scores: scorer.value(scores, n_training, n_users),
+                popularity=statistics.popularity,
+                n_calibration=n_calibration,
+                gap=seen_before(scorer, query),
+            )
+        chances = None
+        if self.smoothed:
+            chances = uniforms(np.uint64(self.seed), _key(query), candidates)
+        scores = scorer.score_query(query.first(n_training))
+        new, counts, smoothed = _judge(scores, query.history[n_training:], candidates, chances)
         return ItemAssessment(
             candidates=candidates,
             score=new,
@@ -179,6 +185,29 @@ class ItemCalibration(Calibration):
             f"{significance:.4g}, if the {calibration} and what they take next "
             f"are exchangeable: it holds less well the more their taste drifts."
         )
+
+
+def _evidence(
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    query: Query,
+    n_training: int,
+    candidates: NDArray[np.int64],
+) -> Evidence:
+    """Give what the p-values of one person are found from, where all counts are held."""
+    plan, history = scorer.plan, query.history
+    assert plan is not None  # noqa: S101  # that is when it is called
+    own, times = statistics.taken_by(query.user)
+
+    def exactly() -> Scores:
+        if pays(plan, n_training):
+            return Scores(*score_exactly(plan, history, n_training, own, times, candidates))
+        scores = scorer.score_query(query.first(n_training))  # on all cores
+        return Scores(*pick_scores(scores, history[n_training:], candidates))
+
+    if has_rough_scores(plan) and is_known(own, history):
+        return RoughScores(plan, history, n_training, (own, times), candidates, exactly)
+    return exactly()
 
 
 def _key(query: Query) -> NDArray[np.int64]:

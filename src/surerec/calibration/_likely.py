@@ -10,6 +10,7 @@ from numba import njit
 from surerec.measures.kernels import (
     NARROW,
     RATIO,
+    ROUGH,
     TOTAL,
     rough_ratios,
     rows_of,
@@ -19,11 +20,10 @@ from surerec.measures.kernels import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures.kernels import Plan
+    from surerec.measures.kernels import LeftOut, Plan
+    from surerec.precedence import Source
 
 _ITEMS_PER_WANTED = 32  # from so many on: an exact score takes as long as so many rough ones
-_MOST_ROWS = 1 << 14  # whose rounding in 32 bits still tells items apart
-_ROUNDING = 2.0**-23
 
 
 @njit(nogil=True, cache=True)
@@ -60,14 +60,34 @@ def keep_best(
 
 
 @njit(nogil=True, cache=True)
-def is_worth_a_rough_look(plan: Plan, n_rows: int, k: int) -> bool:
+def is_worth_a_rough_look(plan: Plan, k: int) -> bool:
     """Tell whether to find the k best roughly first: for means of ratios, of which few are wanted.
 
     Ratios wait for the divider, which is three times as fast in 32 bits.
     """
     mean_ratio = plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0.0
-    few = k * _ITEMS_PER_WANTED <= len(plan.support) and n_rows <= _MOST_ROWS
+    few = k * _ITEMS_PER_WANTED <= len(plan.support)
     return mean_ratio and few and plan.forward.matrix.itemsize == NARROW
+
+
+@njit(nogil=True, cache=True)
+def rough_and_sorted(
+    source: Source,
+    reverse: Source,
+    out: LeftOut,
+    calibration: NDArray[np.int64],
+    rough: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Score all items roughly, and give the exact scores of the calibration items, ascending.
+
+    Whoever is left out took the rows' items and these, in that order, or nothing.
+    """
+    instants, totals = np.full(len(calibration), -1), np.empty(len(calibration))
+    if len(out.items):
+        instants[:] = out.instants[len(out.items) - len(calibration) :]
+    rough_ratios(source, reverse, out, calibration, instants, totals, rough)
+    totals.sort()
+    return totals
 
 
 @njit(nogil=True, cache=True)
@@ -79,7 +99,7 @@ def score_likely(
     n_training: int,
     cut: int,
     by_popularity: NDArray[np.int64],
-    rough: NDArray[np.float32],
+    rough: NDArray[np.float64],
     items: NDArray[np.int64],
     best_scores: NDArray[np.float64],
     found: NDArray[np.float64],
@@ -93,15 +113,9 @@ def score_likely(
     """
     training = profile[:n_training]
     source, reverse, out = rows_of(plan, training, own, times)
-    rough_ratios(source, reverse, out.support, rough)  # first, as it brings the rows into the cache
-    rest = profile[n_training:]
-    instants, calibration = np.full(len(rest), -1), np.empty(len(rest))
-    if len(own):
-        instants[:] = out.instants[n_training:]
-    total_ratios_of(source, reverse, out, rest, instants, calibration)
-    calibration.sort()
+    calibration = rough_and_sorted(source, reverse, out, profile[n_training:], rough)
     rough[profile] = -np.inf
-    share = 1.0 - 3.0 * (n_training + 1) * _ROUNDING
+    share = 1.0 - 3.0 * ROUGH
     least = calibration[cut - 1] * share if cut > 0 else 0.0
     if keep_best(rough, by_popularity, least, items, best_scores) == len(items):
         least = best_scores[len(items) - 1] * share

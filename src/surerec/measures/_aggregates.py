@@ -41,7 +41,11 @@ WANTED: Final[dict[Aggregate, int]] = {
 _ALL: Final = folding.LOW | folding.MIDDLE | folding.TOTAL | folding.HIGH
 _COLUMNS_AT_ONCE: Final = 1024
 _NEVER: Final = np.int64(-1)
-_COSTS: Final = {(folding.COUNT, folding.TOTAL): 0.1, (folding.COUNT, folding.HIGH): 0.1}
+_COSTS: Final = {
+    (folding.COUNT, folding.TOTAL): 0.1,
+    (folding.COUNT, folding.HIGH): 0.1,
+    (folding.COUNT, folding.MIDDLE): 0.1,
+}
 """Nanoseconds a count takes, where it is far from one."""
 _WORTH_THREADS: Final = 250_000.0
 """Nanoseconds of work; a thread that sleeps takes a hundred thousand to wake up."""

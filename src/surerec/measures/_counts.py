@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 
 from surerec.measures._folding import MIDDLE, NARROW, SORTED_TILE, TILE, TOTAL, fold, in_matrix
-from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
+from surerec.measures._medians import STRIP_BYTES, aligned_zeros, guessed_middles
+from surerec.measures._strips import fits_strips, middles_of_rows
 from surerec.measures._tiles import mark_own, own_columns, subtract_own
 from surerec.precedence.kernels import load
 
@@ -127,7 +128,7 @@ def _aggregate_tiles(
     kept: NDArray[Any],
     result: Aggregates,
 ) -> None:
-    size = kept.shape[1] - STRIP_BYTES // kept.itemsize
+    size, bits = kept.shape[1] - STRIP_BYTES // kept.itemsize, 8 * kept.itemsize
     work = np.empty((3, size), kept.dtype)
     total = np.empty(size, np.uint32)
     own, instants = np.empty(size, np.int64), np.empty(size, np.int64)
@@ -141,7 +142,7 @@ def _aggregate_tiles(
             result.low[left + j] = work[1, j]
             result.high[left + j] = work[2, j]
         if wanted & MIDDLE:
-            middles_of_counts(kept, work, result.middle[left:right])
+            bits = guessed_middles(kept, work, bits, result.middle[left:right])
 
 
 @njit(nogil=True, cache=True)
@@ -154,6 +155,12 @@ def _kept_columns(n_rows: int, n_columns: int, itemsize: int) -> int:
     strip = STRIP_BYTES // itemsize
     size = min(max(SORTED_TILE, _KEPT_COUNTS // max(n_rows, 1)), n_columns)
     return -(-size // (2 * strip)) * 2 * strip + strip
+
+
+@njit(nogil=True, cache=True)
+def _is_median_of_matrix(wanted: int, following: bool, source: Source) -> bool:  # noqa: FBT001
+    few = len(source.places) <= _MOST_ROWS
+    return wanted == MIDDLE and following and few and in_matrix(source)
 
 
 @njit(nogil=True, cache=True)
@@ -176,6 +183,8 @@ def aggregate_counts(
     elif not wanted & MIDDLE:
         kept = np.empty((1, TILE + STRIP_BYTES // source.counts.itemsize), source.counts.dtype)
         _aggregate_tiles(first, last, wanted, following, source, out, kept, result)
+    elif _is_median_of_matrix(wanted, following, source) and fits_strips(first, last, out):
+        middles_of_rows(first, last, source, out, result.middle)
     elif n_rows <= _MOST_ROWS:
         n_kept = _kept_columns(n_rows, last - first, source.counts.itemsize)
         kept = aligned_zeros(n_rows, n_kept, source.counts)

@@ -14,7 +14,7 @@ from numba import njit
 
 from surerec.measures._folding import NARROW, RATIO, TOTAL, room_for
 from surerec.measures._plan import rows_of, score_profile
-from surerec.measures._values import total_ratios_of
+from surerec.measures._rough import total_ratios_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 STRIP_BYTES = 64
+_TURNS = 4  # rows that are taken in at once
 
 
 class _Strip:
@@ -52,18 +53,46 @@ class _Strip:
     def fold(
         self, starts: Sequence[int], step: Callable[[Sequence[Any], Any], Sequence[Any]]
     ) -> list[Any]:
-        """Take one row after the other into vectors that begin with one number everywhere."""
+        """Take one row after the other into vectors that begin with one number everywhere.
+
+        In turn into one of several, so that no row waits for the one before it; at last these are
+        added up, those that begin with 0, and the least of the others is taken.
+        """
         builder = self.builder
-        kept = [cgutils.alloca_once(builder, self.vector) for _ in starts]
-        for start, place in zip(starts, kept, strict=True):
-            builder.store(self.all(start), place)
-        with cgutils.for_range(builder, self.n_rows) as loop:
-            place = builder.gep(self._start, [builder.mul(loop.index, self._stride)])
+        kept = [[cgutils.alloca_once(builder, self.vector) for _ in starts] for _ in range(_TURNS)]
+        for some in kept:
+            for start, place in zip(starts, some, strict=True):
+                builder.store(self.all(start), place)
+
+        def take(index: Any, some: Sequence[Any]) -> None:
+            place = builder.gep(self._start, [builder.mul(index, self._stride)])
             pointer = builder.bitcast(place, self.vector.as_pointer())
             row = builder.load(pointer, align=self.number.width // 8)
-            for value, place in zip(step([builder.load(k) for k in kept], row), kept, strict=True):
+            for value, place in zip(step([builder.load(k) for k in some], row), some, strict=True):
                 builder.store(value, place)
-        return [builder.load(place) for place in kept]
+
+        def whole(number: int) -> Any:
+            return ir.Constant(self.n_rows.type, number)
+
+        n_turns = builder.udiv(self.n_rows, whole(_TURNS))
+        done = builder.mul(n_turns, whole(_TURNS))
+        with cgutils.for_range(builder, n_turns) as loop:
+            for turn, some in enumerate(kept):
+                index = builder.add(builder.mul(loop.index, whole(_TURNS)), whole(turn))
+                take(index, some)
+        with cgutils.for_range(builder, builder.sub(self.n_rows, done)) as loop:
+            take(builder.add(done, loop.index), kept[0])
+        found = [builder.load(place) for place in kept[0]]
+        for some in kept[1:]:
+            for place, start in enumerate(starts):
+                value = builder.load(some[place])
+                less = builder.icmp_unsigned("<", value, found[place])
+                found[place] = (
+                    builder.add(found[place], value)
+                    if start == 0
+                    else builder.select(less, value, found[place])
+                )
+        return found
 
     def count_at_most(self, bound: Any) -> Any:
         """Count in each column the rows that are not above a bound."""
@@ -178,19 +207,29 @@ middles_of_strip: Any = _middles_of_strip  # as numba calls it: without the cont
 
 
 @njit(nogil=True, cache=True)
-def middles_of_counts(rows: NDArray[Any], work: NDArray[Any], middles: NDArray[np.float64]) -> None:
+def guessed_middles(
+    rows: NDArray[Any], work: NDArray[Any], bits: int, middles: NDArray[np.float64]
+) -> int:
     """Give for each column the sum of its two middle counts: twice the median, exactly.
 
     `rows` has as many columns as whole strips take, and no more rows than its counts can count;
-    `work` has two rows of a strip.
+    `work` has two rows of a strip; `bits` is how many the middles have, most likely. Gives that of
+    the last ones.
     """
-    n_lanes, bits = STRIP_BYTES // rows.itemsize, 8 * rows.itemsize
+    n_lanes = STRIP_BYTES // rows.itemsize
     lower, upper = work[0], work[1]
     for column in range(0, len(middles), n_lanes):
         # Items come by popularity, so that the middles of neighbours have about as many bits.
         bits = middles_of_strip(rows, column, bits, lower, upper)
         for j in range(min(n_lanes, len(middles) - column)):
             middles[column + j] = float(lower[j]) + float(upper[j])
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def middles_of_counts(rows: NDArray[Any], work: NDArray[Any], middles: NDArray[np.float64]) -> None:
+    """Do what `guessed_middles` does, without a guess."""
+    guessed_middles(rows, work, 8 * rows.itemsize, middles)
 
 
 @njit(nogil=True, cache=True)

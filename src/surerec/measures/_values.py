@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from surerec.precedence import Source
 
 
-_WIDE_TILE = 5120  # columns of ratios, which wait for the divider: long reads matter more
+WIDE_TILE = 5120
+"""Columns of ratios, which wait for the divider: long reads matter more."""
 
 
 @njit(nogil=True, cache=True)
@@ -107,10 +108,10 @@ def total_ratios(
     matrix, places = source.matrix, source.places
     other, other_places = reverse.matrix, reverse.places
     of_rows, support = out.of_rows, out.support
-    minus, minus_back = np.zeros(_WIDE_TILE, matrix.dtype), np.zeros(_WIDE_TILE, matrix.dtype)
-    own, instants = np.empty(_WIDE_TILE, np.int64), np.empty(_WIDE_TILE, np.int64)
-    for left in range(first, last, _WIDE_TILE):
-        right = min(left + _WIDE_TILE, last)
+    minus, minus_back = np.zeros(WIDE_TILE, matrix.dtype), np.zeros(WIDE_TILE, matrix.dtype)
+    own, instants = np.empty(WIDE_TILE, np.int64), np.empty(WIDE_TILE, np.int64)
+    for left in range(first, last, WIDE_TILE):
+        right = min(left + WIDE_TILE, last)
         n_own, done, done_back, before = own_columns(out, left, right, own, instants), 0, 0, -1
         mine, when = own[:n_own], instants[:n_own]
         total = totals[left:right]
@@ -127,57 +128,6 @@ def total_ratios(
         for place in range(n_own):
             minus[own[place]] = 0
             minus_back[own[place]] = 0
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def total_ratios_of(
-    source: Source,
-    reverse: Source,
-    out: LeftOut,
-    items: NDArray[np.int64],
-    instants: NDArray[np.int64],
-    totals: NDArray[np.float64],
-) -> None:
-    """Add up the ratios of some items, which the user to leave out took at `instants` (−1: never).
-
-    In the order of the rows, as for all items at once: equal to the last bit.
-    """
-    totals[:] = 0.0
-    for k in range(len(source.places)):
-        if out.support[k] == 0:
-            continue
-        row, back = source.matrix[source.places[k]], reverse.matrix[reverse.places[k]]
-        at, taken = out.of_rows[k], out.support[k]
-        for j in range(np.uint64(len(items))):
-            item, instant = np.uint64(items[j]), instants[j]
-            count = np.int64(row[item]) - np.int64(0 <= at < instant)
-            free = taken - (np.int64(back[item]) - np.int64(0 <= instant < at))
-            totals[j] += count / np.maximum(free, 1)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def rough_ratios(
-    source: Source, reverse: Source, support: NDArray[np.int64], totals: NDArray[np.float32]
-) -> None:
-    """Add up the ratios of all items in 32 bits, which takes a third of the time.
-
-    Nobody's part is left out: only items that the user to leave out did not take come out right.
-    Each quotient and each sum is rounded once, so that the total is off by at most a share of
-    (n + 1) · 2⁻²⁴, for n rows.
-    """
-    for left in range(0, len(totals), _WIDE_TILE):
-        total = totals[left : left + _WIDE_TILE]
-        total[:] = np.float32(0.0)
-        right = left + len(total)
-        for k in range(len(source.places)):
-            if support[k] == 0:
-                continue
-            row = source.matrix[source.places[k], left:right]
-            back = reverse.matrix[reverse.places[k], left:right]
-            taken = np.int32(support[k])
-            for j in range(np.uint64(len(total))):
-                free = np.float32(np.int32(taken - np.int32(back[j])))
-                total[j] += np.float32(row[j]) / np.maximum(free, np.float32(1.0))
 
 
 @njit(nogil=True, cache=True)

@@ -2,12 +2,15 @@
 
 from surerec.measures._folding import NARROW, RATIO, TOTAL, room_for
 from surerec.measures._plan import Plan, pays, rows_of, score_profile
-from surerec.measures._values import rough_ratios, total_ratios_of
+from surerec.measures._rough import ROUGH, rough_ratios, total_ratios_of
+from surerec.measures._tiles import LeftOut
 
 __all__ = [
     "NARROW",
     "RATIO",
+    "ROUGH",
     "TOTAL",
+    "LeftOut",
     "Plan",
     "pays",
     "room_for",

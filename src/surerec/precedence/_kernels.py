@@ -164,13 +164,13 @@ def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
     for item in known:
         n_known += not is_known[item]
         is_known[item] = True
-    outside = np.empty(n_items - n_known, np.int64)
-    n = 0
-    for item in range(n_items):
-        if not is_known[item]:
-            outside[n] = item
-            n += 1
-    return outside
+    # One place more, which the known behind the last of the others are written to: no branches.
+    outside = np.empty(n_items - n_known + 1, np.int64)
+    n = np.uint64(0)
+    for item in range(np.uint64(n_items)):
+        outside[n] = item
+        n += np.uint64(not is_known[item])
+    return outside[:-1]
 
 
 @njit(nogil=True, cache=True)

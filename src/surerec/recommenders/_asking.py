@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from surerec._columns import Columns
 from surerec.errors import InProfile, InputError, NotOffered
 from surerec.measures import Query
 from surerec.recommenders._explanation import Explanation, explain
+from surerec.recommenders._later import LaterColumns
 from surerec.recommenders._party import is_party
 from surerec.recommenders._query import resolve
 from surerec.recommenders._sets import (
@@ -25,11 +26,14 @@ from surerec.recommenders._together import AskingTogether
 from surerec.recommenders._wanted import Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration
+
+
+_ANYTHING: Final = Wanted()
 
 
 class Asking(AskingTogether):
@@ -91,7 +95,7 @@ class Asking(AskingTogether):
         else:
             self._within(query)
             candidates = check_codes("candidates", candidates, self.statistics_.n_items)
-        calibration = self._calibration_for(wanted or Wanted())
+        calibration = self._calibration_for(wanted or _ANYTHING)
         return calibration.assess(scorer, self.statistics_, query, candidates)
 
     def _calibration_for(self, wanted: Wanted) -> Calibration:  # noqa: ARG002
@@ -188,10 +192,22 @@ class Asking(AskingTogether):
 
     def _set_of(self, asked: Query, wanted: Wanted, assessment: Assessment) -> RecommendationSet:
         """Give the set of what is wanted, with what is promised of it."""
-        epsilon, shown = wanted.significance, wanted.shown(assessment)
+        epsilon, sizes = wanted.significance, wanted.sizes(assessment)
+        columns: Mapping[str, NDArray[Any]]
+        if sizes is not None:
+            n_shown, full_size = sizes
+
+            def columns_now() -> Mapping[str, NDArray[Any]]:
+                return result_columns(assessment, wanted.shown(assessment).places)
+
+            columns = LaterColumns(columns_now, n_shown)
+        else:
+            shown = wanted.shown(assessment)
+            n_shown, full_size = len(shown.places), shown.full_size
+            columns = result_columns(assessment, shown.places)
         interactions = self.statistics_.interactions
         return RecommendationSet(
-            columns=result_columns(assessment, shown.places),
+            columns=columns,
             item_ids=self.items_.ids,
             titles=None if interactions is None else interactions.titles,
             history=asked.history,
@@ -200,9 +216,9 @@ class Asking(AskingTogether):
                 self._calibration_for(wanted),
                 epsilon,
                 assessment,
-                is_whole=shown.is_whole and asked.allowed is None,
+                is_whole=n_shown == full_size and asked.allowed is None,
             ),
-            full_size=shown.full_size,
+            full_size=full_size,
             n_candidates=len(assessment.candidates),
             highest_confidence=assessment.highest_confidence,
             everything_qualifies=assessment.everything_qualifies(epsilon),

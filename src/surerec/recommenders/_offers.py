@@ -128,7 +128,7 @@ class Offers(Fitted):
 
     def _leaving_out(self, wanted: Wanted, items: Iterable[Any]) -> Wanted:
         """Give what is wanted but for some items; ids that nobody took leave nothing out."""
-        ids = check_list("exclude", items, "item ids")
+        ids = check_list("exclude", items, "item ids") if items != () else None
         if not ids:
             return wanted
         self.require_fit()

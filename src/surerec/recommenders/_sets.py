@@ -11,6 +11,7 @@ import polars as pl
 
 from surerec._columns import Columns
 from surerec._notebook import as_pandas, bar_figure, html_card
+from surerec.recommenders._later import LaterColumns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,7 +143,8 @@ class RecommendationSet:
         return html_card(self._title(), frame, f"Promise: {self.guarantee}", bar=bar)
 
     def __len__(self) -> int:
-        return len(self.columns[Columns.Item])
+        columns = self.columns
+        return columns.n_rows if isinstance(columns, LaterColumns) else len(columns[Columns.Item])
 
     def __repr__(self) -> str:
         at = "" if self.confidence is None else f" at confidence {self.confidence:g}"

@@ -77,6 +77,17 @@ class Wanted:
             order = order[~np.isin(assessment.candidates[order], self.excluded)]
         return order, full_size
 
+    def sizes(self, assessment: Assessment) -> tuple[int, int] | None:
+        """Give how many items are shown and how many are in the whole set, without their order.
+
+        None where that takes the order, or where it could not be made later.
+        """
+        filters = self.min_probability is not None or self.excluded is not None
+        if filters or self.significance is None or not assessment.lasts:
+            return None
+        full_size = assessment.size(self.significance)
+        return (full_size if self.limit is None else min(self.limit, full_size)), full_size
+
     def shown(self, assessment: Assessment) -> Shown:
         """Give what is shown of an assessment: the items wanted, cut to the k best."""
         order, full_size = self.chosen(assessment)

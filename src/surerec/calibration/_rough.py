@@ -1,0 +1,123 @@
+"""p-values from rough scores: exact ones are added up only where a rough one cannot tell.
+
+A p-value is decided by comparing a candidate's score with calibration scores. Where the two are
+further apart than rounding explains, a rough score compares as the exact one does; ties are never
+further apart, so a tie is always told by exact scores.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from surerec.calibration._likely import rough_and_sorted
+from surerec.conformal.kernels import count_at_most, levels_of
+from surerec.measures.kernels import (
+    NARROW,
+    RATIO,
+    ROUGH,
+    TOTAL,
+    rows_of,
+    total_ratios_of,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.measures.kernels import Plan
+
+_UNSURE = -1
+
+
+def has_rough_scores(plan: Plan) -> bool:
+    """Tell whether a measure is a mean of ratios of 16-bit counts: these wait for the divider."""
+    mean_ratio = plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0
+    return mean_ratio and plan.forward.matrix.itemsize == NARROW
+
+
+@njit(nogil=True, cache=True)
+def is_known(own: NDArray[np.uint32], history: NDArray[np.int64]) -> bool:
+    """Tell whether somebody to leave out took nothing but the history, in its order, or nothing.
+
+    Rough scores of what they took beside it would be wrong.
+    """
+    if len(own) != len(history):
+        return len(own) == 0
+    for place in range(len(own)):
+        if own[place] != history[place]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def score_roughly(
+    plan: Plan,
+    history: NDArray[np.int64],
+    n_training: int,
+    own: NDArray[np.uint32],
+    times: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+    """Give the candidates' rough scores, and the calibration items' exact ones in order.
+
+    And whether the candidates are outside the history, as rough scores of others are wrong.
+    """
+    source, reverse, out = rows_of(plan, history[:n_training], own, times)
+    rough, new = np.empty(len(plan.support)), np.empty(len(candidates))
+    calibration = rough_and_sorted(source, reverse, out, history[n_training:], rough)
+    rough[history] = -1.0
+    lowest = 0.0
+    for place in range(len(candidates)):
+        new[place] = rough[candidates[place]]
+        lowest = min(lowest, new[place])
+    return new, calibration, lowest >= 0.0
+
+
+@njit(nogil=True, cache=True)
+def exact_ratios(
+    plan: Plan,
+    training: NDArray[np.int64],
+    own: NDArray[np.uint32],
+    times: NDArray[np.int64],
+    items: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Give the exact scores of some items that the user to leave out did not take."""
+    source, reverse, out = rows_of(plan, training, own, times)
+    totals = np.empty(len(items))
+    total_ratios_of(source, reverse, out, items, np.full(len(items), -1), totals)
+    return totals
+
+
+@njit(nogil=True, cache=True)
+def count_sure(
+    rough: NDArray[np.float64], ordered: NDArray[np.float64], counts: NDArray[np.int64]
+) -> int:
+    """Count for each rough score the calibration scores not above it, and itself; −1 where unsure.
+
+    Gives the number of these. Each calibration score c has a border below, c · (1 − ROUGH), which
+    whatever reaches c is above, and one above, c · (1 + ROUGH), which whatever is above reaches c:
+    a rough score is off by half of ROUGH at most, and rounding the borders adds a billionth of it.
+    One search finds how many borders are not above a rough score. It is sure if it is between no
+    two borders of a calibration score: if it has passed as many upper borders as lower ones.
+    """
+    n = len(ordered)
+    borders, told = np.empty(2 * n), np.empty(2 * n + 1, np.int64)
+    lower = upper = 0
+    for passed in range(2 * n):
+        told[passed] = upper + 1 if lower == upper else _UNSURE
+        above = ordered[upper] * (1.0 + ROUGH)
+        if lower < n and ordered[lower] * (1.0 - ROUGH) <= above:
+            borders[passed] = ordered[lower] * (1.0 - ROUGH)
+            lower += 1
+        else:
+            borders[passed] = above
+            upper += 1
+    told[2 * n] = n + 1
+    count_at_most(levels_of(borders), rough, counts)
+    n_unsure = 0
+    for place in range(len(counts)):
+        counts[place] = told[counts[place] - 1]
+        n_unsure += counts[place] == _UNSURE
+    return n_unsure
