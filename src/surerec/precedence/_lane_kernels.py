@@ -30,7 +30,6 @@ LANE_BITS = 4
 _AHEAD = 12  # spans; the memory behind a span arrives while the ones before it are counted
 _LINES = 4  # of the cache, asked for at the beginning of a span; longer ones the processor foresees
 _LINE = 64  # bytes
-_TILE = 64  # columns: what is read for the first row stays in the cache for the other fifteen
 
 
 @intrinsic
@@ -157,32 +156,99 @@ def empty_into(counters: NDArray[np.uint16], wide: NDArray[np.uint32]) -> None:
             counters[item, lane] = 0
 
 
-@njit(nogil=True, cache=True)
-def write_columns(counters: NDArray[Any], first: int, columns: NDArray[Any]) -> None:
-    """Write the counts of the items from `first` on, several groups, as columns of a matrix."""
-    n_groups, n_items = np.uint64(len(counters)), np.uint64(len(columns))
-    begin = np.uint64(first)
-    for item in range(n_items):
-        row = columns[item]
-        for group in range(n_groups):
-            counts, left = counters[group, item], begin + group * np.uint64(LANES)
-            if left + np.uint64(LANES) <= n_items:
-                for lane in range(np.uint64(LANES)):
-                    row[left + lane] = counts[lane]
-            else:
-                for lane in range(n_items - left):
-                    row[left + lane] = counts[lane]
+@intrinsic
+def _write_tile(
+    _context: Any,
+    counters: Any,
+    at: Any,
+    matrix: Any,
+    below: Any,
+    transposed: Any,
+    beside: Any,
+    width: Any,
+    both: Any,
+) -> Any:
+    """Write the counters of sixteen items, those at `at` …, into two matrices so many items wide.
+
+    They are sixteen vectors: into the one matrix, at `beside`, as they are, which is as columns,
+    and into the other, at `below`, interleaved four times, which is as rows. The counters are zero
+    afterwards. A number at a time, the processor waits for each line of the matrices in turn.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = signature.args
+        arrays = {
+            k: context.make_array(given[k])(context, builder, arguments[k]).data for k in (0, 2, 4)
+        }
+        first, under, by, wide, is_both = (
+            context.cast(builder, arguments[k], given[k], types.uint64) for k in (1, 3, 5, 6, 7)
+        )
+        narrow = ir.VectorType(arrays[0].type.pointee, LANES)
+        vector = ir.VectorType(arrays[2].type.pointee, LANES)
+
+        def where(pointer: Any, place: Any, kind: Any) -> Any:
+            return builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer())
+
+        def store(tile: list[Any], pointer: Any, place: Any) -> None:
+            for each in tile:
+                builder.store(each, where(pointer, place, vector), align=2)
+                place = builder.add(place, wide)
+
+        tile = []
+        for k in range(LANES):
+            place = where(arrays[0], builder.add(first, ir.Constant(first.type, LANES * k)), narrow)
+            counts = builder.load(place, align=2)
+            tile.append(counts if narrow == vector else builder.zext(counts, vector))
+            builder.store(ir.Constant(narrow, None), place, align=2)
+        with builder.if_then(builder.icmp_unsigned("!=", is_both, ir.Constant(is_both.type, 0))):
+            store(tile, arrays[4], by)
+        halves = [
+            ir.Constant(
+                ir.VectorType(ir.IntType(32), LANES),
+                [half + k // 2 + LANES * (k % 2) for k in range(LANES)],
+            )
+            for half in (0, LANES // 2)
+        ]
+        for _ in range(LANE_BITS):
+            tile = [
+                builder.shuffle_vector(tile[k], tile[k + LANES // 2], half)
+                for k in range(LANES // 2)
+                for half in halves
+            ]
+        store(tile, arrays[2], under)
+        return context.get_dummy_value()
+
+    return types.void(counters, at, matrix, below, transposed, beside, width, both), generate
 
 
 @njit(nogil=True, cache=True)
-def write_rows(counters: NDArray[Any], rows: NDArray[Any]) -> None:
-    """Write the counts of several groups as their rows."""
-    n_rows, n_items = np.uint64(rows.shape[0]), np.uint64(rows.shape[1])
-    for group in range(np.uint64(len(counters))):
-        counts, top = counters[group], group * np.uint64(LANES)
-        for left in range(np.uint64(0), n_items, np.uint64(_TILE)):
-            right = min(left + np.uint64(_TILE), n_items)
-            for lane in range(min(np.uint64(LANES), n_rows - top)):
-                row = rows[top + lane]
-                for item in range(left, right):
-                    row[item] = counts[item, lane]
+def write_counts(
+    counters: NDArray[Any],
+    first: int,
+    matrix: NDArray[Any],
+    transposed: NDArray[Any],
+) -> None:
+    """Write the counts of the items from `first` on, several groups, as rows and as columns.
+
+    The counters are zero afterwards. A transpose without rows is not written.
+    """
+    n_items, lanes = np.uint64(matrix.shape[1]), np.uint64(LANES)
+    both, in_tiles = len(transposed) > 0, n_items - n_items % lanes
+    for left in range(np.uint64(0), n_items, lanes):
+        for group in range(np.uint64(len(counters))):
+            top = np.uint64(first) + group * lanes
+            if left < in_tiles and top + lanes <= n_items:
+                _write_tile(  # type: ignore[call-arg]  # numba adds the context
+                    counters, (group * n_items + left) * lanes,
+                    matrix, top * n_items + left,
+                    transposed, left * n_items + top,
+                    n_items, both,  # type: ignore[arg-type]
+                )  # fmt: skip
+                continue
+            for item in range(left, min(left + lanes, n_items)):
+                for row in range(top, min(top + lanes, n_items)):
+                    count = counters[group, item, row - top]
+                    counters[group, item, row - top] = 0
+                    matrix[row, item] = count
+                    if both:
+                        transposed[item, row] = count

@@ -18,8 +18,7 @@ from surerec.precedence._lane_kernels import (
     count_steps,
     empty_into,
     place_spans,
-    write_columns,
-    write_rows,
+    write_counts,
 )
 from surerec.precedence._spans import narrowest, too_popular
 
@@ -107,7 +106,7 @@ class Lanes:
         """Count every item's row into one matrix, on all cores; `advance` hears of the work."""
         popular = self.count_popular()
         matrix = np.empty((self.n_items, self.n_items), dtype=popular.counter)
-        self._count_into(popular, matrix, None, advance)
+        self._count_into(popular, matrix, matrix[:0], advance)
         return matrix
 
     def count_both(
@@ -123,7 +122,7 @@ class Lanes:
         self,
         popular: Popular,
         matrix: NDArray[Any],
-        transposed: NDArray[Any] | None,
+        transposed: NDArray[Any],
         advance: Callable[[float], None],
     ) -> None:
         work = self.work
@@ -137,12 +136,8 @@ class Lanes:
                 if counted is None and block in wide:
                     counted = self._count_wide(block)
                 if counted is None:
-                    counters[:] = 0
                     counted = self._count(block, counters)
-                first = block * _ITEMS
-                if transposed is not None:
-                    write_columns(counted, first, transposed)
-                write_rows(counted, matrix[first : first + _ITEMS])
+                write_counts(counted, block * _ITEMS, matrix, transposed)
             unused.append(counters)
             return int(work[slice(*blocks)].sum())
 
