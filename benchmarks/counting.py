@@ -18,7 +18,7 @@ from rich.table import Table
 import surerec as sr
 from benchmarks.measuring import best
 from surerec._threads import available_threads
-from surerec.precedence import spans
+from surerec.precedence import lanes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,9 +45,7 @@ def measure(name: str, data: sr.Interactions, table: Table) -> None:
     users_by_items = sp.csr_array(
         (ones, data.items_taken.astype(np.int32), data.offsets), shape=(data.n_users, data.n_items)
     )
-    seconds, counts = best(
-        lambda: spans(data, "followers", "order").count_all(lambda _: None), _REPEATS
-    )
+    seconds, counts = best(lambda: lanes(data, "order").count_all(lambda _: None), _REPEATS)
     theirs, both_ways = best(lambda: users_by_items.T @ users_by_items, _REPEATS)
     expected = both_ways.toarray()
     np.fill_diagonal(expected, 0)

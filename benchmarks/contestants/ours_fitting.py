@@ -13,7 +13,7 @@ from benchmarks.contestant import since_start
 from benchmarks.data import profiles
 from benchmarks.measuring import best, checksums, peak_memory, threads
 from surerec._threads import equal_blocks, run_blocks
-from surerec.precedence import spans
+from surerec.precedence import lanes, spans
 from surerec.precedence.kernels import count_rows
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def _triples(rows: Iterable[NDArray[np.unsignedinteger]]) -> Iterator[Triples]:
 def count_one_direction(folder: str, repeats: int) -> Figures:
     """Count every row of one direction, from profiles."""
     data = profiles(folder)
-    seconds, counts = best(lambda: spans(data, "followers", "order").count_all(_ignore), repeats)
+    seconds, counts = best(lambda: lanes(data, "order").count_all(_ignore), repeats)
     peak = peak_memory()
     with threads(1):
-        alone, _ = best(lambda: spans(data, "followers", "order").count_all(_ignore), repeats)
+        alone, _ = best(lambda: lanes(data, "order").count_all(_ignore), repeats)
     return {
         "seconds": seconds,
         "one_thread_seconds": alone,

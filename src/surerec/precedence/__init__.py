@@ -3,6 +3,7 @@
 from surerec.precedence._backend import CountingBackend, MemoryBackend
 from surerec.precedence._growing import GrowingStatistics
 from surerec.precedence._growing_rows import GrowingRows
+from surerec.precedence._lanes import Lanes, lanes
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
 from surerec.precedence._rows import Block, RowStore, source
 from surerec.precedence._sources import Source, of_matrix
@@ -22,6 +23,7 @@ __all__ = [
     "Direction",
     "GrowingRows",
     "GrowingStatistics",
+    "Lanes",
     "MemoryBackend",
     "NoRows",
     "PrecedencePair",
@@ -33,6 +35,7 @@ __all__ = [
     "Ties",
     "as_statistics",
     "count_precedence",
+    "lanes",
     "of_matrix",
     "rows_from",
     "source",

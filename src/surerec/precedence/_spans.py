@@ -16,11 +16,10 @@ from surerec.precedence._kernels import (
     count_pairs,
     count_rows,
     find_spans,
-    transpose_rows,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -33,7 +32,6 @@ Direction = Literal["followers", "predecessors"]
 _MOST_IN_16_BITS = 2**16 - 1
 
 _STORED = ("offsets", "starts", "stops")  # beside the profiles, which are stored already
-_ROWS_AT_ONCE = 256
 _WORTH_A_THREAD = 200_000  # pairs
 
 
@@ -151,43 +149,6 @@ class Spans:
         work = self.work()[items] + self.n_items // 4  # a row is zeroed first
         n_blocks = min(available_threads(), 1 + int(work.sum()) // _WORTH_A_THREAD)
         run_together(count_some, equal_blocks(work, n_blocks))
-
-    def count_all(self, advance: Callable[[float], None]) -> NDArray[np.unsignedinteger]:
-        """Count every item's row into one matrix, on all cores; `advance` hears of the pairs."""
-        matrix = np.zeros((self.n_items, self.n_items), dtype=self.counter)
-        self._count_into(matrix, None, advance)
-        return matrix
-
-    def count_both(
-        self, advance: Callable[[float], None]
-    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]:
-        """Count every item's row, and give the other direction too, which is the transpose."""
-        matrix = np.zeros((self.n_items, self.n_items), dtype=self.counter)
-        transposed = np.empty_like(matrix)
-        self._count_into(matrix, transposed, advance)
-        return matrix, transposed
-
-    def _count_into(
-        self,
-        matrix: NDArray[Any],
-        transposed: NDArray[Any] | None,
-        advance: Callable[[float], None],
-    ) -> None:
-        work = self.work()
-        # Half as wide codes are half as much to read, and what is read twice stays in the cache.
-        items = self.items.astype(np.uint16) if self.n_items <= _MOST_IN_16_BITS else self.items
-
-        def count_block(block: tuple[int, int]) -> int:
-            for first in range(*block, _ROWS_AT_ONCE):
-                last = min(first + _ROWS_AT_ONCE, block[1])
-                rows = matrix[first:last]
-                count_rows(first, last, self.offsets, self.starts, self.stops, items, rows)
-                if transposed is not None:
-                    transpose_rows(rows, first, transposed)  # while they are in the cache
-            return int(work[slice(*block)].sum())
-
-        for pairs in run_blocks(count_block, equal_blocks(work)):
-            advance(pairs)
 
 
 def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans:

@@ -17,6 +17,7 @@ from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import divide_budget, hold_rows
 from surerec.precedence._kernels import items_outside
+from surerec.precedence._lanes import lanes
 from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
 from surerec.precedence._spans import Ties, narrowest, spans
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from surerec.precedence._held import HeldRows
+    from surerec.precedence._lanes import Lanes
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
@@ -288,8 +290,7 @@ def count_precedence(
         _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
     _check_index(interactions.n_rows, directions=1 if strategy == "dense" else 2)
     with compile_progress():
-        rows = _rows(interactions, ties, strategy, budget)
-    support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+        support, rows = _rows(interactions, ties, strategy, budget)
     return PrecedenceStatistics(
         interactions.n_users,
         support.astype(np.uint32),
@@ -313,18 +314,23 @@ def as_statistics(who: str, data: object) -> PrecedenceStatistics:
     return count_precedence(as_interactions(who, data))
 
 
-def _rows(interactions: Interactions, ties: Ties, strategy: Strategy, budget: int) -> RowStore:
+def _rows(
+    interactions: Interactions, ties: Ties, strategy: Strategy, budget: int
+) -> tuple[NDArray[np.int64], RowStore]:
+    """Give how many users took each item, and the rows."""
+    narrow = DenseRows.bytes_needed(interactions.n_items, narrowest(0))
+    if strategy == "dense" or (strategy == "auto" and narrow <= budget):
+        index = lanes(interactions, ties)
+        rows = _dense(index, None if strategy == "dense" else budget)
+        if rows is not None:
+            return index.support, rows
+        del index
     following = spans(interactions, "followers", ties)
-    if strategy == "auto":
-        needed = DenseRows.bytes_needed(following.n_items, following.counter)
-        strategy = "dense" if needed <= budget else "bounded"
-    if strategy == "dense":
-        _check_dense(following.n_items, following.counter)
-        return _dense(following)
     preceding = spans(interactions, "predecessors", ties)
-    if strategy == "bounded":
-        return _bounded(following, preceding, budget)
-    return OnDemandRows(following, preceding)
+    support = np.diff(following.offsets)
+    if strategy == "on-demand":
+        return support, OnDemandRows(following, preceding)
+    return support, _bounded(following, preceding, budget)
 
 
 def check_budget(memory: int, n_items: int) -> int:
@@ -369,7 +375,12 @@ def _bounded(following: Spans, preceding: Spans, budget: int) -> BoundedRows:
     return BoundedRows(following, preceding, held, cache_bytes)
 
 
-def _dense(following: Spans) -> DenseRows:
-    n_pairs = int(following.work().sum())
-    with progress("Counting who took what before what", total=n_pairs) as advance:
-        return DenseRows(*following.count_both(advance))
+def _dense(index: Lanes, budget: int | None) -> DenseRows | None:
+    """Count every row; none if there is a budget that counts of their width do not fit in."""
+    with progress("Counting who took what before what", total=int(index.work.sum())) as advance:
+        popular = index.count_popular()
+        if budget is None:
+            _check_dense(index.n_items, popular.counter)
+        elif DenseRows.bytes_needed(index.n_items, popular.counter) > budget:
+            return None
+        return DenseRows(*index.count_both(popular, advance))
