@@ -43,6 +43,8 @@ class Scale:
     n_candidates: int = 2_000_000
     n_asked: int = 2_000
     rankings: tuple[int, int] = (500, 10_000)
+    learned_data: str = ""
+    """What the learned measure is fitted on, for a minute or more; nothing leaves it out."""
     budget: int = BUDGET
 
 
@@ -69,6 +71,7 @@ FULL = replace(
     | {f"curve-{n}m": _part_of_25m(n * 1_000_000) for n in (1, 3, 10)}
     | {LARGE_DATA: _part_of_25m(25_000_000)},
     curve=("curve-1m", "curve-3m", "curve-10m", LARGE_DATA),
+    learned_data="ml-1m",
 )
 SMALL = Scale(
     data={
@@ -87,6 +90,7 @@ SMALL = Scale(
     n_candidates=500,
     n_asked=50,
     rankings=(5, 50),
+    learned_data="10m",
     budget=100_000,
 )
 KINDS = {"bench": BENCH, "full": FULL, "small": SMALL}
@@ -112,6 +116,10 @@ def jobs(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
         options = {"folder": str(folder / name), "repeats": scale.repeats}
         found.append(Job(f"ceiling/{name}", "ours_fitting:share_of_ceiling", options))
     found += _answering(scale, str(folder / ANSWER_DATA))
+    if scale.learned_data:
+        options = {"n_users": scale.n_users, "n_warm": scale.n_warm, "repeats": scale.repeats}
+        options |= {"folder": str(folder / scale.learned_data)}
+        found.append(Job("learned/answers", "ours_learned:answer", options))
     found += _numbers(scale)
     for suffix in ("csv", "parquet"):
         options = {"folder": str(folder / LOAD_DATA), "suffix": suffix, "repeats": 3}

@@ -46,6 +46,7 @@ def test_every_line_of_the_bar_is_judged(report):
         "Counting kernel": 3,
         "One user": 6 + 4,
         "Batch": 3,
+        "Learned measure": 3,
         "p-values": 4,
         "From Parquet to a recommendation": 2,
         "Fit cost": 1,

@@ -56,6 +56,18 @@ def test_leaving_users_out_is_fitting_without_them(films, users, seed, strength)
     np.testing.assert_allclose(some, found[:, few], rtol=1e-9, atol=1e-12)
 
 
+@given(n_known=st.sampled_from([20, 50]), seed=st.integers(0, 99), data=st.data())
+def test_all_items_are_scored_as_some_to_the_last_bit(films, n_known, seed, data):
+    ridge, chance = ForwardRidge.fit(films, 0.3, most_items=n_known), np.random.default_rng(seed)
+    profile = films.taken(seed % films.n_users)
+    history = data.draw(st.sampled_from([profile, profile[:4], chance.permutation(50)[:9]]))
+    own = data.draw(st.sampled_from([[], [profile], [profile, np.arange(3)]]))
+    weights = chance.random((4, len(history)))
+    both = history.astype(np.int64), weights
+    expected = ridge.score(*both, own, np.arange(films.n_items))
+    np.testing.assert_array_equal(ridge.score_all(*both, own, films.n_items), expected)
+
+
 def test_it_keeps_to_the_most_popular_items(films):
     ridge = ForwardRidge.fit(films, 0.3, most_items=20)
     assert ridge.n_items == 20

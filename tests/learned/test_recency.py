@@ -49,9 +49,11 @@ def test_takers_are_counted_by_day_without_some_users(taken, day, data):
     users = data.draw(st.sets(st.integers(0, len(taken) - 1)))
     own = [np.arange(*films.offsets[user : user + 2]) for user in sorted(users)]
     others = [rows for code, rows in enumerate(taken) if code not in users]
-    found = Recency.of(films).features(
-        day, np.arange(N_ITEMS), np.concatenate([np.empty(0, dtype=np.int64), *own])
-    )
+    lately, mine = Recency.of(films), np.concatenate([np.empty(0, dtype=np.int64), *own])
+    found = lately.features(day, np.arange(N_ITEMS), mine)
     assert found.shape == (len(RECENCY), N_ITEMS)
+    more = lately.features(day, np.arange(N_ITEMS + 2), mine)  # items that came since
+    np.testing.assert_array_equal(lately.features_of_all(day, N_ITEMS, mine), found)
+    np.testing.assert_array_equal(lately.features_of_all(day, N_ITEMS + 2, mine), more)
     for item in range(N_ITEMS):
         np.testing.assert_allclose(found[:, item], slow(others, item, day), rtol=1e-5, atol=1e-5)

@@ -53,6 +53,27 @@ def test_leaving_users_out_is_fitting_without_them(films, users, seed, strength)
     np.testing.assert_allclose(some, all_of_them[:, few], rtol=1e-9, atol=1e-12)
 
 
+@given(n_known=st.sampled_from([20, 50]), seed=st.integers(0, 99), data=st.data())
+def test_all_items_are_scored_as_some_to_the_last_bit(films, n_known, seed, data):
+    ridge, chance = Ridge.fit(films, 0.3, most_items=n_known), np.random.default_rng(seed)
+    profile = films.taken(seed % films.n_users).astype(np.int64)
+    history = data.draw(
+        st.sampled_from([profile, profile[: len(profile) // 2], chance.permutation(50)[:9]])
+    )
+    own = data.draw(st.sampled_from([[], [np.sort(profile)], [np.sort(profile), np.arange(3)]]))
+    weights = chance.random((4, len(history)))
+    weights[0] = 1.0
+    expected = ridge.score(history, weights, own, np.arange(films.n_items))
+    found = ridge.score_all(history, weights, own, films.n_items)
+    np.testing.assert_array_equal(found, expected)
+    one_by_one = np.zeros((4, n_known))
+    for item, weight in sorted(zip(history.tolist(), weights.T, strict=True), key=lambda w: w[0]):
+        if item < n_known:
+            one_by_one += weight[:, None] * ridge.inverse[item]
+    if not own:
+        np.testing.assert_array_equal(found[:, :n_known], -one_by_one / ridge.inverse.diagonal())
+
+
 def test_it_keeps_to_the_most_popular_items(films):
     ridge = Ridge.fit(films, 0.3, most_items=20)
     assert ridge.n_items == 20

@@ -17,6 +17,7 @@ from surerec._arguments import (
     check_numbers,
 )
 from surerec._checks import check_whole
+from surerec.conformal._searching import places_among
 from surerec.conformal._sets import TOLERANCE
 from surerec.errors import InputError
 
@@ -196,7 +197,7 @@ class RiskCurve:
     def _left(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the loss of all users that is left with a cut below each entry."""
         ordered, left = self._steps
-        found: NDArray[np.float64] = left[np.searchsorted(ordered, entries, side="left")]
+        found: NDArray[np.float64] = left[places_among(ordered, entries)]
         return found
 
     def _levels(

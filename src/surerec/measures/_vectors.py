@@ -105,5 +105,5 @@ def aligned_room(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]
     """Give an array of anything that begins with a cache line."""
     n_bytes = int(np.prod(shape)) * np.dtype(kind).itemsize
     room = np.empty(n_bytes + _CACHE_LINE, np.uint8)
-    start = -room.ctypes.data % _CACHE_LINE
+    start = -room.__array_interface__["data"][0] % _CACHE_LINE
     return room[start : start + n_bytes].view(kind).reshape(shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -101,11 +102,17 @@ class Factorisation:
         """Give the fold whose factors may score users: theirs, or the first for a new person."""
         return fold_for(self.fold_of, users)
 
+    @cached_property
+    def _by_item(self) -> NDArray[np.float32]:
+        """The factors with a row an item: those of one are side by side, and read together."""
+        return np.ascontiguousarray(self.items.transpose(0, 2, 1))
+
     def person(self, fold: int, history: NDArray[np.int64]) -> NDArray[np.float64]:
         """Give the factors of a person who took a history, by the item factors of a fold."""
         person = np.empty(self.items.shape[1])
         weights = self.settings.regularization, self.settings.alpha
-        if not kernels.fold_in(self.items[fold], self.grams[fold], history, *weights, person):
+        taken = self._by_item[fold][history]
+        if not kernels.fold_in(taken, self.grams[fold], *weights, person):
             raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
         return person
 
@@ -123,7 +130,8 @@ class Factorisation:
         factors, n_factors = self.items[fold], self.items.shape[1]
         lower, wanted = np.empty((n_factors, n_factors)), factors[:, item].astype(np.float64)
         weights = self.settings.regularization, self.settings.alpha
-        if not kernels.factor_of_history(factors, self.grams[fold], history, *weights, lower):
+        taken = self._by_item[fold][history]
+        if not kernels.factor_of_history(taken, self.grams[fold], *weights, lower):
             raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
         kernels.solve(lower, wanted)
         return np.asarray(wanted @ factors[:, history].astype(np.float64))

@@ -12,7 +12,7 @@ from surerec._threads import run_together
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _kernels as kernels
-from surerec.measures.learned._assembling import N_LAST, assemble, sums_in_parts
+from surerec.measures.learned._assembling import N_LAST, assemble, clear_nothing, sums_in_parts
 from surerec.measures.learned._forward import FORWARD, ForwardRidge
 from surerec.measures.learned._items import ItemFacts, ItemMeans
 from surerec.measures.learned._near import WINDOWS, Near
@@ -258,7 +258,7 @@ class Features:
             )
         if self.factors is not None and "matrix factorisation" in wanted:
             found[self._places_of(PREFERENCE)] = self._preference(rows.history, without)[columns]
-        found[np.abs(found) < _NOTHING] = 0.0
+        clear_nothing(found, _NOTHING)
         return found
 
     def _of_all(
@@ -300,7 +300,7 @@ class Features:
             jobs.append(prefer)
         (run_together if in_threads else _run_in_turn)(_call, jobs)
         assemble(sums, asked.means, asked.means, rows, ridge[0], near[0], found)
-        found[np.abs(found) < _NOTHING] = 0.0
+        clear_nothing(found, _NOTHING)
         return found
 
     def _taken(self, users: tuple[int, ...]) -> list[NDArray[np.uint32]]:

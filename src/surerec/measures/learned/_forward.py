@@ -19,7 +19,6 @@ from surerec.measures.learned._ridge_kernels import (
     leave_out_foreseen,
     rows_and_weights,
     sum_history,
-    sum_picked,
 )
 
 if TYPE_CHECKING:
@@ -135,13 +134,13 @@ class ForwardRidge:
         first, second = halves(own[0]) if own else (history[:0], history[:0])
         first, second = np.sort(first[first < n]), second[second < n]
         rows, table = rows_and_weights(history, weights, first, n)
-        sums, shared = np.empty((len(table), n)), np.empty((len(table), len(first)))
+        sums = np.empty((len(table), n))
         sum_history(self.weights, rows, table, len(first), sums)
         if not own:
             out[:, :n] = sums[:-1]
             return out
-        sum_picked(self.inverse, rows, table, first, shared)
-        leave_out_foreseen(sums, shared.sum(axis=1), second, out)
+        overlaps = sum_table(self.inverse, rows, table, first).sum(axis=1)
+        leave_out_foreseen(sums, overlaps, second, out)
         return out
 
     def score(

@@ -92,30 +92,37 @@ def _pick_nodes(
     node_features: NDArray[np.int64],
     thresholds: NDArray[np.float32],
     keeps: NDArray[np.unsignedinteger],
+    rights: NDArray[np.unsignedinteger],
     starts: NDArray[np.int64],
     offsets: NDArray[np.int64],
     bounds: NDArray[np.float32],
     masks: NDArray[np.unsignedinteger],
     common: NDArray[np.unsignedinteger],
 ) -> None:
-    """Leave out the nodes that all columns of a tile pass, and note what those that all fail leave.
+    """Leave out the nodes that all columns of a tile pass, or that none of them comes to.
 
-    Neighbours in popularity are alike in most of their features.
+    Note what those that all fail leave. Neighbours in popularity are alike in most of their
+    features, and what is known of a node tells that nobody comes to half of what is below it.
     """
-    n = np.uint64(0)
+    n, nothing = np.uint64(0), np.uint64(0)
+    whole = ~nothing >> np.uint64(64 - 8 * keeps.itemsize)
     for tree in range(len(tree_starts) - 1):
         starts[tree] = n
-        left = ~np.uint64(0)
+        struck, dead = nothing, nothing
         for node in range(np.uint64(tree_starts[tree]), np.uint64(tree_starts[tree + 1])):
             f, threshold, keep = np.uint64(node_features[node]), thresholds[node], keeps[node]
+            left, right = ~np.uint64(keep) & whole, np.uint64(rights[node])
             offsets[n] = f * np.uint64(4 * STRIP)
             bounds[n] = threshold
             masks[n] = keep
             # No branch, which would be mispredicted half of the time.
-            passed = np.uint64(low[f] <= threshold)
-            left &= np.uint64(keep) | (np.uint64(0) - passed)
-            n += passed & np.uint64(high[f] > threshold)
-        common[tree] = left
+            failed = nothing - np.uint64(low[f] > threshold)
+            passed = nothing - np.uint64(high[f] <= threshold)
+            reached = np.uint64((left & ~dead) != nothing) & np.uint64((right & ~dead) != nothing)
+            n += reached & ~(failed | passed)
+            struck |= left & failed
+            dead |= (left & failed) | (right & passed)
+        common[tree] = ~struck
     starts[-1] = n
 
 
@@ -204,6 +211,7 @@ def add_trees(
     node_features: NDArray[np.int64],
     thresholds: NDArray[np.float32],
     keeps: NDArray[np.unsignedinteger],
+    rights: NDArray[np.unsignedinteger],
     leaf_values: NDArray[np.float64],
     strip: NDArray[np.float32],
     scores: NDArray[np.float64],
@@ -230,6 +238,7 @@ def add_trees(
             node_features,
             thresholds,
             keeps,
+            rights,
             starts,
             offsets,
             bounds,

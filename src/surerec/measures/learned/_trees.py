@@ -35,7 +35,10 @@ class Trees:
     features: NDArray[np.int64]
     thresholds: NDArray[np.float32]
     keeps: NDArray[np.unsignedinteger]
-    """The leaves that are left where a node's value is above its threshold."""
+    """The leaves that are left where a node's value is above its threshold: all but those below it
+    to the left."""
+    rights: NDArray[np.unsignedinteger]
+    """The leaves below a node to the right."""
     leaf_values: NDArray[np.float64]
     """Of each tree (row), from left to right."""
 
@@ -46,13 +49,14 @@ class Trees:
         n_bits, kind = (_SMALL, np.uint32) if most <= _SMALL else (MOST_LEAVES, np.uint64)
         flat = [_flat(tree, (1 << n_bits) - 1) for tree in trees]
         leaf_values = np.zeros((len(trees), n_bits))
-        for number, (_, _, values) in enumerate(flat):
+        for number, (*_, values) in enumerate(flat):
             leaf_values[number, : len(values)] = values
         return cls(
             np.concatenate(([0], np.cumsum([len(tree.features) for tree in trees]))),
             np.array([feature for tree in trees for feature in tree.features], dtype=np.int64),
-            np.concatenate([thresholds for thresholds, _, _ in flat]),
-            np.array([keep for _, keeps, _ in flat for keep in keeps], dtype=kind),
+            np.concatenate([thresholds for thresholds, *_ in flat]),
+            np.array([keep for _, keeps, *_ in flat for keep in keeps], dtype=kind),
+            np.array([right for *_, rights, _ in flat for right in rights], dtype=kind),
             leaf_values,
         )
 
@@ -73,6 +77,7 @@ class Trees:
                 self.features,
                 self.thresholds,
                 self.keeps,
+                self.rights,
                 self.leaf_values,
                 aligned_room((len(features), STRIP), np.float32),
                 scores,
@@ -82,10 +87,10 @@ class Trees:
         run_together(add, equal_columns(len(scores), _NODE * work))
 
 
-def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[float]]:
+def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[int], list[float]]:
     """Give a tree's thresholds and masks, and its leaves' values from left to right."""
     order: list[int] = []
-    keeps = [0] * len(tree.left)
+    keeps, rights = [0] * len(tree.left), [0] * len(tree.left)
 
     def walk(node: int) -> int:
         """Give the bits of the leaves below, which are numbered from left to right."""
@@ -94,7 +99,8 @@ def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[
             return 1 << (len(order) - 1)
         below = walk(tree.left[node])
         keeps[node] = ~below & whole
-        return below | walk(tree.right[node])
+        rights[node] = walk(tree.right[node])
+        return below | rights[node]
 
     walk(0 if tree.left else ~0)
     exact = np.array(tree.thresholds, dtype=np.float64)
@@ -103,4 +109,4 @@ def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[
         thresholds = exact.astype(np.float32)
     above = thresholds.astype(np.float64) > exact
     thresholds[above] = np.nextafter(thresholds[above], np.float32(-np.inf))
-    return thresholds, keeps, [tree.leaf_values[leaf] for leaf in order]
+    return thresholds, keeps, rights, [tree.leaf_values[leaf] for leaf in order]
