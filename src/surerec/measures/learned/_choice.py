@@ -16,7 +16,7 @@ import numpy as np
 
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.measures.learned._boosting import LARGE, QUICK, SMALL, Bins
+from surerec.measures.learned._boosting import LARGE, QUICK, SMALL, grow
 from surerec.measures.learned._examples import log_odds, set_aside
 from surerec.measures.learned._features import EXTRAS, FEATURES, in_words
 from surerec.measures.learned._text import read_trees, write_trees
@@ -199,10 +199,7 @@ def grow_best(
     """
     kept = given or (_with_extras(examples, asked, seed) if asked else Kept())
     tried = [kept, kept.with_(LARGER)] if asked else [kept]
-    # Each in bins of its own, as they may grow side by side.
-    small, *others = run_blocks(
-        lambda each: _grown(_binned(examples, each), each, seed, advance=advance), tried
-    )
+    small, *others = run_blocks(lambda each: _grown(examples, each, seed, advance=advance), tried)
     if not others:
         return small
     (larger,) = others
@@ -213,10 +210,10 @@ def grow_best(
 
 def _with_extras(examples: Examples, asked: Sequence[Question], seed: int) -> Kept:
     """Give the features that those who were asked for gain by, each beside those before."""
-    some = examples.picked(examples.owners % _OF == 0)
+    some = examples.picked(examples.held_out | (examples.owners % _OF == 0))
 
     def judged(kept: Kept) -> _Judged:
-        return _judge(asked, _grown(_binned(some, kept), kept, seed, QUICK))
+        return _judge(asked, _grown(some, kept, seed, growth=QUICK))
 
     kept = Kept()
     before = judged(kept)
@@ -229,26 +226,23 @@ def _with_extras(examples: Examples, asked: Sequence[Question], seed: int) -> Ke
     return kept
 
 
-def _binned(examples: Examples, kept: Kept) -> Bins:
-    """Sort examples into bins, with the features that are kept alone."""
-    names, columns = [*in_words(tuple(EXTRAS))], kept.columns()
-    some = examples._replace(features=examples.features[:, columns])
-    return Bins(some, [names[column] for column in columns])
-
-
 def _grown(
-    bins: Bins,
+    examples: Examples,
     kept: Kept,
     seed: int,
+    *,
     growth: Growth | None = None,
     advance: Callable[[float], None] = lambda _: None,
 ) -> Grown:
-    text = bins.grow(growth or kept.growth, seed, advance)
+    """Grow trees on the features that are kept alone."""
     names, columns = [*in_words(tuple(EXTRAS))], kept.columns()
-    if len(columns) == len(names):
-        return Grown(text, bins.intercept, kept)
-    trees = [tree.among(columns.tolist()) for tree in read_trees(text, len(columns))]
-    return Grown(write_trees(trees, names), bins.intercept, kept)
+    some = examples._replace(features=examples.features[:, columns])
+    offered = [names[column] for column in columns]
+    text, intercept = grow(some, offered, growth or kept.growth, seed, advance)
+    if len(columns) < len(names):
+        trees = [tree.among(columns.tolist()) for tree in read_trees(text, len(columns))]
+        text = write_trees(trees, names)
+    return Grown(text, intercept, kept)
 
 
 def _judge(asked: Sequence[Question], grown: Grown) -> _Judged:
