@@ -139,7 +139,7 @@ def jobs(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
     for name in ("2m", "10m"):
         options = {"folder": str(folder / name), "repeats": scale.repeats}
         found.append(Job(f"ceiling/{name}", "ours_fitting:share_of_ceiling", options))
-    found += _answering(scale, str(folder / ANSWER_DATA))
+    found += _answering(scale, str(folder / ANSWER_DATA), str(folder / people_data(scale)))
     if scale.learned_data:
         options = {"n_users": scale.n_users, "n_warm": scale.n_warm, "repeats": scale.repeats}
         options |= {"folder": str(folder / scale.learned_data)}
@@ -182,7 +182,12 @@ def _fitting(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
     ]
 
 
-def _answering(scale: Scale, folder: str) -> list[Job]:
+def people_data(scale: Scale) -> str:
+    """Give the data of real people, or what stands for them in a smoke run."""
+    return "ml-1m" if "ml-1m" in scale.data else ANSWER_DATA
+
+
+def _answering(scale: Scale, folder: str, people: str) -> list[Job]:
     one = {"folder": folder, "n_users": scale.n_users, "n_warm": scale.n_warm}
     many = {"folder": folder, "n_users": scale.n_batch, "repeats": scale.repeats}
     models = (*MEASURES, "CRS-max")
@@ -195,6 +200,14 @@ def _answering(scale: Scale, folder: str) -> list[Job]:
         *(
             Job(f"many/{m}", "ours_answering:many_users", many | {"name": m})
             for m in ("CM4", "CM12", "population-CM12")
+        ),
+        *(
+            Job(
+                f"many-20/{m}",
+                "ours_answering:many_users",
+                many | {"folder": people, "name": m, "k": 20},
+            )
+            for m in ("CM12", "population-CM12")
         ),
         Job("many/implicit", "peer_implicit:many_users", many),
         Job("many/implicit-als", "peer_implicit:many_users_als", many),

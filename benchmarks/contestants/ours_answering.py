@@ -30,7 +30,7 @@ def _model(name: str) -> Recommender:
 
 
 def one_user(folder: str, name: str, n_users: int, n_warm: int, memory: int | None) -> Figures:
-    """Time p-values of all items, and whole recommendation sets, user by user."""
+    """Time p-values of all items, recommendation sets, and sets looked at, user by user."""
     data = profiles(folder)
     model = _model(name).fit(sr.count_precedence(data, memory=memory))
 
@@ -42,22 +42,25 @@ def one_user(folder: str, name: str, n_users: int, n_warm: int, memory: int | No
     at_p99 = figures.pop("user_at_p99")
     ids = data.users.ids
     sets = each(lambda user: model.recommend(ids[user], confidence=0.9), users, n_warm)
+    frames = each(lambda user: model.recommend(ids[user], confidence=0.9).to_frame(), users, n_warm)
     lengths = np.diff(data.offsets)
     return figures | {
         "profile_at_p99": int(lengths[at_p99]),
         "median_profile": float(np.median(lengths[users[n_warm:]])),
         "set_p50_ms": sets["p50_ms"],
         "set_p99_ms": sets["p99_ms"],
+        "frame_p50_ms": frames["p50_ms"],
+        "frame_p99_ms": frames["p99_ms"],
         "peak": peak_memory(),
     }
 
 
-def many_users(folder: str, name: str, n_users: int, repeats: int) -> Figures:
-    """Recommend ten items each to many users."""
+def many_users(folder: str, name: str, n_users: int, repeats: int, k: int = 10) -> Figures:
+    """Recommend so many items each to many users."""
     data = profiles(folder)
     model = _model(name).fit(data)
     users = data.users.ids.gather(some_users(data.n_users, n_users, 0)).to_list()
-    seconds, _ = best(lambda: model.recommend_many(users, confidence=0.9, k=10), repeats)
+    seconds, _ = best(lambda: model.recommend_many(users, confidence=0.9, k=k), repeats)
     return {"users_per_second": len(users) / seconds, "n_users": len(users)}
 
 

@@ -88,3 +88,29 @@ def test_more_rows_than_narrow_counts_can_count():
         found, (taken.min(0), by_sorting(taken), taken.sum(0), taken.max(0)), strict=True
     ):
         np.testing.assert_array_equal(result, expected)
+
+
+@given(st.integers(1, 60), st.integers(32, 1200), st.integers(0, 2**32), st.data())
+def test_middles_of_rows_leave_a_user_out(n_rows, n_columns, seed, data):
+    """Against sorting, one count less wherever the user took the column's item after the row's."""
+    random = np.random.default_rng(seed)
+    matrix = random.integers(1, 2 ** random.integers(1, 17), (n_rows, n_columns + 5))
+    places = random.permutation(n_rows)
+    items = random.permutation(n_columns)[: data.draw(st.integers(0, 40))]
+    instants = np.sort(random.integers(0, 30, len(items)))
+    of_rows = random.integers(-1, 30, n_rows)
+    first = data.draw(st.integers(0, n_columns - 32))
+    last = data.draw(st.integers(first + 32, n_columns))
+    when = np.full(n_columns, -1)
+    when[items] = instants
+    own = (of_rows[:, None] >= 0) & (when > of_rows[:, None])
+    expected = by_sorting(matrix[places, :n_columns] - own)
+    narrow = matrix.astype(np.uint16)
+    none = np.empty(0, np.uint32)
+    rows = Source(narrow, narrow[:0], np.zeros(1, np.int64), none, narrow[:0].ravel(), places)
+    out = LeftOut(items.astype(np.uint32), instants, of_rows, np.full(n_rows, 9))
+    found = Aggregates(*(np.full(n_columns, -1.0) for _ in range(4)))
+    aggregate_columns(first, last, OfCounts(COUNT), MIDDLE, True, rows, rows, out, found)
+    np.testing.assert_array_equal(found.middle[first:last], expected[first:last])
+    assert (found.middle[:first] == -1).all()
+    assert (found.middle[last:] == -1).all()

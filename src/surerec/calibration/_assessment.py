@@ -11,10 +11,10 @@ import numpy as np
 from surerec._ordering import best_first
 from surerec.conformal import (
     TOLERANCE,
+    border_of,
     entry_confidence,
     highest_confidence,
     in_set,
-    left_out_up_to,
 )
 
 if TYPE_CHECKING:
@@ -205,24 +205,24 @@ class LaterAssessment(ItemAssessment):
     _inside: dict[float, NDArray[np.bool_]]
 
     # A method: a function of its own would hold it in a circle, and its arrays for a while longer.
-    def shown(self, order: NDArray[np.intp]) -> NDArray[np.float64]:  # type: ignore[override]
+    def shown(self, order: NDArray[np.intp]) -> NDArray[np.float64]:
         """Give the scores of some places in a unit for people, higher for what conforms more."""
         return self._value(self.score[order])
 
     @cached_property
-    def score(self) -> NDArray[np.float64]:  # type: ignore[override]  # found when it is looked at
+    def score(self) -> NDArray[np.float64]:
         """How well each candidate conforms."""
         return self.evidence.score
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:  # type: ignore[override]
+    def counts(self) -> NDArray[np.int64]:
         """p-values as counts of `levels`."""
         return self.evidence.counts
 
     def included(self, significance: float) -> NDArray[np.bool_]:
         """Tell which candidates are in the set."""
         if significance not in self._inside:
-            cut = int(left_out_up_to(significance, self.levels))
+            cut = border_of(significance, self.levels)
             self._inside[significance] = self.evidence.inside(cut)
         return self._inside[significance]
 

@@ -45,10 +45,10 @@ def is_known(own: NDArray[np.uint32], history: NDArray[np.int64]) -> bool:
     """
     if len(own) != len(history):
         return len(own) == 0
+    differ = 0
     for place in range(len(own)):
-        if own[place] != history[place]:
-            return False
-    return True
+        differ += own[place] != history[place]
+    return differ == 0
 
 
 @njit(nogil=True, cache=True)

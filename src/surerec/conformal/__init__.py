@@ -10,6 +10,7 @@ from surerec.conformal._risk import RiskCurve, users_needed
 from surerec.conformal._sets import (
     DEFAULT_CONFIDENCE,
     TOLERANCE,
+    border_of,
     entry_confidence,
     highest_confidence,
     in_set,
@@ -39,6 +40,7 @@ __all__ = [
     "bets_needed",
     "betting_p_value",
     "betting_p_values",
+    "border_of",
     "entry_confidence",
     "highest_confidence",
     "in_set",

@@ -123,10 +123,8 @@ def count_at_most(levels: Levels, values: NDArray[np.float64], counts: NDArray[n
 
 
 @njit(nogil=True, cache=True)
-def counts_among(
-    ordered: NDArray[np.float64], values: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Do the same with sorted calibration scores, in one call: a table costs a while to hand over."""
+def counts_among(ordered: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Do the same with sorted calibration scores, in one call: tables are slow to hand over."""
     counts = np.empty(len(values), np.int64)
     count_at_most(levels_of(ordered), values, counts)
     return counts

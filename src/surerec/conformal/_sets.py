@@ -57,14 +57,23 @@ def left_out_up_to(significance: ArrayLike, levels: ArrayLike) -> NDArray[np.int
     >>> int(left_out_up_to(1 - 0.9, 10))
     1
     """
-    if type(significance) is float and type(levels) is int:  # one set, as most are asked for
-        if 0.0 <= significance <= 1.0 and 0 <= levels <= MOST_LEVELS:
-            return np.int64(math.floor(significance * levels + TOLERANCE))  # type: ignore[return-value]
     epsilon, of = _flat("significance", significance, 1.0), _flat("levels", levels, MOST_LEVELS)
     if epsilon.ndim and of.ndim and len(epsilon) != len(of):
         raise InputError(f"{len(epsilon):,} significances and {len(of):,} levels do not match.")
     at = epsilon * of
     return np.floor(at + TOLERANCE).astype(np.int64)
+
+
+def border_of(significance: float, levels: int) -> int:
+    """Give the same for one set.
+
+    Examples
+    --------
+    >>> border_of(1 - 0.9, 10)
+    1
+    """
+    check_number("significance", significance, 0, 1, "between 0 and 1", ends=(True, True))
+    return math.floor(significance * levels + TOLERANCE)
 
 
 def _flat(name: str, given: ArrayLike, most: float) -> NDArray[np.float64]:

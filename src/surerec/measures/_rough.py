@@ -45,8 +45,8 @@ def _add_ratios_of(
         free[j] = back[item]
     for j in range(n):
         instant = instants[j]
-        counts[j] -= np.int32((0 <= at) & (at < instant))
-        free[j] = taken - free[j] + np.int32((0 <= instant) & (instant < at))
+        counts[j] -= np.int32((at >= 0) & (at < instant))
+        free[j] = taken - free[j] + np.int32((instant >= 0) & (instant < at))
     for j in range(n):
         totals[j] += np.float64(counts[j]) / np.maximum(np.float64(free[j]), 1.0)
 
@@ -74,7 +74,7 @@ def total_ratios_of(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _ratio(count: np.uint16, taken: np.int32, back: np.uint16) -> np.float32:
+def _ratio(count: Any, taken: Any, back: Any) -> Any:
     """Give a ratio in 32 bits; where nobody is free to take it later, nobody did."""
     still = np.float32(np.int32(taken - np.int32(back)))
     return np.float32(count) / np.maximum(still, np.float32(1.0))
@@ -91,10 +91,22 @@ def _add_four(
 ) -> None:
     """Add the ratios of four rows, in 32 bits."""
     right, (i, k, m, n) = left + len(part), (group[0], group[1], group[2], group[3])
-    a, b = source.matrix[source.places[i], left:right], reverse.matrix[reverse.places[i], left:right]
-    c, d = source.matrix[source.places[k], left:right], reverse.matrix[reverse.places[k], left:right]
-    e, f = source.matrix[source.places[m], left:right], reverse.matrix[reverse.places[m], left:right]
-    g, h = source.matrix[source.places[n], left:right], reverse.matrix[reverse.places[n], left:right]
+    a, b = (
+        source.matrix[source.places[i], left:right],
+        reverse.matrix[reverse.places[i], left:right],
+    )
+    c, d = (
+        source.matrix[source.places[k], left:right],
+        reverse.matrix[reverse.places[k], left:right],
+    )
+    e, f = (
+        source.matrix[source.places[m], left:right],
+        reverse.matrix[reverse.places[m], left:right],
+    )
+    g, h = (
+        source.matrix[source.places[n], left:right],
+        reverse.matrix[reverse.places[n], left:right],
+    )
     of_a, of_c = np.int32(support[i]), np.int32(support[k])
     of_e, of_g = np.int32(support[m]), np.int32(support[n])
     for j in range(np.uint64(len(part))):
@@ -118,6 +130,35 @@ def _add_one(
     back = reverse.matrix[reverse.places[k], left:right]
     for j in range(np.uint64(len(part))):
         part[j] += _ratio(row[j], taken, back[j])
+
+
+@njit(nogil=True, cache=True)
+def _add_group(
+    source: Source,
+    reverse: Source,
+    support: NDArray[np.int64],
+    group: NDArray[np.int64],
+    left: int,
+    part: NDArray[np.float32],
+) -> None:
+    if len(group) == _TOGETHER:
+        _add_four(source, reverse, support, group, left, part)
+    else:
+        for k in group:
+            _add_one(source, reverse, support, k, left, part)
+
+
+@njit(nogil=True, cache=True)
+def _find_in_tile(
+    items: NDArray[np.int64], left: int, right: int, places: NDArray[np.int64]
+) -> int:
+    """Find the places of the items of a tile; give their number."""
+    n = 0
+    for place in range(len(items)):
+        if left <= items[place] < right:
+            places[n] = place
+            n += 1
+    return n
 
 
 @njit(nogil=True, cache=True)
@@ -148,22 +189,15 @@ def rough_ratios(
     counts, free = np.empty(len(items), np.int32), np.empty(len(items), np.int32)
     exact = np.empty(len(items))
     for left in range(0, len(rough), WIDE_TILE):
-        right, n = min(left + WIDE_TILE, len(rough)), 0
+        right = min(left + WIDE_TILE, len(rough))
         total, part = rough[left:right], some[: right - left]
         total[:] = 0.0
         part[:] = np.float32(0.0)
-        for place in range(len(items)):
-            if left <= items[place] < right:
-                here[n], columns[n], when[n] = place, items[place] - left, instants[place]
-                exact[n] = 0.0
-                n += 1
+        n = _find_in_tile(items, left, right, here)
+        columns[:n], when[:n], exact[:n] = items[here[:n]] - left, instants[here[:n]], 0.0
         for k in range(0, len(live), _TOGETHER):
             group = live[k : k + _TOGETHER]
-            if len(group) == _TOGETHER:
-                _add_four(source, reverse, support, group, left, part)
-            else:
-                for at in group:
-                    _add_one(source, reverse, support, at, left, part)
+            _add_group(source, reverse, support, group, left, part)
             for at in group:
                 row = source.matrix[source.places[at], left:right]
                 back = reverse.matrix[reverse.places[at], left:right]
@@ -174,5 +208,4 @@ def rough_ratios(
                 for j in range(np.uint64(len(part))):
                     total[j] += np.float64(part[j])
                     part[j] = np.float32(0.0)
-        for place in range(n):
-            totals[here[place]] = exact[place]
+        totals[here[:n]] = exact[:n]

@@ -67,9 +67,7 @@ def _copy_strips(
 
         with cgutils.for_range(builder, n_rows) as row:
             place = builder.load(builder.gep(views["places"].data, [row.index]))
-            start = after(
-                builder.gep(views["matrix"].data, [first]), builder.mul(place, stride)
-            )
+            start = after(builder.gep(views["matrix"].data, [first]), builder.mul(place, stride))
             to = after(views["tile"].data, builder.mul(row.index, step))
             instant = builder.load(builder.gep(views["at"].data, [row.index]))
             one = builder.insert_element(undefined, instant, zero)
