@@ -22,6 +22,8 @@ _ONE_DIRECTION = {"scipy": 12.0, "implicit": 5.0, "duckdb": 80.0}
 _BOTH_DIRECTIONS = {"scipy": 6.0, "implicit": 3.0, "duckdb": 40.0}
 _CEILING = {"2m": 0.55, "10m": 0.40}
 _SECOND_CORE = 1.6
+_WHOLE = {"2m": 0.65, "10m": 0.65, "100m": 0.60}
+_WHOLE_SECOND_CORE, _WHOLE_MEMORY = 1.8, 1.5
 _ONE_USER = {  # p50 and p99
     "CM4": (1.0, 1.0), "CM12": (2.0, 4.0), "CM3": (2.0, 4.0),
 }  # fmt: skip
@@ -103,6 +105,7 @@ class Judge:
             *self._counting("one-direction", "Counting one direction", _ONE_DIRECTION),
             *self._counting("both-directions", "Ready for every measure", _BOTH_DIRECTIONS),
             *self._kernel(),
+            *self._whole(),
             *self._one_user(),
             *self._many_users(),
             *(self._learned() if self.scale.learned_data else ()),
@@ -188,6 +191,43 @@ class Judge:
                 ratio=one / two, bar=told, met=one / two >= _SECOND_CORE,
             ),
         ]  # fmt: skip
+
+    def _whole(self) -> list[Line]:
+        found = []
+        for name in self.scale.whole:
+            group = f"Whole fit, both directions, {self.size(name)}"
+            what, told = "share of the ceiling of two cores", f"≥ {_WHOLE[name]:.0%}"
+            outcome = self.outcomes[f"whole/{name}"]
+            if not outcome.done:
+                met = _fails(outcome)
+                found.append(_line(group, what, outcome.status, bar=told, met=met))
+                continue
+            figures = outcome.figures
+            share = figures["share"]
+            found.append(
+                _line(
+                    group, what, _cost(outcome), f"{figures['ceiling'] / 1e6:,.0f} M/s",
+                    ratio=share, ratio_text=f"{share:.0%}", bar=told, met=share >= _WHOLE[name],
+                )
+            )  # fmt: skip
+        group = f"Whole fit, both directions, {self.size(self.scale.whole[-1])}"
+        outcome = self.outcomes[f"whole/{self.scale.whole[-1]}"]
+        seconds = tuple(outcome.figures.get(k) for k in ("one_thread_seconds", "seconds"))
+        memory = tuple(outcome.figures.get(k) for k in ("peak", "result_bytes"))
+        for what, (one, other), bar, most in (
+            ("second core", seconds, _WHOLE_SECOND_CORE, False),
+            ("peak memory over the result", memory, _WHOLE_MEMORY, True),
+        ):
+            told = f"{'≤' if most else '≥'} {bar:g}×"
+            if one is None or other is None:
+                found.append(_line(group, what, outcome.status, bar=told, met=_fails(outcome)))
+                continue
+            ratio, cells = one / other, (in_words(one), in_words(other)) if most else (
+                _time(other), f"{_time(one)} on one"
+            )  # fmt: skip
+            met = ratio <= bar if most else ratio >= bar
+            found.append(_line(group, what, *cells, ratio=ratio, bar=told, met=met))
+        return found
 
     def _at_most(
         self,
@@ -359,7 +399,8 @@ class Judge:
 
     def _slope_line(self) -> Line:
         what = (
-            f"slope on ordered pairs, {len(self.scale.curve)} sizes up to {self.size(LARGE_DATA)}"
+            f"slope on ordered pairs, {len(self.scale.curve)} sizes"
+            f" up to {self.size(self.scale.curve[-1])}"
         )
         fit, counting = self.slope("seconds"), self.slope("counting_seconds")
         if fit is None or counting is None:

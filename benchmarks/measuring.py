@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -79,6 +79,21 @@ def peak_memory() -> int:
         pass
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def resident_memory() -> int:
+    """Give the resident size of this process, in bytes; its peak where that is not known."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return peak_memory()
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def forget_peak() -> None:
+    """Have `peak_memory` begin anew; where the system cannot, it counts what came before."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def n_threads() -> int:

@@ -37,6 +37,8 @@ class Scale:
     curve: tuple[str, ...] = ()
     """Data of growing size, the last of them the largest; none leaves the large runs out."""
     fit_data: tuple[str, ...] = ("ml-1m", "2m", "10m")
+    whole: tuple[str, ...] = ("2m", "10m")
+    """Data of which all is counted, the last of them the largest."""
     repeats: int = 5
     n_users: int = 1_000
     n_warm: int = 200
@@ -63,7 +65,8 @@ def _made(users: int, items: int, rows: int, **more: Any) -> dict[str, Any]:
 def _part_of_25m(rows: int) -> dict[str, Any]:
     """Make data like the largest, with fewer users and a long profile in proportion."""
     share = rows / 25_000_000
-    return _made(round(162_000 * share), 62_000, rows, longest=round(32_000 * share))
+    longest = min(round(32_000 * share), 62_000)
+    return _made(round(162_000 * share), 62_000, rows, longest=longest)
 
 
 BENCH = Scale(
@@ -77,8 +80,10 @@ FULL = replace(
     BENCH,
     data=BENCH.data
     | {f"curve-{n}m": _part_of_25m(n * 1_000_000) for n in (1, 3, 10)}
-    | {LARGE_DATA: _part_of_25m(25_000_000)},
-    curve=("curve-1m", "curve-3m", "curve-10m", LARGE_DATA),
+    | {LARGE_DATA: _part_of_25m(25_000_000), "curve-100m": _part_of_25m(100_000_000)}
+    | {"100m": _made(480_000, 17_800, 100_000_000)},  # counts that pass 65,535
+    curve=("curve-1m", "curve-3m", "curve-10m", LARGE_DATA, "curve-100m"),
+    whole=("2m", "10m", "100m"),
     learned_data="ml-1m",
 )
 SMALL = Scale(
@@ -139,6 +144,9 @@ def jobs(scale: Scale, folder: Path, limits: Limits) -> list[Job]:
     for name in ("2m", "10m"):
         options = {"folder": str(folder / name), "repeats": scale.repeats}
         found.append(Job(f"ceiling/{name}", "ours_fitting:share_of_ceiling", options))
+    for name in scale.whole:
+        options = {"folder": str(folder / name), "repeats": scale.repeats}
+        found.append(Job(f"whole/{name}", "ours_fitting:whole_fit", options))
     found += _answering(scale, str(folder / ANSWER_DATA), str(folder / people_data(scale)))
     if scale.learned_data:
         options = {"n_users": scale.n_users, "n_warm": scale.n_warm, "repeats": scale.repeats}

@@ -44,6 +44,7 @@ def test_every_line_of_the_bar_is_judged(report):
         "Counting one direction": 3,
         "Ready for every measure": 3,
         "Counting kernel": 3,
+        "Whole fit": 2 + 2,
         "One user": 12 + 4,
         "Batch": 3,
         "Learned measure": 3,

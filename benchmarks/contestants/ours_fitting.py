@@ -11,7 +11,14 @@ from numba import njit
 import surerec as sr
 from benchmarks.contestant import since_start
 from benchmarks.data import profiles
-from benchmarks.measuring import best, checksums, peak_memory, threads
+from benchmarks.measuring import (
+    best,
+    checksums,
+    forget_peak,
+    peak_memory,
+    resident_memory,
+    threads,
+)
 from surerec._threads import equal_blocks, run_blocks
 from surerec.precedence import lanes, spans
 from surerec.precedence.kernels import count_rows
@@ -112,6 +119,53 @@ def share_of_ceiling(folder: str, repeats: int) -> Figures:
     }
     ceiling = max(ceilings.values())
     return {"pairs_per_second": rate, "ceiling": ceiling, "share": rate / ceiling, **ceilings}
+
+
+def _two_cores(ids: NDArray[np.uint32], counters: NDArray[Any], repeats: int) -> float:
+    """Give increments per second of two cores at once, each over the ids in sequence."""
+    passes = max(1, _MOST_IDS // len(ids))
+    both = [counters.copy(), counters.copy()]
+    with threads(2):
+        work = lambda each: _add_ones(ids, passes, each)  # noqa: E731
+        seconds, _ = best(lambda: list(run_blocks(work, both)), repeats)
+    return 2 * passes * len(ids) / seconds
+
+
+def whole_fit(folder: str, repeats: int) -> Figures:
+    """Time `count_precedence` on two threads and on one, beside what two cores could add up.
+
+    Peak memory is what the fit takes beyond the process with its input, which it begins with.
+    """
+    sr.count_precedence(sr.datasets.synthetic(seed=1))  # compiled, and imported
+    data = profiles(folder)
+    before = resident_memory()
+    forget_peak()
+    with threads(2):
+        seconds, statistics = best(lambda: sr.count_precedence(data), repeats)
+    peak = peak_memory() - before
+    counter = statistics.rows.followers(0).dtype
+    result = sum(array.nbytes for array in statistics.rows.arrays().values())
+    del statistics
+    with threads(1):
+        alone, _ = best(lambda: sr.count_precedence(data), repeats)
+    lengths = np.diff(data.offsets)
+    n_pairs = int((lengths * (lengths - 1) // 2).sum())
+    counters = np.zeros(data.n_items, dtype=counter)
+    ids = _ids_of_spans(spans(data, "followers", "order"), min(data.n_rows, _MOST_IDS // 5))
+    ceilings = {
+        "over_spans": _two_cores(ids, counters, repeats),
+        "over_profiles": _two_cores(data.items_taken, counters, repeats),
+    }
+    return {
+        "seconds": seconds,
+        "one_thread_seconds": alone,
+        "peak": peak,
+        "result_bytes": result,
+        "n_pairs": n_pairs,
+        "share": n_pairs / seconds / max(ceilings.values()),
+        "ceiling": max(ceilings.values()),
+        **ceilings,
+    }
 
 
 def fit_within(folder: str, memory: int, repeats: int) -> Figures:

@@ -144,7 +144,7 @@ def count_lanes(
         if after < end:  # as far as the next span of the profile, which has a lane more
             following = np.uint64(starts[after]) >> np.uint64(LANE_BITS)
             until = following if np.uint64(stops[after]) == stop else stop
-        _add_lanes(items, start >> np.uint64(LANE_BITS), until, lanes, counters)  # type: ignore[call-arg, arg-type]
+        _add_lanes(items, start >> np.uint64(LANE_BITS), until, lanes, counters)  # type: ignore[call-arg]
 
 
 @njit(nogil=True, cache=True)
@@ -237,18 +237,18 @@ def write_counts(
     for left in range(np.uint64(0), n_items, lanes):
         for group in range(np.uint64(len(counters))):
             top = np.uint64(first) + group * lanes
-            if left < in_tiles and top + lanes <= n_items:
-                _write_tile(  # type: ignore[call-arg]  # numba adds the context
-                    counters, (group * n_items + left) * lanes,
-                    matrix, top * n_items + left,
-                    transposed, left * n_items + top,
-                    n_items, both,  # type: ignore[arg-type]
-                )  # fmt: skip
-                continue
-            for item in range(left, min(left + lanes, n_items)):
-                for row in range(top, min(top + lanes, n_items)):
-                    count = counters[group, item, row - top]
-                    counters[group, item, row - top] = 0
-                    matrix[row, item] = count
-                    if both:
-                        transposed[item, row] = count
+            if left >= in_tiles or top + lanes > n_items:
+                for item in range(left, min(left + lanes, n_items)):
+                    for row in range(top, min(top + lanes, n_items)):
+                        count = counters[group, item, row - top]
+                        counters[group, item, row - top] = 0
+                        matrix[row, item] = count
+                        if both:
+                            transposed[item, row] = count
+            else:
+                at, below, beside = (
+                    (group * n_items + left) * lanes,
+                    top * n_items + left,
+                    left * n_items + top,
+                )
+                _write_tile(counters, at, matrix, below, transposed, beside, n_items, both)  # type: ignore[call-arg]  # numba adds the context

@@ -76,7 +76,8 @@ class Lanes:
         parts = (self.offsets, self.starts, self.stops, steps)
         blocks = equal_blocks(np.diff(self.offsets))
         list(run_blocks(lambda block: count_steps(*block, *parts), blocks))
-        return steps.reshape(-1, _GROUPS).sum(axis=1) + _STEPS_A_ROW * _ITEMS * self.n_items
+        walked: NDArray[np.int64] = steps.reshape(-1, _GROUPS).sum(axis=1)
+        return walked + _STEPS_A_ROW * _ITEMS * self.n_items
 
     def count_popular(self) -> Popular:
         """Find the narrowest integers that hold every count: half the memory, and its traffic.
