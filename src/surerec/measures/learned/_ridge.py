@@ -162,6 +162,11 @@ def table_of_rows(
 
     First come the weightings of the history, then a sum for each of `own`.
     """
+    if len(own) <= 1:
+        mine = own[0] if own else history[:0]
+        n_items = 1 + max(history.max(initial=-1), mine.max(initial=-1))
+        rows, table = rows_and_weights(history, np.ascontiguousarray(weights), mine, n_items)
+        return rows, table[: len(weights) + len(own)]
     ends = np.cumsum([len(taken) for taken in own])
     rows, places = np.unique(np.concatenate((history, *own)), return_inverse=True)
     table = np.zeros((len(weights) + len(own), len(rows)))
