@@ -256,9 +256,9 @@ class Judge:
     def _one_user(self) -> list[Line]:
         group = f"One user, p-values of all items, {self.size(ANSWER_DATA)}"
         found = []
-        asked = (
-            ("", "", dict(_ONE_USER)),
-            ("set_", ", recommend() at 0.9", dict(_ONE_SET)),
+        asked: tuple[tuple[str, str, dict[str, tuple[float, float]]], ...] = (
+            ("", "", _ONE_USER),
+            ("set_", ", recommend() at 0.9", _ONE_SET),
             ("frame_", ", recommend() at 0.9 and its frame", {}),
         )
         for figure, words, bars in asked:
