@@ -63,20 +63,29 @@ def test_an_audit_of_a_recommender_refits_its_recipe(films, moments):
 def test_an_audit_of_what_was_learned_trains_anew(films, moments, kind, monkeypatch):
     model = kind("learned").fit(films)
     trained, asked = {}, []
-    train, score = LearnedMeasure.train, LearnedScorer.score_query
+    train = LearnedMeasure.train
+    score, score_many = LearnedScorer.score_query, LearnedScorer.score_many
 
     def watched_train(statistics, **settings):
         learned = train(statistics, n_users=40, **settings)
         trained[id(learned)] = learned, int(statistics.interactions.times.max())
         return learned
 
-    def watched_score(scorer, query):
+    def note(scorer, queries):
         _, until = trained.get(id(scorer.learned), (None, int(films.times.max())))
-        asked.append((until, query.moment))
+        asked.extend((until, query.moment) for query in queries)
+
+    def watched_score(scorer, query):
+        note(scorer, [query])
         return score(scorer, query)
+
+    def watched_many(scorer, queries):
+        note(scorer, queries)
+        return score_many(scorer, queries)
 
     monkeypatch.setattr(LearnedMeasure, "train", watched_train)
     monkeypatch.setattr(LearnedScorer, "score_query", watched_score)
+    monkeypatch.setattr(LearnedScorer, "score_many", watched_many)
     found = audit(model, n_users=40, window=DAYS)
     windows = of_windows(asked, moments)
     assert len(trained) > 3

@@ -109,15 +109,25 @@ def test_a_model_without_users_answers_histories_alone(without_users):
 
 
 def test_ids_are_looked_up_once(model, monkeypatch):
-    looked_up = []
-    codes = IdMap.codes
+    looked_up, inside = [], []
+    code, codes = IdMap.code, IdMap.codes
 
     def noted(self, values):
         values = list(values)
-        looked_up.append((self.noun, values))
+        if not inside:
+            looked_up.append((self.noun, values))
         return codes(self, values)
 
+    def noted_one(self, value):  # which may ask for several in turn
+        looked_up.append((self.noun, [value]))
+        inside.append(value)
+        try:
+            return code(self, value)
+        finally:
+            inside.pop()
+
     monkeypatch.setattr(IdMap, "codes", noted)
+    monkeypatch.setattr(IdMap, "code", noted_one)
     history = model.first.items_.ids[:5].to_list()
     item = model.first.items_[9]
     for answer, asked in (

@@ -76,6 +76,11 @@ class GrowingIds(IdMap):
             found[np.isin(found, list(self._removed))] = -1
         return found
 
+    def code(self, value: Any) -> int:
+        """Give the code of an id; see :meth:`IdMap.code`."""
+        found = self.find(value)
+        return int(self.require([value])[0]) if found < 0 else found
+
     def find(self, value: Any) -> int:
         """Give the code of one id, −1 if it is unknown or removed: soon, as events ask for it."""
         code = self._code_in_base(value)
