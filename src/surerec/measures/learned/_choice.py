@@ -16,8 +16,8 @@ import numpy as np
 
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.measures.learned._boosting import LARGE, QUICK, SMALL, grow
-from surerec.measures.learned._examples import log_odds, set_aside
+from surerec.measures.learned._boosting import LARGE, QUICK, SMALL, Binned
+from surerec.measures.learned._examples import MOST_HELD_OUT, log_odds
 from surerec.measures.learned._features import EXTRAS, FEATURES, in_words
 from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures.learned._boosting import Growth
     from surerec.measures.learned._examples import Examples, Sampling
     from surerec.measures.learned._features import Features
 
@@ -36,7 +35,6 @@ INGREDIENTS: Final = (*EXTRAS, LARGER)
 """What is tried, in this order, each beside what was kept before."""
 
 _MISSES: Final = (0.1, 0.3, 0.5)
-_MOST_JUDGED: Final = 400
 _FEWEST_JUDGED: Final = 30
 _MOST_ROOM: Final = 1 << 29  # bytes for what is known of every item to those who judge
 _N_DRAWS: Final = 50
@@ -64,11 +62,6 @@ class Kept:
                     f"{', '.join(INGREDIENTS)}."
                 )
         return cls(tuple(name for name in INGREDIENTS if name in names))
-
-    @property
-    def growth(self) -> Growth:
-        """How trees are grown."""
-        return LARGE if LARGER in self.names else SMALL
 
     def columns(self) -> NDArray[np.int64]:
         """Give the places of its features among all that are offered."""
@@ -177,8 +170,8 @@ def ask(
         How examples are drawn.
     """
     room = 4 * len(features.in_words) * features.statistics.n_items
-    most = min(_MOST_JUDGED, _MOST_ROOM // room)
-    judges = users[[set_aside(sampling.seed, int(key)) for key in keys]]
+    most = min(MOST_HELD_OUT, _MOST_ROOM // room)
+    judges = users[[sampling.sets_aside(int(key)) for key in keys]]
     judges = np.random.default_rng(sampling.seed).permutation(judges)[:most]
     if len(judges) < _FEWEST_JUDGED:
         return []
@@ -194,31 +187,37 @@ def grow_best(
 ) -> Grown:
     """Grow trees with what is given, or the ingredients that those who were asked for gain by.
 
-    Features are compared in few small trees on a third of the examples, and kept where the gain is
-    more than its standard error. Larger trees are compared as they would be used.
+    Features are compared in few small trees on a third of the users, and kept where the gain is
+    more than its standard error. Larger trees are compared as they would be used: beside the small
+    ones, each half of the answer. Alone they were measured to make sets larger where data are few.
     """
-    kept = given or (_with_extras(examples, asked, seed) if asked else Kept())
-    tried = [kept, kept.with_(LARGER)] if asked else [kept]
-    small, *others = run_blocks(lambda each: _grown(examples, each, seed, advance=advance), tried)
-    if not others:
+    binned = Binned.of(examples, [*in_words(tuple(EXTRAS))])
+    kept = given or (_with_extras(binned, asked, seed) if asked else Kept())
+    sizes = [SMALL, LARGE] if asked or LARGER in kept.names else [SMALL]
+    texts = list(run_blocks(lambda size: binned.grow(kept.columns(), size, seed, advance), sizes))
+    small = Grown(texts[0], binned.intercept, kept)
+    if len(sizes) == 1:
         return small
-    (larger,) = others
-    gain, error = _gain(_judge(asked, small), _judge(asked, larger), seed)
-    best = larger if gain > error else small
+    both = Grown(_mean(texts), binned.intercept, kept)
+    if not asked:
+        return both
+    alone, beside = run_blocks(lambda each: _judge(asked, each), [small, both])
+    gain, error = _gain(alone, beside, seed)
+    best = both._replace(kept=kept.with_(LARGER)) if gain > error else small
     return best._replace(kept=best.kept.tried(LARGER, gain))
 
 
-def _with_extras(examples: Examples, asked: Sequence[Question], seed: int) -> Kept:
+def _with_extras(binned: Binned, asked: Sequence[Question], seed: int) -> Kept:
     """Give the features that those who were asked for gain by, each beside those before."""
-    some = examples.picked(examples.held_out | (examples.owners % _OF == 0))
+    some = binned.of_users(_OF)
 
     def judged(kept: Kept) -> _Judged:
-        return _judge(asked, _grown(some, kept, seed, growth=QUICK))
+        return _judge(asked, Grown(some.grow(kept.columns(), QUICK, seed), some.intercept, kept))
 
-    kept = Kept()
-    before = judged(kept)
+    kept, (first, *_) = Kept(), EXTRAS
+    before, with_first = run_blocks(judged, [kept, kept.with_(first)])
     for name in EXTRAS:
-        after = judged(kept.with_(name))
+        after = with_first if name == first else judged(kept.with_(name))
         gain, error = _gain(before, after, seed)
         if gain > error:
             kept, before = kept.with_(name), after
@@ -226,23 +225,10 @@ def _with_extras(examples: Examples, asked: Sequence[Question], seed: int) -> Ke
     return kept
 
 
-def _grown(
-    examples: Examples,
-    kept: Kept,
-    seed: int,
-    *,
-    growth: Growth | None = None,
-    advance: Callable[[float], None] = lambda _: None,
-) -> Grown:
-    """Grow trees on the features that are kept alone."""
-    names, columns = [*in_words(tuple(EXTRAS))], kept.columns()
-    some = examples._replace(features=examples.features[:, columns])
-    offered = [names[column] for column in columns]
-    text, intercept = grow(some, offered, growth or kept.growth, seed, advance)
-    if len(columns) < len(names):
-        trees = [tree.among(columns.tolist()) for tree in read_trees(text, len(columns))]
-        text = write_trees(trees, names)
-    return Grown(text, intercept, kept)
+def _mean(texts: Sequence[str]) -> str:
+    """Give the trees of several texts as one, each text an equal part of the answer."""
+    trees = [tree.times(1 / len(texts)) for text in texts for tree in read_trees(text)]
+    return write_trees(trees, [*in_words(tuple(EXTRAS))])
 
 
 def _judge(asked: Sequence[Question], grown: Grown) -> _Judged:

@@ -9,7 +9,7 @@ without this measured worse than the best of the formulas.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _USERS_AT_ONCE = 16
 _HELD_OUT = 0.2
+MOST_HELD_OUT = 400
+"""Users who are set aside, about: more tell little more, and cost as much as those learned from."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,16 @@ class Sampling:
     negatives: int
     """Items for each cut that the user did not take in that future."""
     seed: int
+    held_out: float = _HELD_OUT
+    """The share of users who are set aside."""
+
+    def among(self, n_users: int) -> Sampling:
+        """Give the same for so many users: of many a smaller share is set aside."""
+        return replace(self, held_out=min(self.held_out, MOST_HELD_OUT / max(n_users, 1)))
+
+    def sets_aside(self, key: int) -> bool:
+        """Tell whether the user of a key is: trees are compared by them, and not grown on them."""
+        return bool(np.random.default_rng((self.seed, key)).random() < self.held_out)
 
 
 class Examples(NamedTuple):
@@ -59,15 +71,6 @@ class Examples(NamedTuple):
     """Those of users on whom training is stopped, so that it ends before it learns by heart."""
     owners: NDArray[np.int64]
     """Whose they are, by code."""
-
-    def picked(self, rows: NDArray[np.bool_]) -> Examples:
-        """Give some of them."""
-        return Examples._make([column[rows] for column in self])
-
-
-def set_aside(seed: int, key: int) -> bool:
-    """Tell whether nothing is learned from the user of a key, but trees are compared by them."""
-    return bool(np.random.default_rng((seed, key)).random() < _HELD_OUT)
 
 
 def log_odds(n_taken: float, n_others: float) -> float:
@@ -130,9 +133,11 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
     assert interactions is not None  # noqa: S101  # features are made from profiles
     profile = interactions.taken(user).astype(np.int64)
     chance = np.random.default_rng((sampling.seed, key))
-    held_out = chance.random() < _HELD_OUT
+    held_out = chance.random() < sampling.held_out
     examples = []
     times = interactions.times_of(user)
+    ever = np.zeros(features.statistics.n_items, np.bool_)
+    ever[profile] = True
     for length in _cuts(times, sampling, chance):
         stop = sampling.future.stop(times, length)
         after = profile[length:stop]
@@ -144,7 +149,7 @@ def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> lis
         others = chance.choice(not_then, n_negatives, replace=False)
         columns = np.concatenate((after, others))
         nobody = np.full(len(after), -1)  # as there it is the user who is left out
-        later = np.isin(others, profile)  # and there as well
+        later = ever[others]  # and there as well
         found = features.of(
             profile[:length],
             without=(user,),

@@ -80,7 +80,7 @@ class LearnedMeasure:
         horizon: float = 0.4,
         window: float | None = None,
         n_folds: int = 3,
-        n_users: int = 3000,
+        n_users: int = 2700,
         negatives: int = 90,
         ingredients: Sequence[str] | None = None,
         seed: int = 0,
@@ -97,7 +97,7 @@ class LearnedMeasure:
             The days of the future, if it is one of the calendar.
         n_folds : int, default=3
             Into how many folds users are dealt; each costs a count and a training.
-        n_users : int, default=3000
+        n_users : int, default=2700
             How many users a model is trained on at the most, drawn at random.
         negatives : int, default=90
             How many items that the user never took stand for all of them, at each cut.
@@ -242,7 +242,7 @@ def _gather_without(
     wants_factors = given is None or "matrix factorisation" in given.names
     factors = try_factors(counted, n_folds, sampling.seed) if wants_factors else None
     features = Features(counted, extras=tuple(EXTRAS), factors=factors)
-    keys = np.flatnonzero(~left_out)[chosen]
+    keys, sampling = np.flatnonzero(~left_out)[chosen], sampling.among(len(chosen))
     examples = make_examples(features, chosen, keys, sampling, advance)
     advance(most_users - len(chosen))
     return examples, ask(features, chosen, keys, sampling) if given is None else []

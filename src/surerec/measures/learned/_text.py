@@ -51,6 +51,10 @@ class Tree:
         """Give the same tree where its features are some of more, at these places."""
         return replace(self, features=[places[feature] for feature in self.features])
 
+    def times(self, factor: float) -> Tree:
+        """Give the same tree where its leaves weigh more, or less."""
+        return replace(self, leaf_values=[factor * value for value in self.leaf_values])
+
     def _descends(self) -> bool:
         """Tell whether all nodes are below the first; each has one parent."""
         seen, ahead = 0, [0] if self.left else []

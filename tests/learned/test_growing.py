@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from surerec.measures.learned._boosting import SMALL, Binned, Growth
+from surerec.measures.learned._choice import LARGER, Kept, grow_best
+from surerec.measures.learned._examples import MOST_HELD_OUT, Examples, Sampling
+from surerec.measures.learned._features import EXTRAS, in_words
+from surerec.measures.learned._futures import TrainedFuture
+from surerec.measures.learned._text import read_trees
+from surerec.measures.learned._trees import Trees
+
+NAMES = [*in_words(tuple(EXTRAS))]
+N_USERS, N_EACH = 60, 50
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Items that are taken where the first feature, the last of all, or chance is high."""
+    chance, n = np.random.default_rng(1), N_USERS * N_EACH
+    features = chance.random((n, len(NAMES)), dtype=np.float32)
+    taken = features[:, 0] + features[:, -1] + chance.random(n) > 1.8
+    owners = np.repeat(np.arange(N_USERS), N_EACH)
+    return Examples(features, taken.astype(np.float32), np.zeros(n), owners % 5 == 1, owners)
+
+
+@pytest.fixture(scope="module")
+def binned(examples):
+    return Binned.of(examples, NAMES)
+
+
+def margins(text, features):
+    scores = np.zeros(len(features))
+    Trees.of(read_trees(text)).add_to(scores, np.ascontiguousarray(features.T))
+    return scores
+
+
+def splits(text):
+    return {feature for tree in read_trees(text) for feature in tree.features}
+
+
+def test_trees_look_at_the_columns_that_they_are_given_and_no_others(binned):
+    every = np.arange(len(NAMES))
+    assert {0, len(NAMES) - 1} <= splits(binned.grow(every, SMALL, 0))
+    assert splits(binned.grow(every[:-1], SMALL, 0)) <= set(range(len(NAMES) - 1))
+    assert splits(binned.grow(np.array([3, 7]), SMALL, 0)) <= {3, 7}
+
+
+def test_bins_are_those_of_growing_from_scratch(examples, binned):
+    """Made once for all, they grow the trees that bins of their own would."""
+    columns, growth = np.arange(len(NAMES)), Growth(leaves=7, rate=0.3, most=5)
+    first = binned.grow(columns, growth, 3)
+    binned.grow(columns[:4], SMALL, 1)  # leaves nothing behind
+    assert binned.grow(columns, growth, 3) == first
+    assert Binned.of(examples, NAMES).grow(columns, growth, 3) == first
+
+
+def test_some_users_are_learned_from_as_if_they_were_all(examples, binned):
+    some, growth = binned.of_users(3), Growth(leaves=7, rate=0.3, most=5)
+    learned_from = examples.owners[~examples.held_out]
+    assert set(some.owners) == {each for each in learned_from.tolist() if each % 3 == 0}
+    counts = [sum(tree.leaf_counts) for tree in read_trees(some.grow(np.arange(4), growth, 0))]
+    assert set(counts) == {len(some.owners)}
+
+
+def test_the_users_held_out_stop_it(examples):
+    """What is learned by heart is of no use to them, so that few trees are left."""
+    chance = np.random.default_rng(2)
+    noise = examples._replace(taken=chance.permutation(examples.taken))
+    text = Binned.of(noise, NAMES).grow(np.arange(len(NAMES)), SMALL, 0)
+    assert len(read_trees(text)) < SMALL.most / 2
+
+
+def test_larger_trees_are_half_of_the_answer(examples):
+    grown = {
+        names: grow_best(examples, [], Kept(names), 0, lambda _: None) for names in ((), (LARGER,))
+    }
+    small, both = (margins(each.text, examples.features) for each in grown.values())
+    sizes = [len(tree.leaf_values) for tree in read_trees(grown[LARGER,].text)]
+    assert max(sizes) > SMALL.leaves
+    n_small = len(read_trees(grown[()].text))
+    large = sum(
+        (margins_of(tree, examples.features) for tree in read_trees(grown[LARGER,].text)[n_small:]),
+        np.zeros(len(examples.features)),
+    )
+    np.testing.assert_allclose(both, small / 2 + large, atol=1e-6)
+    assert np.corrcoef(both, examples.taken)[0, 1] > 0.5
+
+
+def margins_of(tree, features):
+    """What a tree says, walked node by node."""
+    found = []
+    for row in features:
+        node = 0 if tree.left else -1
+        while node >= 0:
+            goes_left = row[tree.features[node]] <= tree.thresholds[node]
+            node = tree.left[node] if goes_left else tree.right[node]
+        found.append(tree.leaf_values[~node])
+    return np.array(found)
+
+
+def test_of_many_users_a_smaller_share_is_set_aside():
+    few = Sampling(TrainedFuture(0.4, None), 2, 90, 0)
+    many = few.among(100_000)
+    assert few.among(500) == few
+    assert few.among(0) == few
+    aside = [sum(each.sets_aside(key) for key in range(100_000)) for each in (few, many)]
+    assert aside[0] == pytest.approx(20_000, rel=0.05)
+    assert aside[1] == pytest.approx(MOST_HELD_OUT, rel=0.2)
