@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks.alarms import measure_delays, measure_false
 from surerec.conformal import Watch
 
 
@@ -46,6 +47,14 @@ def test_a_drift_is_seen_soon_and_dated(now, most):
         assert alarm.since + alarm.n == at + 1
     assert np.median(delays) < most
     assert abs(np.median(dated) - 5_000) < most
+
+
+def test_all_confidences_share_the_stated_rate():
+    """As `python -m benchmarks.alarms` shows at length; one in 100, so that some are seen."""
+    seen = [measure_false(0.01, rate, n_streams=2, n_events=4_000) for rate in (0.1, 0.17)]
+    assert 0 < min(seen) <= max(seen) <= 0.01
+    delays = measure_delays(0.1, 0.4, n_streams=3, n_events=300)
+    assert max(delays) < 150
 
 
 def test_after_an_alarm_it_begins_anew():

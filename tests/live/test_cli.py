@@ -6,6 +6,7 @@ import io
 import json
 import sys
 
+import polars as pl
 import pytest
 
 import surerec as sr
@@ -68,10 +69,14 @@ def test_recount_forget_and_export(cli, shop, write, tmp_path):
     [
         ("user,item\n1\n", "line 2: has not as many cells as the header"),
         ('{"user": 1, "item": 2}\nnonsense\n', "line 2: is no JSON object"),
-        ("user,film\n1,2\n", "has the field 'film'"),
-        ("user,item,time\n1,2,yesterday\n", "must be an ISO time"),
-        ("user,item,time\n1,2,2999-01-01\n", "is in the future"),
-        ("user,item\nann,2\n", "this model's users are whole numbers"),
+        ("user,item,film\n1,2,3\n", "line 2 has the field 'film'"),
+        ("user,film\n1,2\n", "line 1: is neither a JSON object nor a header"),
+        ("nonsense\n", "line 1: is neither a JSON object nor a header"),
+        ("\n7,11\n", "line 2: is neither a JSON object nor a header"),
+        ("user,user_id,item\n1,1,2\n", "line 1: names a column twice"),
+        ("user,item,time\n1,2,yesterday\n", "line 2: the time is 'yesterday'; it must be an ISO"),
+        ("user,item,time\n1,2,3\n\n1,2,2999-01-01\n", "line 4: the time 2999-01-01T00"),
+        ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' cannot be taken in: this model's"),
         (b"user,item\n\xff,2\n", "is not text in UTF-8"),
     ],
 )
@@ -80,6 +85,31 @@ def test_what_is_no_event_is_one_sentence(cli, shop, write, lines, says):
     assert done.code == 2
     assert says in done.err
     assert done.err.count("\n") == 1
+
+
+def test_what_came_before_a_bad_line_is_kept_and_told(cli, shop, write):
+    lines = '\n{"user": 7, "item": 900}\n{"user": 7, "item": 901}\n{"user": 7}\n'
+    done = cli("live", "ingest", shop, write("e.jsonl", lines), "--batch", "2")
+    assert done.code == 2
+    assert "Taken in before, and safe: 2 new item." in done.err
+    assert "e.jsonl, line 4 has no item." in done.err.replace("\n", "")
+    assert "2 events" in cli("live", "status", shop).out
+
+
+def test_ids_of_a_table_are_texts_and_seconds_may_be_fractions(cli, write, tmp_path):
+    taken = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2000, seed=3).to_frame()
+    named = taken.with_columns(pl.format("{}a", "user_id").alias("user_id"))
+    model = sr.PopulationConformal("CM12", n_calibration=50).fit(sr.read_interactions(named))
+    sr.Live.create(tmp_path / "shop", model).close()
+    lines = (
+        "\ufeffuser_id,item_id,timestamp\n007,3,1700000000.5\n7,3,1700000000\n1_0,3,1700000000\n"
+    )
+    done = cli("live", "ingest", tmp_path / "shop", write("e.csv", lines))
+    assert done.code == 0, done.err
+    cli("live", "export", tmp_path / "shop", tmp_path / "all.parquet")
+    kept = pl.read_parquet(tmp_path / "all.parquet").filter(pl.col("datetime").dt.year() == 2023)
+    assert sorted(kept["user_id"]) == ["007", "1_0", "7"]
+    assert kept.filter(user_id="007")["datetime"].dt.microsecond().item() == 500_000
 
 
 def test_what_cannot_be_made_live_is_one_sentence(cli, films, tmp_path):

@@ -50,6 +50,24 @@ def test_an_alarm_is_a_sentence_on_unsteered_errors():
     assert np.abs(np.array(ledger.steering.delivered()) - [0.1, 0.2, 0.3]).max() < 0.01
 
 
+def test_an_alarm_is_not_repeated_on_its_day_but_on_the_next_or_after_a_recount():
+    ledger, days = Ledger.start(Terms()), []
+    for n in range(600):
+        day = n // 200
+        ledger, _, alarms = ledger.judge(0.0, day * DAY + n, [])
+        days += [day] * len(alarms)
+        ledger = Ledger.from_state(json.loads(json.dumps(ledger.to_state())))
+    assert days == [0, 0, 0, 1, 1, 1, 2, 2, 2]  # once a day and confidence
+    assert ledger.n_alarms == 9
+    for n in range(600, 700):
+        assert not ledger.judge(0.0, 2 * DAY + n, [])[2]
+    ledger, said = ledger.watching_anew(Terms()), []
+    for n in range(600, 700):
+        ledger, _, alarms = ledger.judge(0.0, 2 * DAY + n, [])
+        said += alarms
+    assert len(said) == 3
+
+
 def test_what_one_person_takes_in_a_row_raises_no_alarm():
     ledger = Ledger.start(Terms())
     for time in range(500):
@@ -69,8 +87,16 @@ def test_its_state_is_json_and_comes_back():
 
 
 @pytest.mark.parametrize(
-    "terms", [{"confidences": ()}, {"confidences": (1.0,)}, {"step": 0}, {"false_alarms": 0}]
+    ("terms", "says"),
+    [
+        ({"confidences": ()}, "needs confidences, each once"),
+        ({"confidences": (0.7, 1.2)}, "confidence is 1.2; it must be between 0 and 1"),
+        ({"confidences": (1.0,)}, "confidence is 1.0; it must be between 0 and 1"),
+        ({"confidences": 0.9}, "it must be a list of confidences"),
+        ({"step": 0}, "step is 0"),
+        ({"false_alarms": 0}, "false_alarms is 0"),
+    ],
 )
-def test_impossible_terms_are_refused(terms):
-    with pytest.raises(InputError):
+def test_impossible_terms_are_refused(terms, says):
+    with pytest.raises(InputError, match=says):
         Terms(**terms)

@@ -272,6 +272,55 @@ def test_it_recounts_by_itself_when_it_has_grown(tmp_path, model, films, monkeyp
         assert live._served.counts.n_added == 0
 
 
+def test_a_recount_that_fails_in_the_background_is_told_and_waits(
+    tmp_path, model, films, monkeypatch
+):
+    monkeypatch.setattr("surerec.live._recounting._LEAST_GROWN", 100)
+    with Live.create(tmp_path / "shop", model) as live:
+        with monkeypatch.context() as broken:
+            broken.setattr(
+                sr.PopulationConformal, "save", _raises(OSError(28, "No space left on device"))
+            )
+            live.observe(stream(films, 400))
+            counting = live._counting
+            counting.join()
+        said, n_alarms = live.status().alarms[-1], live._ledger.n_alarms
+        assert "Counting anew failed ([Errno 28] No space left on device): the counts of" in said
+        live.observe({"user": 7, "item": 900, "time": 5})
+        assert live._counting is counting  # it is not tried again at once
+        live.recount()
+        assert live._base == 2
+        with monkeypatch.context() as broken:  # who waits for it is told so
+            broken.setattr(sr.PopulationConformal, "save", _raises(OSError("away")))
+            with pytest.raises(OSError, match="away"):
+                live.recount()
+        assert live._ledger.n_alarms == n_alarms
+
+
+def _raises(error):
+    def fails(*_, **__):
+        raise error
+
+    return fails
+
+
+def test_commands_work_beside_a_server_but_for_a_second_one(tmp_path, model, films, cli):
+    shop = tmp_path / "shop"
+    with Live.create(shop, model, recount=False) as served:
+        served.observe(stream(films, 50))
+        assert "50 events" in cli("live", "status", shop).out
+        assert "anew at" in cli("live", "recount", shop).err
+        assert cli("live", "forget", shop, films.users[4]).code == 0
+        assert cli("live", "export", shop, tmp_path / "all.parquet").code == 0
+        refused = cli("live", "ingest", shop, tmp_path / "all.parquet")
+        assert "one server at a time" in refused.err
+        with pytest.raises(UnknownId):  # it goes on with what they did
+            served.recommend(films.users[4], confidence=0.9)
+        served.observe(stream(films, 30, seed=1))
+        assert served._base == 2
+        assert_same(served._served.counts, counted(served, tmp_path))
+
+
 def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
     log = list(stream(films, 90))
     with (

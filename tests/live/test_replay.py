@@ -132,6 +132,19 @@ def test_the_alarm_is_on_unsteered_errors_of_first_events():
     assert summary_of(replace(made, usual=usual))["first_alarm"].to_list() == [None] * 3
 
 
+def test_the_worst_window_may_begin_anywhere():
+    outside = np.array([0, 0, 1, 1, 0, 0, 0, 1], dtype=bool)  # the pairs 00 11 00 01, but also 01
+    made = Replayed(
+        np.arange(8), np.repeat(outside[None, :, None], 3, axis=0), np.ones((3, 8, 1), dtype=int),
+        np.full(8, 9), outside, np.zeros((3, 8, 1, 2), dtype=int), {}, Playing(epsilons=(0.25,)),
+        "x",
+    )  # fmt: skip
+    # In threes: 1 2 2 1 0 1 errors; the windows that begin at 0, 3 and so on have 1, 1 of them.
+    worst = summary_of(made, length=3)["worst_window"].to_list()
+    assert worst == pytest.approx([2 / 3 - 0.25] * 3)
+    assert summary_of(made, length=9)["worst_window"].to_list() == [None] * 3
+
+
 def test_sets_of_everything_or_nothing_are_told():
     sizes = np.array([[[0, 3]], [[5, 5]], [[2, 6]]])
     made = Replayed(

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -59,7 +60,7 @@ def test_no_key_is_there_twice(open_store):
     store = open_store()
     with store.writing() as transaction:
         transaction.append([event(1)])
-    with pytest.raises(StoreError, match="nothing of this was kept"), store.writing() as again:
+    with pytest.raises(StoreError, match="lost: send it again"), store.writing() as again:
         again.append([event(1)._replace(seq=2)])
     with store.reading() as transaction:
         assert transaction.count() == 1
@@ -148,6 +149,35 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path):
     store.close()
 
 
+@pytest.mark.parametrize("free", [0, 1 << 30])
+def test_an_error_of_the_disk_is_told_by_its_cause(tmp_path, monkeypatch, free):
+    """As where the index of the log cannot be made: SQLite calls that an error of the disk."""
+    store = SqliteStore(tmp_path / "events.sqlite")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    says = "cannot be read or written" if free else "the disk is full; nothing of this was kept"
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR | 18 << 8
+    with pytest.raises(StoreError, match=says), store.writing():
+        raise error
+    store.close()
+
+
+def test_nobody_waits_for_ever_for_a_server_that_stands_still(postgres, monkeypatch):
+    monkeypatch.setattr("surerec.live._postgres._SECONDS", 1)
+    address = postgres()
+    still, other = PostgresStore(address), PostgresStore(address)
+    with still.writing() as transaction:
+        transaction.append([event(1)])
+        with pytest.raises(StoreError, match="lock timeout"), other.writing():
+            pass
+        with other.reading() as reading:  # whoever only asks does not wait
+            assert reading.count() == 0
+    with other.writing() as transaction:
+        assert transaction.count() == 1
+    for store in (still, other):
+        store.close()
+
+
 def test_a_database_that_is_away_is_one_sentence_without_the_password(tmp_path):
     pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
     with pytest.raises(StoreError, match="cannot be reached or written") as caught:
@@ -165,7 +195,7 @@ def test_a_connection_that_was_cut_is_made_anew(postgres):
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE pid <> pg_backend_pid() AND datname = current_database()"
         )
-    cut = pytest.raises(StoreError, match="nothing that was acknowledged is lost")
+    cut = pytest.raises(StoreError, match="was not acknowledged, and nothing that was is lost")
     with cut, store.writing() as transaction:
         transaction.append([event(2)])
     with store.writing() as transaction:

@@ -2,6 +2,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="serving needs the extra: pip install 'surerec[serve]'")
 
+from tests.postgres import postgres  # noqa: F401  # a fixture
 from tests.serving.serving_server import Server, save
 
 

@@ -70,6 +70,40 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
         assert live.status().n_events == 12
 
 
+def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, fitted, start, postgres):
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
+    address = postgres()
+    Live.create(tmp_path / "shop", fitted, store=address).close()
+    server = start(tmp_path / "shop", "--workers", "1")
+
+    def allow(connections):
+        name = psycopg.conninfo.conninfo_to_dict(address)["dbname"]
+        others = psycopg.conninfo.make_conninfo(address, dbname="postgres")
+        with psycopg.connect(others, autocommit=True) as database:
+            database.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS {connections}")
+            database.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+            )
+
+    with server.client() as client:
+        assert client.post(EVENTS, json={"events": [event(7, 900, 1)]}).status_code == 200
+        allow("false")
+        away = [
+            client.post(EVENTS, json={"events": [event(7, 901, 2)]}),
+            client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}),
+            client.get("v1/health/promise"),
+        ]
+        for answer in away:
+            assert "nothing that was is lost: send it again" in problem(answer, 503)
+            assert int(answer.headers["retry-after"]) >= 1
+        assert client.get("healthz").status_code == 200
+        allow("true")
+        again = client.post(EVENTS, json={"events": [event(7, 901, 2)]})
+        assert (again.status_code, again.json()["taken"]) == (200, 1)
+        assert history_of(client, 7)[-2:] == [900, 901]
+    assert "Traceback" not in server.text
+
+
 def test_a_killed_worker_loses_nothing(shop, start):
     server = start(shop, "--workers", "2")
     with server.client() as client:
@@ -138,8 +172,9 @@ def test_sending_events_needs_its_own_scope(shop, start, cli, tmp_path):
     ("body", "says"),
     [
         ({"events": []}, "events is empty"),
-        ({"events": [{"user": 1}]}, "events[0] is missing"),
-        ({"events": [{"user": 1, "item": 2, "rating": 5}]}, "There is no field"),
+        ({"events": [{"user": 1}]}, "events[0].item is missing."),
+        ({"events": [{"user": 1, "item": 2, "rating": 5}]}, "There is no field events[0].rating."),
+        ({"events": [{"user": [1], "item": 2}]}, "events[0].user is [1]: "),
         ({"events": [event("ann", 2, 1)]}, "this model's users are whole numbers"),
         ({"events": [event(1, 2, 1), {"user": 1, "item": 2, "time": "soon"}]}, "Event 2: the time"),
         ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "is in the future"),

@@ -476,6 +476,8 @@ def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
         transaction.put("alarm 000000000", {"at": "2024-05-01T12:00", "says": NASTY})
     store.close()
     server = start(tmp_path / "shop", "--workers", "1")
+    hint = "No event has been judged yet. Counted on 20"
+    expect(open_page(server.url).locator("#promise-hint")).to_contain_text(hint)
     with server.client() as client:
         best = client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}).json()
         item = best["items"][0]["item_id"]

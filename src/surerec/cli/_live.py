@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 from rich.table import Table
@@ -15,13 +16,13 @@ from rich.table import Table
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages, stdout, to_json
-from surerec.errors import InputError
+from surerec.errors import InputError, SurerecError
 from surerec.recommenders import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from surerec.live import Observed
+    from surerec.live import Live, Observed
 
 live_app = typer.Typer(
     help="Live models: take events in, keep the promise as the world moves.", no_args_is_help=True
@@ -83,13 +84,19 @@ def ingest(
 
     total: dict[str, int] = {}
     with Live(folder) as live:
-        for events in _batches(_read(file), batch):
-            found = live.observe(events)
-            _add(total, found)
-            for sentence in found.alarms:
-                messages().print(f"[yellow]Alarm:[/yellow] {_show.plain(sentence)}")
-    said = ", ".join(f"{n:,} {name}" for name, n in total.items() if n) or "no events"
-    messages().print(f"Taken in: {said}.")
+        try:
+            for some in _batches(_read(file), batch):
+                found = live.observe(
+                    [each.event for each in some], names=[each.where for each in some]
+                )
+                _add(total, found)
+                for sentence in found.alarms:
+                    messages().print(f"[yellow]Alarm:[/yellow] {_show.plain(sentence)}")
+        except SurerecError:
+            if total:
+                messages().print(f"Taken in before, and safe: {_said(total)}.")
+            raise
+    messages().print(f"Taken in: {_said(total)}.")
 
 
 @live_app.command("status")
@@ -99,9 +106,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Show what is promised and delivered, the events by what became of them, and alarms."""
-    from surerec.live import Live  # noqa: PLC0415
-
-    with Live(folder, recount=False) as live:
+    with _beside_a_server(folder) as live:
         found = live.status()
     if as_json:
         typer.echo(to_json(dict(vars(found))))
@@ -127,9 +132,7 @@ def status(
 @live_app.command("recount")
 def recount(folder: _Folder) -> None:
     """Count and calibrate anew on all that is known, and serve that from then on."""
-    from surerec.live import Live  # noqa: PLC0415
-
-    with Live(folder, recount=False) as live:
+    with _beside_a_server(folder) as live:
         live.recount()
         found = live.status()
     messages().print(f"Counted {_show.plain(str(folder))} anew at {found.counted}.")
@@ -143,10 +146,8 @@ def forget(
     ] = None,
 ) -> None:
     """Delete a person: from events and counts at once, from files at the next recount."""
-    from surerec.live import Live  # noqa: PLC0415
-
     whom = typer.prompt("User", hide_input=True) if user is None else user
-    with Live(folder, recount=False) as live:
+    with _beside_a_server(folder) as live:
         receipt = live.forget(whom)
     typer.echo(to_json(dict(vars(receipt))))
 
@@ -156,11 +157,16 @@ def export(
     folder: _Folder, file: Annotated[Path, typer.Argument(help="A Parquet file to write.")]
 ) -> None:
     """Write everybody's profiles as they are now, from which a fit gives the same counts."""
-    from surerec.live import Live  # noqa: PLC0415
-
-    with Live(folder, recount=False) as live:
+    with _beside_a_server(folder) as live:
         n = live.export(file)
     messages().print(f"Wrote {n:,} rows to {_show.plain(str(file))}.")
+
+
+def _beside_a_server(folder: Path) -> Live:
+    """Open a live model that may be served meanwhile, as one more worker of that server would."""
+    from surerec.live import Live  # noqa: PLC0415
+
+    return Live(folder, recount=False, hold=False)
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -178,33 +184,56 @@ def _add(total: dict[str, int], found: Observed) -> None:
         total[name] = total.get(name, 0) + n
 
 
-def _read(file: Path | None) -> Iterator[dict[str, Any]]:
+def _said(total: dict[str, int]) -> str:
+    return ", ".join(f"{n:,} {name}" for name, n in total.items() if n) or "no events"
+
+
+class _Line(NamedTuple):
+    """An event as it was read."""
+
+    where: str
+    """The file and the line, for errors."""
+    event: dict[str, Any]
+
+
+def _read(file: Path | None) -> Iterator[_Line]:
     if file is None or str(file) == "-":
         yield from _parse(sys.stdin, "standard input")
         return
     try:
-        with file.open(encoding="utf-8", newline="") as lines:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
             yield from _parse(lines, str(file))
     except UnicodeDecodeError:
         raise InputError(f"{file}: is not text in UTF-8.") from None
 
 
-def _parse(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
-    """Read lines of JSON or CSV, whichever the first is."""
-    given = iter(lines)
-    first = next((line for line in given if line.strip()), None)
-    if first is None:
+def _parse(lines: Iterable[str], name: str) -> Iterator[_Line]:
+    """Read lines of JSON or CSV, whichever the first that is not empty is."""
+    given = enumerate(lines, 1)
+    first, line = next((each for each in given if each[1].strip()), (0, ""))
+    if not first:
         return
-    if first.lstrip().startswith("{"):
-        for number, line in enumerate(chain([first], given), 1):
-            if line.strip():
-                yield _object(line, f"{name}, line {number}")
+    if line.lstrip().startswith("{"):
+        for number, text in chain([(first, line)], given):
+            if text.strip():
+                where = f"{name}, line {number}"
+                yield _Line(where, _object(text, where))
         return
-    rows = csv.DictReader(chain([first], given))
+    rows = csv.DictReader(chain([line], (text for _, text in given)))
+    columns = [_NAMES.get(column, column) for column in rows.fieldnames or ()]
+    if not {"user", "item"} <= set(columns):
+        raise InputError(
+            f"{name}, line {first}: is neither a JSON object nor a header with the columns user "
+            "and item."
+        )
+    if len(set(columns)) < len(columns):
+        raise InputError(f"{name}, line {first}: names a column twice.")
     for row in rows:
+        where = f"{name}, line {first - 1 + rows.line_num}"
         if None in row or None in row.values():
-            raise InputError(f"{name}, line {rows.line_num}: has not as many cells as the header.")
-        yield {_NAMES.get(key, key): _cell(value) for key, value in row.items() if value}
+            raise InputError(f"{where}: has not as many cells as the header.")
+        cells = zip(columns, row.values(), strict=True)
+        yield _Line(where, {column: _cell(column, value) for column, value in cells if value})
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
@@ -217,20 +246,16 @@ def _object(line: str, where: str) -> dict[str, Any]:
     return found
 
 
-def _cell(value: str) -> Any:
-    """Take a time in seconds as a number; ids may be texts of digits all the same."""
-    try:
-        return int(value)
-    except ValueError:
-        return value
+def _cell(column: str, value: str) -> int | float | str:
+    """Take a time in seconds as a number; ids stay the texts they are: 007 is not 7."""
+    if column == "time":
+        for number in (int, float):
+            with suppress(ValueError):
+                return number(value)
+    return value
 
 
-def _batches(events: Iterable[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
-    some: list[dict[str, Any]] = []
-    for event in events:
-        some.append(event)
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
+def _batches(events: Iterable[_Line], size: int) -> Iterator[list[_Line]]:
+    given = iter(events)
+    while some := list(islice(given, size)):
         yield some

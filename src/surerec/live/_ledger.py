@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from surerec._arguments import check_list, check_number
 from surerec._calendar import DAY, day_of
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
@@ -32,6 +33,7 @@ REASONS: Final = (NEW_ITEM, TOO_LITTLE, LATE, REPEAT)
 """Why events are not judged."""
 
 _ENOUGH: Final = 100  # events to say a share of
+_NEVER: Final = -(2**63)  # before any day
 _SHARE: Final = 0.01  # of new items that is worth a word
 
 
@@ -57,7 +59,9 @@ class Terms:
     tolerance: float = DEFAULT_TOLERANCE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "confidences", tuple(float(each) for each in self.confidences))
+        given = check_list("confidences", self.confidences, "confidences")
+        stated = tuple(check_number("confidence", each, 0, 1, "between 0 and 1") for each in given)
+        object.__setattr__(self, "confidences", stated)
         self.watches()  # which refuse what is impossible
 
     @property
@@ -177,6 +181,8 @@ class Ledger:
     n_windows: int = 0
     n_alarms: int = 0
     not_judged: dict[str, int] = field(default_factory=dict)
+    quiet: tuple[int, ...] = ()
+    """For each ε, the day of its latest alarm, which is repeated on a later one; if there was."""
 
     @classmethod
     def start(cls, terms: Terms, usual: Sequence[float] = ()) -> Self:
@@ -208,13 +214,14 @@ class Ledger:
         outside = [not held for held in self.steering.holds(level)]
         unsteered = [not is_inside(level, epsilon) for epsilon in self.steering.epsilons]
         window = self.window.judged(time, outside, unsteered, groups)
-        watches, alarms = [], []
-        for watch, epsilon, error in zip(
-            self.watches, self.steering.epsilons, unsteered, strict=True
+        watches, alarms, quiet = [], list[str](), list(self.quiet or (_NEVER,) * len(outside))
+        for place, (watch, epsilon, error) in enumerate(
+            zip(self.watches, self.steering.epsilons, unsteered, strict=True)
         ):
             after, alarm = watch.after(error=error, time=time) if watched else (watch, None)
             watches.append(after)
-            if alarm is not None:
+            if alarm is not None and time // DAY > quiet[place]:
+                quiet[place] = time // DAY
                 alarms.append(_in_words(alarm, epsilon, watch.expected, window))
         closed = window if window.n >= WINDOW else None
         ledger = replace(
@@ -224,12 +231,13 @@ class Ledger:
             window=window if closed is None else Window(),
             n_windows=self.n_windows + (closed is not None),
             n_alarms=self.n_alarms + len(alarms),
+            quiet=tuple(quiet) if alarms else self.quiet,
         )
         return ledger, closed, alarms
 
     def watching_anew(self, terms: Terms, usual: Sequence[float] = ()) -> Self:
         """Give it with watches that begin anew, as after a recount."""
-        return replace(self, watches=terms.watches(usual))
+        return replace(self, watches=terms.watches(usual), quiet=())
 
     def to_state(self) -> dict[str, Any]:
         """Give all of it in a form that JSON holds."""
@@ -240,6 +248,7 @@ class Ledger:
             "n_windows": self.n_windows,
             "n_alarms": self.n_alarms,
             "not_judged": self.not_judged,
+            "quiet": list(self.quiet),
         }
 
     @classmethod
@@ -252,6 +261,7 @@ class Ledger:
             int(state["n_windows"]),
             int(state["n_alarms"]),
             dict(state["not_judged"]),
+            tuple(state.get("quiet", ())),
         )
 
 

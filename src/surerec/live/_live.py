@@ -34,7 +34,7 @@ from surerec.live._usual import usual_levels
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -148,7 +148,7 @@ class Live(Recounting):
         self._end_recount()
         self._store.close()
 
-    def observe(self, events: Any) -> Observed:
+    def observe(self, events: Any, *, names: Sequence[str] | None = None) -> Observed:
         """Take in one event, or several in their order; all of them are safe when this returns.
 
         Parameters
@@ -157,6 +157,8 @@ class Live(Recounting):
             With ``user``, ``item``, and perhaps ``time`` and ``id``; see :class:`Event`. Sent
             again, an event of the same id changes nothing; without an id, one of the same user,
             item and time.
+        names : sequence of str, optional
+            What to call each of them in an error, such as the line that it was read from.
 
         Raises
         ------
@@ -166,19 +168,20 @@ class Live(Recounting):
             If they could not be kept; none is taken in then, and they may be sent again.
         """
         with self._lock:
-            given = self._checked(events)
+            given = self._checked(events, names)
             with self._writing() as transaction, one_thread():
                 found = self._take(transaction, given)
         self._recount_if_due()
         return found
 
-    def _checked(self, events: Any) -> list[tuple[Event, str, str]]:
+    def _checked(self, events: Any, names: Sequence[str] | None) -> list[tuple[Event, str, str]]:
         if isinstance(events, (Event, dict)):
             events = [events]
         given = check_list("events", events, "events")
         now, checked = datetime.now(UTC), []
         for number, each in enumerate(given):
             where = "The event" if len(given) == 1 else f"Event {number + 1:,}"
+            where = where if names is None else names[number]
             event = Event.of(each, now=now, where=where)
             try:
                 ids = self._served.check(event.user, event.item)
@@ -203,8 +206,7 @@ class Live(Recounting):
                 )
                 if closed is not None:
                     transaction.put(f"window {ledger.n_windows:09d}", closed.to_state())
-                for place, sentence in enumerate(alarms, ledger.n_alarms - len(alarms)):
-                    transaction.put(f"alarm {place:09d}", {"at": now_text(), "says": sentence})
+                self._write_alarms(transaction, ledger.n_alarms - len(alarms), alarms)
                 raised += alarms
             else:
                 ledger = ledger.passed_over(verdict.reason)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)|(?<=password=)\S+")
-_SECONDS = 10
+_SECONDS = 10  # to wait for the database, or for another server that writes
+_STILL = 600  # seconds for which a server may do nothing in the midst of writing
 
 
 class PostgresStore(Store):
@@ -58,8 +59,11 @@ class PostgresStore(Store):
     def _connected(self) -> Any:
         if self._connection is None or self._connection.closed:
             self._connection = self._psycopg.connect(self._address, connect_timeout=_SECONDS)
-            # A commit is on the disk, whatever the server's default.
+            # A commit is on the disk, whatever the server's default; and nobody waits for ever for
+            # a server that stands still in the midst of writing, nor can it do so for ever.
             self._connection.execute("SET synchronous_commit TO on")
+            self._connection.execute(f"SET lock_timeout TO '{_SECONDS}s'")
+            self._connection.execute(f"SET idle_in_transaction_session_timeout TO '{_STILL}s'")
             self._connection.commit()
         return self._connection
 
@@ -101,8 +105,8 @@ class PostgresStore(Store):
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             reason = _PASSWORD.sub("…", reason).rstrip(". ")
             raise StoreError(
-                f"The database {self.name} cannot be reached or written ({reason}); nothing of "
-                "this was kept, and nothing that was acknowledged is lost: send it again."
+                f"The database {self.name} cannot be reached or written ({reason}); this was not "
+                "acknowledged, and nothing that was is lost: send it again."
             ) from error
 
     def compact(self) -> None:

@@ -61,7 +61,7 @@ def ages(learned: str, counted: str) -> str:
 def stays_of_the_forgotten(learned: str, *, calibrated: bool) -> tuple[str, ...]:
     """Say what stays of somebody who was forgotten, and until when."""
     stays = [
-        "the files of the model counted last hold their profile until the next recount",
+        "the files of the model counted last hold their profile until a recount begun after this",
         "the cuts of the live promise, one number each, were moved by their events",
     ]
     if learned:

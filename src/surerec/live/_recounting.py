@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from threading import Thread
+from time import monotonic
 from typing import Final
 
-from surerec.errors import InputError
+from surerec.errors import InputError, StoreError
 from surerec.live._ledger import Ledger
 from surerec.live._sqlite import sole
 from surerec.live._synced import Synced
@@ -14,6 +17,7 @@ from surerec.live._usual import usual_levels
 
 _GROWN: Final = 0.1  # of the base, at which it is counted anew
 _LEAST_GROWN: Final = 1000
+_PAUSE: Final = 600  # seconds, after a recount in the background that failed
 
 
 class Recounting(Synced):
@@ -22,6 +26,7 @@ class Recounting(Synced):
     _recounts = True
     _counting: Thread | None = None
     _failed: BaseException | None = None
+    _not_before = 0.0  # of the monotonic clock, at which it counts anew by itself
 
     def recount(self, *, wait: bool = True) -> None:
         """Count and calibrate anew on all that is known, and serve that from then on.
@@ -37,7 +42,9 @@ class Recounting(Synced):
         with self._lock:
             if self._counting is None or not self._counting.is_alive():
                 self._failed = None
-                self._counting = Thread(target=self._recount, name="surerec-recount")
+                self._counting = Thread(
+                    target=self._recount, args=(not wait,), name="surerec-recount"
+                )
                 self._counting.start()
             counting = self._counting
         if wait:
@@ -49,10 +56,10 @@ class Recounting(Synced):
         with self._lock:
             counts = self._served.counts
         grown = max(_LEAST_GROWN, _GROWN * counts.base.interactions.n_rows)  # type: ignore[union-attr]
-        if self._recounts and counts.n_added >= grown:
+        if self._recounts and counts.n_added >= grown and monotonic() >= self._not_before:
             self.recount(wait=False)
 
-    def _recount(self) -> None:
+    def _recount(self, tells: bool) -> None:  # noqa: FBT001  # a thread's
         try:
             with sole(self._folder.path / "recount.lock") as is_sole:
                 if is_sole:
@@ -61,6 +68,23 @@ class Recounting(Synced):
                     self._failed = InputError("Another process counts this model anew already.")
         except BaseException as error:  # noqa: BLE001  # raised where it is waited for
             self._failed = error
+            if tells:
+                self._not_before = monotonic() + _PAUSE
+                with suppress(StoreError):  # which whoever comes next is told of
+                    self._tell_of(error)
+
+    def _tell_of(self, error: BaseException) -> None:
+        """Raise the alarm that counting anew failed, as nobody waits for it."""
+        reason = str(error).rstrip(". ") or type(error).__name__
+        says = (
+            f"Counting anew failed ({reason}): the counts of {self._counted[:10]}, with all events "
+            f"since then, are served on, and it is tried again in {_PAUSE // 60} minutes."
+        )
+        with self._lock, self._writing() as transaction:
+            ledger = Ledger.from_state(transaction.get("ledger"))
+            self._write_alarms(transaction, ledger.n_alarms, [says])
+            ledger = replace(ledger, n_alarms=ledger.n_alarms + 1)
+            transaction.put("ledger", ledger.to_state())
 
     def _count_anew(self) -> None:
         with self._lock:

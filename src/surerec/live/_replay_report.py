@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from surerec.live._replay import Replayed
     from surerec.reports import Block
@@ -65,22 +66,21 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
     -------
     polars.DataFrame
         ``epsilon``, ``model``, ``outside``, ``worst_window`` (how far it was from ε in the worst of
-        the whole windows; null if there is none), ``size``, ``size_ratio`` (to the recalibrated
-        model's), ``all_or_nothing``, ``first_alarm`` (the day on which errors were first alarming,
-        null if never; steered errors are not watched), ``n``.
+        all windows, wherever they begin; null if there is none), ``size``, ``size_ratio`` (to the
+        recalibrated model's), ``all_or_nothing``, ``first_alarm`` (the day on which errors were
+        first alarming, null if never; steered errors are not watched), ``n``.
     """
-    windows = windows_of(played, length).filter(pl.col("n") == length)
     rows = []
     for place, epsilon in enumerate(sorted(played.playing.epsilons)):
         sizes = played.sizes[:, :, place].mean(axis=1)
         for m, model in enumerate(MODELS):
-            mine = windows.filter(epsilon=epsilon, model=model)["outside"].to_numpy()
+            outside = played.outside[m, :, place]
             rows.append(
                 {
                     "epsilon": epsilon,
                     "model": model,
-                    "outside": float(played.outside[m, :, place].mean()),
-                    "worst_window": float(np.abs(mine - epsilon).max()) if len(mine) else None,
+                    "outside": float(outside.mean()),
+                    "worst_window": _worst_window(outside, epsilon, length),
                     "size": float(sizes[m]),
                     "size_ratio": float(sizes[m] / max(sizes[MODELS.index("recalibrated")], 1e-9)),
                     "all_or_nothing": float(played.all_or_nothing[m, :, place].mean()),
@@ -89,6 +89,15 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
                 }
             )
     return pl.DataFrame(rows, schema_overrides={"first_alarm": pl.String})
+
+
+def _worst_window(outside: NDArray[np.bool_], epsilon: float, length: int) -> float | None:
+    """Give how far from ε the share outside was in the worst of all windows of some length."""
+    if len(outside) < length:
+        return None
+    until = np.concatenate(([0], np.cumsum(outside)))
+    shares = (until[length:] - until[:-length]) / length
+    return float(np.abs(shares - epsilon).max())
 
 
 def _first_alarm(played: Replayed, model: int, place: int) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,9 @@ _PRAGMAS: Final = (
     "synchronous = FULL",  # a commit is on the disk
     "secure_delete = ON",  # what is deleted is overwritten
 )
+
+_NO_ROOM: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)  # what may come of a full disk
+_LEAST_ROOM: Final = 1 << 16  # bytes, that the log of changes and its index need at the least
 
 
 class SqliteStore(Store):
@@ -94,7 +98,7 @@ class SqliteStore(Store):
                 raise InputError(
                     f"{self._path} is no event store that can be read; restore it from a copy."
                 ) from error
-            if code == sqlite3.SQLITE_FULL:
+            if code == sqlite3.SQLITE_FULL or (code in _NO_ROOM and self._is_disk_full()):
                 raise StoreError(
                     f"{self._path}: the disk is full; nothing of this was kept, and nothing that "
                     "was acknowledged is lost: make room and send it again."
@@ -103,6 +107,12 @@ class SqliteStore(Store):
                 f"{self._path} cannot be read or written ({error}); nothing of this was kept, and "
                 "nothing that was acknowledged is lost: send it again."
             ) from error
+
+    def _is_disk_full(self) -> bool:
+        """Tell whether that is why a file could not be made or lengthened."""
+        with suppress(OSError):
+            return shutil.disk_usage(self._path.parent).free < _LEAST_ROOM
+        return False
 
     def compact(self) -> None:
         """Overwrite what was deleted, in the log of changes too, so that no disk holds it."""

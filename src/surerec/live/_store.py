@@ -207,7 +207,8 @@ class Store(ABC):
         if version != SCHEMA_VERSION:
             raise InputError(
                 f"{self.name} has events of schema {version}, and this surerec knows "
-                f"{SCHEMA_VERSION}: use the surerec that wrote it, or export and begin anew."
+                f"{SCHEMA_VERSION}: use the surerec that wrote it, or export with that one "
+                "and begin anew with this."
             )
 
     @contextmanager

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from surerec.errors import InputError, StoreError
 from surerec.live._ledger import Ledger
 from surerec.live._served import Served, check_can_live
+from surerec.live._told import now_text
 from surerec.recommenders import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from surerec.live._folder import LiveFolder
     from surerec.live._store import Store, Transaction
@@ -54,6 +55,12 @@ class Synced:
         except BaseException:
             self._is_stale = True  # what was taken in on the way is dropped
             raise
+
+    @staticmethod
+    def _write_alarms(transaction: Transaction, n_before: int, sentences: Sequence[str]) -> None:
+        """Keep alarms behind so many."""
+        for place, sentence in enumerate(sentences, n_before):
+            transaction.put(f"alarm {place:09d}", {"at": now_text(), "says": sentence})
 
     def _catch_up(self) -> None:
         """Take in what other servers wrote since."""

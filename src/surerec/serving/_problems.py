@@ -36,6 +36,9 @@ _SENTENCES = {
     "too_long": "{field} has too many items: at most {max_length} are taken",
 }
 
+_OF_FIELDS = {"missing", "extra_forbidden"}  # of which the last part of a place is a field
+_OF_EVENTS = {"user", "item", "time", "id"}  # which no arm of a union is called
+
 
 class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
     """A request that cannot be answered, and why.
@@ -129,8 +132,8 @@ def problem_of_store(_: object) -> Problem:
     """Give the problem that a database of events which is away is to whoever made the request."""
     return Problem(
         503,
-        "The events cannot be reached or kept just now; nothing of this was kept, and nothing that "
-        "was acknowledged is lost: send it again.",
+        "The events cannot be reached or kept just now; this was not acknowledged, and nothing "
+        "that was is lost: send it again.",
         headers={"Retry-After": "5"},
     )
 
@@ -149,23 +152,29 @@ def in_words(errors: Sequence[Any]) -> str:
     ...          "msg": "Input should be less than 1"}
     >>> in_words([wrong])
     'confidence is 90: it must be a number between 0 and 1; did you mean 0.9?'
+    >>> in_words([{"type": "missing", "loc": ("body", "events", 2, "item"), "input": {}}])
+    'events[2].item is missing.'
     """
     # A union reports each of its arms; the fields are what a person can mend.
-    fields = list(dict.fromkeys(_field(error["loc"]) for error in errors))
+    fields = list(dict.fromkeys(_field(error) for error in errors))
     first = errors[0]
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
     sentence = _sentence(first, fields[0])
     return sentence if sentence.endswith("?") else f"{sentence}{more}."
 
 
-def _field(location: Sequence[Any]) -> str:
+def _field(error: Mapping[str, Any]) -> str:
     """Name a place in a request: ``history[3]``; pydantic's names of union arms are left out."""
+    location = error["loc"]
+    parts = location[1:] if location and location[0] in {"body", "query"} else location
     name = ""
-    for part in location[1:] if location and location[0] in {"body", "query"} else location:
+    for place, part in enumerate(parts):
         if isinstance(part, int):
             name += f"[{part}]"
         elif not name:
             name = str(part)
+        elif part in _OF_EVENTS or (error["type"] in _OF_FIELDS and place == len(parts) - 1):
+            name += f".{part}"
     return name
 
 

@@ -22,10 +22,10 @@ export async function follow(card) {
 
 function tell(told) {
   const since = told.n_since ? `, and ${count(told.n_since)} events since` : "";
-  byId("promise-hint").textContent = told.n_judged
-    ? `Of ${count(told.n_judged)} events that were judged, inside the sets. Counted on ` +
-      `${told.counted.slice(0, 10)}${since}.`
+  const judged = told.n_judged
+    ? `Of ${count(told.n_judged)} events that were judged, inside the sets.`
     : "No event has been judged yet.";
+  byId("promise-hint").textContent = `${judged} Counted on ${told.counted.slice(0, 10)}${since}.`;
   byId("promise-facts").replaceChildren(
     ...told.promised.flatMap((promised, place) => {
       const delivered = told.delivered[place];
