@@ -68,7 +68,7 @@ def main() -> int:
     settings.output.parent.mkdir(parents=True, exist_ok=True)
     settings.output.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
     print(f"Everything is in {settings.output}.")
-    if scale.curve:
+    if any(outcomes[f"curve/{name}"].figures for name in scale.curve):
         print(f"The plot is in {', '.join(map(str, plot_curve(judge, settings.plot)))}.")
     return 1 if False in compared.values() else 0
 
