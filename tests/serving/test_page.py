@@ -168,7 +168,9 @@ def test_on_a_phone_the_set_comes_before_the_history(open_page, server, known):
     page.wait_for_selector("#items li")
     assert page.locator("#items li").first.bounding_box()["y"] < 844
     fold = page.locator("#fold")
-    expect(fold).to_have_text(re.compile(rf"^For user {known[1]}, who took [\d,]+ items by icrs12$"))
+    expect(fold).to_have_text(
+        re.compile(rf"^For user {known[1]}, who took [\d,]+ items by icrs12$")
+    )
     expect(page.locator("#user")).to_be_hidden()
     fold.click()
     expect(page.locator("#user")).to_be_focused()
