@@ -1,6 +1,7 @@
 """Promises over users, as a person meets them on the command line."""
 
 import json
+import re
 
 import polars as pl
 import pytest
@@ -196,7 +197,7 @@ def test_precision_and_probabilities_on_the_command_line(run):
     assert "at precision 0.2 with confidence 0.9" in done.out
     assert "Of what is shown, a share of at least 0.2" in done.out
     assert "measured, not proven" in done.out
-    assert "probability" in done.out
+    assert re.search(r"Probability .*\n.* \d+\.\d% \[\d+–\d+\] ", done.out)
     assert "in above" not in done.out
     done = run("recommend", "precise", "--user", "14", "--precision", "0.2", "--format", "json")
     answer = json.loads(done.out)
