@@ -182,7 +182,10 @@ class OverUsers(Recommender):
         """
         n, query = check_whole("k", k), self.query(user, history=history)
         found = self._calibrated.slate(self.scorer_, self.statistics_, query, self.items_, n)
-        return replace(found, recommender=self.name_)
+        taken = self.statistics_.interactions
+        codes = [] if taken is None else self.items_.codes(found.items)
+        titles = [taken.title(code) for code in codes] if taken is not None else []
+        return replace(found, recommender=self.name_, titles=titles)
 
     @property
     def valid_until_(self) -> datetime | None:
