@@ -95,7 +95,7 @@ def _cell(cell: dict[str, Any], names: dict[str, Any]) -> str:
     printed = StringIO()
     with redirect_stdout(printed):
         exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102  # our own
-        value = None if last is None else eval(ast.unparse(last), names)  # noqa: S307
+        value: Any = None if last is None else eval(ast.unparse(last), names)  # noqa: S307
     shown = f"<pre class=code>{escape(source)}</pre><pre>{escape(printed.getvalue())}</pre>"
     if hasattr(value, "_repr_html_"):
         return shown + str(value._repr_html_())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -30,6 +30,9 @@ from surerec.cli import (
 )
 from surerec.errors import SurerecError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["app", "main"]
 
 app = typer.Typer(
@@ -39,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for panel, commands in {
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "First steps": {
         "demo": _demo.demo,
         "describe": _data.describe,
@@ -64,7 +67,8 @@ for panel, commands in {
         "reproduce": _reproduce.reproduce_paper,
     },
     "In production": {"warm-up": _warm_up.warm_up},
-}.items():
+}
+for panel, commands in _COMMANDS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
 app.add_typer(_live.live_app, name="live", rich_help_panel="In production")

@@ -26,7 +26,7 @@ _DEFAULT, _SMALLER = "population-cm12", "population-learned"
 _THOUSANDS = 500  # users with whom a measure is worth to be trained: tried with 943
 
 
-def next_steps(console: Console, steps: Mapping[Sequence[str], str]) -> None:
+def next_steps(console: Console, steps: Mapping[tuple[str, ...], str]) -> None:
     """Say what may be typed next, and what for."""
     typed = {shlex.join(words): about for words, about in steps.items()}
     width = max(map(len, typed))
@@ -206,8 +206,10 @@ def _number(row: Mapping[str, Any], name: str) -> str:
     """Write a number as people do: a p-value as papers have it, the others in per cent."""
     if name == "p_value":
         return f"{row[name]:.3f}"
-    ends = [row.get(f"{name}_{end}") for end in ("low", "high")]
-    between = "" if None in ends else plain(f" [{'–'.join(f'{100 * end:.0f}' for end in ends)}]")
+    between = ""
+    if f"{name}_low" in row:
+        low, high = row[f"{name}_low"], row[f"{name}_high"]
+        between = plain(f" [{100 * low:.0f}–{100 * high:.0f}]")
     return f"{row[name]:.1%}{between}"
 
 

@@ -183,8 +183,9 @@ class OverUsers(Recommender):
         n, query = check_whole("k", k), self.query(user, history=history)
         found = self._calibrated.slate(self.scorer_, self.statistics_, query, self.items_, n)
         taken = self.statistics_.interactions
-        codes = [] if taken is None else self.items_.codes(found.items)
-        titles = [taken.title(code) for code in codes] if taken is not None else []
+        titles: list[str] = []
+        if taken is not None:
+            titles = [taken.title(self.items_.code(item)) for item in found.items]
         return replace(found, recommender=self.name_, titles=titles)
 
     @property
