@@ -16,7 +16,7 @@ help:
 	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
 	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
 	@echo "make check   lint, format, types, and the borders between rooms"
-	@echo "make docs    build the documentation site, in site/"
+	@echo "make docs    build the documentation site, in site/; to search it too: python3 -m http.server -d site"
 	@echo "make package build the wheel, and run the README's example from it in an empty environment"
 	@echo "make format  let ruff mend what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
@@ -58,7 +58,7 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache
 
 docs: $(VENV)/.docs
-	$(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 package: $(VENV)/.dev
 	$(BIN)/python -m checks.package

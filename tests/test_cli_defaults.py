@@ -1,6 +1,7 @@
 """Where nothing is said, a promise that holds leads, and every answer says whose it is."""
 
 import json
+import re
 
 import polars as pl
 import pytest
@@ -42,6 +43,48 @@ def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, shop):
     )
     assert answer["recommender"] == "population-cm12"
     assert "by population-cm12" in cli("recommend", "model", "--user", "c7").out
+
+
+def test_every_step_says_the_next_one_as_it_is_typed(cli, shop):
+    shop(40, 10)
+    done = cli("describe", "shop.csv", "--min-profile-length", "3", "--skip-bad")
+    next_one = "surerec fit shop.csv FOLDER --min-profile-length 3 --skip-bad"
+    assert done.err == f"Next: {next_one}  makes a model of it in FOLDER\n"
+    done = cli("fit", "shop.csv", "my shop")
+    said = [line[6:] for line in done.err.splitlines()[-3:]]
+    assert said[0].startswith("surerec recommend 'my shop' --user c0  ")
+    assert said[1].startswith("surerec audit 'my shop'  ")
+    assert said[2].startswith("surerec serve 'my shop'  ")
+    done = cli("recommend", "my shop", "--user", "c0")
+    assert done.err.startswith("Next: surerec explain 'my shop' --user c0 --item ")
+    typed = done.err.split("  ")[0].split()[2:]
+    assert cli("explain", "my shop", *typed[3:]).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("describe", "shpo.csv"), "shpo.csv: no such file; did you mean shop.csv?"),
+        (("describe", "shop"), "shop: no such file; did you mean shop.csv?"),
+        (("recommend", "modle", "--user", "c7"), "There is no folder modle; did you mean model?"),
+    ],
+)
+def test_a_slip_of_the_fingers_is_answered_with_what_is_there(cli, shop, words, said):
+    (shop(12, 8) / "model").mkdir()
+    done = cli(*words)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_help_begins_with_the_first_steps(cli):
+    said = cli("--help").out
+    panels = ["First steps", "More from a model", "Looking deeper", "In production"]
+    assert sorted(panels, key=said.index) == panels
+    first = said[said.index(panels[0]) : said.index(panels[1])]
+    steps = ["demo", "describe", "fit", "recommend", "explain", "audit", "serve"]
+    assert [
+        name for name in re.findall(r"^\W+ (\S+)  ", first, re.MULTILINE) if name in steps
+    ] == steps
 
 
 def test_the_learned_measure_is_suggested_where_people_are_many(cli, shop):

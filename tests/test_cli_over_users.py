@@ -1,6 +1,7 @@
 """Promises over users, as a person meets them on the command line."""
 
 import json
+import re
 
 import polars as pl
 import pytest
@@ -50,7 +51,7 @@ def test_settings_that_nothing_takes_are_refused(run):
 def test_a_set_says_its_promise_and_shows_no_p_values(run):
     done = run("recommend", "model", "--user", "9", "--confidence", "0.7", "--show", "3")
     assert done.code == 0
-    assert "a share of at most 0.3 is left out on average over people" in done.out
+    assert "at most 30% is left out on average over people" in done.out
     assert "p-value" not in done.out
     assert "in above" in done.out
     answer = json.loads(run("recommend", "model", "--user", "9", "--format", "json").out)
@@ -102,7 +103,7 @@ def test_tables_by_profile_can_be_counted_as_of_then(run):
     assert "per-user p-values" not in done.out
     by_profile = run(*asked, "--table", "misses").out
     assert "Counted up to" not in by_profile
-    assert "what scored people knew what others did later" in by_profile
+    assert "scores also used what other people did later" in by_profile
     refused = run(*asked, "--table", "calendar", "--as-of")
     assert refused.code != 0
     assert "not for calendar" in refused.err
@@ -194,9 +195,9 @@ def test_precision_and_probabilities_on_the_command_line(run):
     done = run("recommend", "precise", "--user", "14", "--precision", "0.2")
     assert done.code == 0
     assert "at precision 0.2 with confidence 0.9" in done.out
-    assert "Of what is shown, a share of at least 0.2" in done.out
+    assert "Of what is shown, at least 20%" in done.out
     assert "measured, not proven" in done.out
-    assert "probability" in done.out
+    assert re.search(r"Probability .*\n.* \d+\.\d% \[\d+–\d+\] ", done.out)
     assert "in above" not in done.out
     done = run("recommend", "precise", "--user", "14", "--precision", "0.2", "--format", "json")
     answer = json.loads(done.out)

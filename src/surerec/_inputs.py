@@ -9,6 +9,7 @@ import stat
 import sys
 import zlib
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -30,6 +31,7 @@ _KINDS: Final = (
 )
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SHOWN: Final = 200  # characters of what a library says
+_NEAR: Final = 0.75  # of difflib's ratio: a slip or two of the fingers
 # What libraries say of content that they cannot read; a panic of polars is no Exception.
 _DAMAGE: Final = (
     pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError,
@@ -64,6 +66,24 @@ def check_file(path: Path) -> int:
     if kind is not None:
         raise InputError(f"{path}: is {kind}, not a file; copy what it gives into a file first.")
     return about.st_size
+
+
+def did_you_mean(path: Path, otherwise: str = ".") -> str:
+    """Give the end of a sentence about a path that is not there: what is beside it, if it is near.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> did_you_mean(Path("/nowhere/ratings.csv"))
+    '.'
+    """
+    try:
+        beside = sorted(other.name for other in path.parent.iterdir())
+    except (OSError, ValueError):  # a name with a NUL in it is a ValueError
+        return otherwise
+    near = [name for name in beside if name.split(".")[0] == path.name]
+    near += get_close_matches(path.name[:_SHOWN], beside, n=1, cutoff=_NEAR)
+    return f"; did you mean {path.with_name(near[0])}?" if near else otherwise
 
 
 def read_whole(path: Path) -> bytes:

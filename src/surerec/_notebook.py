@@ -17,6 +17,9 @@ _SHOWN = 10
 _LONGEST = 40  # characters of a label
 _BAR = "display:inline-block;height:.65em;margin-left:.5em;background:#0f766e;vertical-align:middle"
 _CELL = "text-align:left;padding:.1em .8em .1em 0"
+_PER_CENT = frozenset(
+    {"probability", "comes in above", "share", "promised", "delivered", "low", "high"}
+)
 
 
 def html_card(
@@ -45,7 +48,7 @@ def html_card(
     rows = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{_CELL}">{_cell(value, is_bar=name == bar)}</td>'
+            f'<td style="{_CELL}">{_cell(value, name, is_bar=name == bar)}</td>'
             for name, value in row.items()
         )
         + "</tr>"
@@ -59,13 +62,14 @@ def html_card(
     )
 
 
-def _cell(value: object, *, is_bar: bool) -> str:
+def _cell(value: object, name: str, *, is_bar: bool) -> str:
     if not isinstance(value, float):
         return "" if value is None else escape(f"{value:,}" if _whole(value) else str(value))
     if not isfinite(value):
         return "–"
     width = f"{6 * min(max(value, 0.0), 1.0):.2f}em"
-    return f"{value:.3f}" + (f'<span style="{_BAR};width:{width}"></span>' if is_bar else "")
+    text = f"{value:.1%}" if name in _PER_CENT else f"{value:.3f}"
+    return text + (f'<span style="{_BAR};width:{width}"></span>' if is_bar else "")
 
 
 def _whole(value: object) -> bool:

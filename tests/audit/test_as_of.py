@@ -23,8 +23,8 @@ def test_promises_by_profile_are_measured_as_of_then_beside_what_counts_knew_lat
     assert not plain.settings["as_of"]
     assert any("as of then: Counted up to the start of each of 12 blocks" in s for s in found.notes)
     for one in (found, plain):
-        assert "knew what others did later" in one.notes[0]
-        assert "knew what others did later" in one.to_html()
+        assert "used what other people did later" in one.notes[0]
+        assert "used what other people did later" in one.to_html()
 
 
 def test_what_may_know_the_futures_is_not_counted_as_of_then(films):

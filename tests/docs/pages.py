@@ -19,6 +19,16 @@ def groups_file(folder):
     return path
 
 
+def shop_orders(folder, taken):
+    """Write the interactions as the file of the page on a shop's CSV."""
+    frame = taken.to_frame().with_columns(
+        user_id=pl.format("c{}", pl.col("user_id") + 1000),
+        item_id=pl.format("p{}", pl.col("item_id")),
+    )
+    columns = {"user_id": "customer", "item_id": "product", "datetime": "purchased_at"}
+    frame.rename(columns).write_csv(folder / "orders.csv")
+
+
 def shop_database(folder, taken):
     """Write the interactions into the database that the page on data reads."""
     with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:

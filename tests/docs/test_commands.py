@@ -11,7 +11,7 @@ from typer.main import get_command
 import surerec as sr
 from checks.site import commands as all_commands
 from surerec.cli import app
-from tests.docs.pages import PAGES, ROOT, commands, groups_file, shop_database
+from tests.docs.pages import PAGES, ROOT, commands, groups_file, shop_database, shop_orders
 
 COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)]
 PARSED_ONLY = {
@@ -65,6 +65,7 @@ def folder(tmp_path_factory):
     )
     groups_file(at)
     shop_database(at, taken)
+    shop_orders(at, taken)
     counts = sr.count_precedence(sr.read_interactions(at / "ratings.csv"))
     for name in ("films", "shop"):
         sr.InductiveConformal("CM12").fit(counts).save(at / name)

@@ -34,6 +34,10 @@ HEAD = "user,item,rating,time\n"
             r"1 row with an unreadable time .*line 3, 'yesterday'",
         ),
         (
+            HEAD + "1,2,3,05.05.2024 06:10\n1,3,3,06.05.2024 07:00\n",
+            r"2 rows with .*'05.05.2024 06:10'\); say how times are written with --time-format,",
+        ),
+        (
             HEAD + "1,2,3,4\n1,3,3,-5\n1,4,3,-6\n",
             r"2 rows with .* negative one \(first: line 3, '-5'",
         ),

@@ -1,6 +1,7 @@
 """What results look like in a notebook: a small table, the promise, a figure, a pandas frame."""
 
 import builtins
+from html import escape
 
 import pandas as pd
 import polars as pl
@@ -60,10 +61,14 @@ def test_a_slate_and_an_audit_are_tables(model, films):
     slate = model.hit_probability(films.users[0], k=5)
     page = slate._repr_html_()
     assert "that one of these 5 is a hit" in page
+    assert slate.titles == [films.title(films.items.code(item)) for item in slate.items]
+    assert all(escape(title) in page for title in slate.titles)
+    assert f"{slate.probabilities[0]:.1%}" in page
     assert slate.to_frame()["item_id"].to_list() == slate.items
     found = audit(films, "CM12", n_users=60)
     assert found.overall.split(":")[0] in found._repr_html_()
     assert found._repr_html_().count("<tr>") == 1 + len(found.verdicts)
+    assert all(verdict.name in found._repr_html_() for verdict in found.verdicts)
 
 
 def test_frames_are_given_as_pandas_has_them(model, films):

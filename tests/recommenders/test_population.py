@@ -108,7 +108,7 @@ def test_groups_have_thresholds_of_their_own(films, counts):
 def test_the_promise_is_said_with_its_assumption(films, counts):
     history = films.items.ids[:8].to_list()
     missed = sr.PopulationConformal("CM12").fit(counts).recommend(history=history, confidence=0.8)
-    assert "a share of at most 0.2 is left out on average" in missed.guarantee
+    assert "at most 20% is left out on average" in missed.guarantee
     assert "exchangeable" in missed.guarantee
     assert "2020-" in missed.guarantee
     hit = sr.PopulationConformal("CM12", promise="hit", horizon=5).fit(counts)
@@ -147,7 +147,7 @@ def test_people_unlike_the_calibration_users_are_promised_nothing(films, counts)
     assert "comes fitted" in mine.recommend(history=history, confidence=0.8).guarantee
     fitted_here = sr.PopulationConformal(lambda _: Nearest()).fit(counts)
     picks = fitted_here.recommend(history=history, confidence=0.8)
-    assert "share of at most 0.2" in picks.guarantee
+    assert "at most 20% is left out" in picks.guarantee
 
 
 def test_a_window_calibrates_by_the_calendar(films, monkeypatch):

@@ -149,7 +149,7 @@ def test_excluding_keeps_the_ranking_and_the_full_size(films, model):
 
 def test_the_guarantee_names_its_confidence_and_its_assumption(films):
     said = sr.InductiveConformal().fit(films).recommend(user=films.users.ids[0], confidence=0.8)
-    assert "20 %" in said.guarantee or "0.2" in said.guarantee or "80 %" in said.guarantee
+    assert "20%" in said.guarantee or "0.2" in said.guarantee or "80 %" in said.guarantee
     assert "exchangeable" in said.guarantee
 
 

@@ -166,6 +166,16 @@ def test_on_a_phone_the_set_comes_before_the_history(open_page, server, known):
     address = f"{server.url}#user={known[1]}&confidence=0.8"
     page = open_page(address, viewport={"width": 390, "height": 844})
     page.wait_for_selector("#items li")
+    assert page.locator("#items li").first.bounding_box()["y"] < 844
+    fold = page.locator("#fold")
+    expect(fold).to_have_text(
+        re.compile(rf"^For user {known[1]}, who took [\d,]+ items by icrs12$")
+    )
+    expect(page.locator("#user")).to_be_hidden()
+    fold.click()
+    expect(page.locator("#user")).to_be_focused()
+    page.select_option("#recommender", "icrs3")  # it stays open while something is changed
+    page.wait_for_function("location.hash.includes('icrs3')")
     expect(page.locator("#known-title")).to_contain_text("Took")
     expect(page.locator("#known-list")).to_be_hidden()
     page.locator("#known > summary").click()
@@ -173,6 +183,40 @@ def test_on_a_phone_the_set_comes_before_the_history(open_page, server, known):
     wide = open_page(address)
     wide.wait_for_selector("#items li")
     expect(wide.locator("#known-list")).to_be_visible()
+    expect(wide.locator("#user")).to_be_visible()
+    expect(wide.locator("#fold")).to_be_hidden()
+
+
+def test_where_an_item_comes_in_is_said_as_the_dial_says_it(open_page, server, known):
+    page = open_page(f"{server.url}#user={known[1]}&confidence=0.99")
+    page.wait_for_selector("#items li")
+    said = page.locator("#items .number").all_text_contents()
+    assert said[0] == "in every set"
+    assert all(re.fullmatch(r"in every set|in above (\d\d|\d\d\.\d) %", words) for words in said)
+    assert any(words.startswith("in above") for words in said)
+    label = page.locator("#items .bar").first.get_attribute("aria-label")
+    assert re.fullmatch(r"comes in above a confidence of [\d.]+ %, p-value [\d.]+", label)
+    assert page.evaluate(
+        """() => [...document.querySelectorAll("#items .item")].every((row) => {
+          const [words, ask] = [row.querySelector(".number"), row.querySelector(".ask")];
+          return words.getBoundingClientRect().right <= ask.getBoundingClientRect().left;
+        })"""
+    )
+
+
+def test_nothing_stays_lit_where_there_is_no_mouse(open_page, server, known):
+    page = open_page(
+        f"{server.url}#user={known[1]}&confidence=0.8",
+        viewport={"width": 390, "height": 844},
+        has_touch=True,
+        is_mobile=True,
+    )
+    ask = page.locator(".ask").first
+    ask.tap()
+    page.wait_for_selector(".reasons li")
+    ask.tap()
+    expect(ask).to_have_attribute("aria-expanded", "false")
+    expect(ask).to_have_css("background-color", "rgba(0, 0, 0, 0)")
 
 
 def test_recommenders_are_named_by_what_they_promise_at_this_confidence(open_page, server, known):

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 KNEW_LATER: Final = (
-    "User-level promises by profile: what scored people knew what others did later, which makes "
-    "sets smaller than anybody gets who asks then; as_of (--as-of) counts only up to then."
+    "User-level promises by profile: scores also used what other people did later, which makes "
+    "sets smaller than anybody would have had at the time; as_of (--as-of) counts only what "
+    "had happened by then."
 )
 
 

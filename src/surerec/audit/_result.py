@@ -72,8 +72,10 @@ class Audit(Findings):
         if not self.verdicts:
             told = pl.DataFrame({"what is known": [*self.known, *self.skipped]})
             return html_card(f"{self.subject} on {self.data}", told, self.overall)
-        columns = ("kind", "promised", "delivered", "low", "high", "verdict")
-        frame = at_headline(self.coverage).select(columns)
+        names = {verdict.kind: verdict.name for verdict in self.verdicts}
+        columns = ("what is promised", "promised", "delivered", "low", "high", "verdict")
+        named = pl.col("kind").replace(names).alias(columns[0])
+        frame = at_headline(self.coverage).with_columns(named).select(columns)
         return html_card(f"{self.subject} on {self.data}", frame, self.overall, bar="delivered")
 
     def to_html(self) -> str:

@@ -42,6 +42,8 @@ class Slate:
         How many of them are taken on average: the sum of their probabilities.
     recommender : str
         Whose answer it is, by name.
+    titles : list of str
+        What the items are called, or their ids; empty where nobody knows.
     """
 
     items: list[Any]
@@ -53,6 +55,7 @@ class Slate:
     at_least: tuple[float, ...] = ()
     expected_hits: float = float("nan")
     recommender: str = ""
+    titles: list[str] = field(default_factory=list)
 
     def to_frame(self) -> pl.DataFrame:
         """Give ``item_id``, ``rank`` and, where there are any, ``probability``."""
@@ -72,7 +75,11 @@ class Slate:
             f"{self.probability:.1%} that one of these {len(self.items)} is a hit "
             f"({self.low:.1%} to {self.high:.1%}), by {self.recommender}"
         )
-        return html_card(title, self.to_frame(), f"Promise: {self.guarantee}", bar="probability")
+        named = self.titles or list(map(str, self.items))
+        frame = self.to_frame().select(
+            Columns.Rank, pl.Series("item", named), pl.col(f"^{Columns.Probability}$")
+        )
+        return html_card(title, frame, f"Promise: {self.guarantee}", bar="probability")
 
     def worth_serving(
         self, at_least: float | None = None, *, expected_hits: float | None = None

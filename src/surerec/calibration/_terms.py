@@ -28,8 +28,8 @@ class Terms:
     >>> print(terms.in_words(0.1, 999))
     At least one of the next 5 items is in this set with probability at least 0.9, over people, if
     they are exchangeable with the 999 calibration users, whose futures lie between 1970-01-01 and
-    1970-01-02: as the calendar moves on it holds less well, and what scored them knew what others
-    did later.
+    1970-01-02: as the calendar moves on it holds less well, and the scores also used what other
+    people did later.
     """
 
     promise: Promise
@@ -74,7 +74,7 @@ class Terms:
     def _knew(self) -> str:
         """Say that by profile, each user cut at a moment of their own, counts know what follows."""
         by_profile = self.window is None and not self.about
-        return ", and what scored them knew what others did later" if by_profile else ""
+        return ", and the scores also used what other people did later" if by_profile else ""
 
     def _whose(self) -> str:
         begin, end = map(day_of, self.period)
@@ -114,6 +114,6 @@ class Terms:
         return (
             f"The chance that the item is among {self.future()}, over {self.people()}: measured, "
             f"not proven, on {n_users:,} calibration users {self._whose()}{self._also()}. Of items "
-            "with such a probability about that share was taken; the interval is that of "
-            "the curve, 95 % over drawing these users anew."
+            "with such a probability about that share was taken; the interval covers what other "
+            "calibration users could have given, in 95% of draws."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -30,6 +30,9 @@ from surerec.cli import (
 )
 from surerec.errors import SurerecError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["app", "main"]
 
 app = typer.Typer(
@@ -39,27 +42,38 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command("demo")(_demo.demo)
-app.command("fit")(_fit.fit)
-app.command("recommend")(_model.recommend)
-app.command("recommend-all")(_model.recommend_all)
-app.command("explain")(_model.explain)
-app.command("slate")(_over_users.slate)
-app.command("calibrate")(_calibrate.calibrate)
-app.command("calibrate-groups")(_together.calibrate_groups)
-app.command("allow")(_over_users.allow)
-app.command("recalibrate")(_over_users.recalibrate)
-app.command("guarantees")(_guarantees.guarantees)
-app.command("measures")(_fit.measures)
-app.command("audit")(_audit.audit_data)
-app.command("reproduce")(_reproduce.reproduce_paper)
-app.command("replay")(_replay.replay_data)
-app.add_typer(_live.live_app, name="live")
-app.command("serve")(_serve.serve)
-app.add_typer(_serve.keys_app, name="keys")
-app.command("warm-up")(_warm_up.warm_up)
-app.command("describe")(_data.describe)
-app.add_typer(_data.datasets_app, name="datasets")
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "First steps": {
+        "demo": _demo.demo,
+        "describe": _data.describe,
+        "fit": _fit.fit,
+        "recommend": _model.recommend,
+        "explain": _model.explain,
+        "audit": _audit.audit_data,
+        "serve": _serve.serve,
+    },
+    "More from a model": {
+        "recommend-all": _model.recommend_all,
+        "slate": _over_users.slate,
+        "allow": _over_users.allow,
+        "recalibrate": _over_users.recalibrate,
+        "calibrate-groups": _together.calibrate_groups,
+        "calibrate": _calibrate.calibrate,
+    },
+    "Looking deeper": {
+        "guarantees": _guarantees.guarantees,
+        "measures": _fit.measures,
+        "replay": _replay.replay_data,
+        "reproduce": _reproduce.reproduce_paper,
+    },
+    "In production": {"warm-up": _warm_up.warm_up},
+}
+for panel, commands in _COMMANDS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=panel)(command)
+app.add_typer(_live.live_app, name="live", rich_help_panel="In production")
+app.add_typer(_serve.keys_app, name="keys", rich_help_panel="In production")
+app.add_typer(_data.datasets_app, name="datasets", rich_help_panel="Looking deeper")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # typer's callback

@@ -8,7 +8,7 @@ import typer
 
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._output import stdout
+from surerec.cli._output import messages, stdout
 from surerec.cli._reading import Reader, reads_data
 from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.precedence import count_precedence, strongest_pairs
@@ -59,3 +59,6 @@ def describe(
     if pairs:
         statistics = count_precedence(interactions, ties=ties)
         _show.pairs(stdout(), interactions, strongest_pairs(statistics, pairs))
+    source, *options = data.words()
+    steps = {("surerec", "fit", source, "FOLDER", *options): "makes a model of it in FOLDER"}
+    _show.next_steps(messages(), steps)

@@ -6,6 +6,7 @@ from pathlib import Path  # noqa: TC003  # typer reads it at run time
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from surerec._memory import from_words
@@ -167,6 +168,13 @@ def fit(
         f"Counted in {seconds:.2f} s and saved {', '.join(saved)} in {_show.plain(str(model))}."
     )
     _show.recommenders(messages(), saved, skipped, interactions.n_users)
+    somebody = str(interactions.users[int(np.argmax(np.diff(interactions.offsets)))])
+    steps = {
+        ("surerec", "recommend", str(model), "--user", somebody): "a set for somebody",
+        ("surerec", "audit", str(model)): "does the promise hold on these data?",
+        ("surerec", "serve", str(model)): "the same as a page in your browser",
+    }
+    _show.next_steps(messages(), steps)
 
 
 def _check_supported(fitted: PopulationConformal, *, is_asked_for: bool) -> None:

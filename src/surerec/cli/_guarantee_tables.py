@@ -37,8 +37,8 @@ _MOST_KEPT: Final = 3 << 30
 """Bytes of what scorers made of futures, for the tables that ask for it again."""
 
 _KNEW_LATER: Final = (
-    "Counted from all of the data: what scored people knew what others did later; --as-of counts "
-    "only up to then."
+    "Counted from all of the data: scores also used what other people did later; --as-of counts "
+    "only what had happened by then."
 )
 
 

@@ -64,7 +64,7 @@ def recommend(
     format: opt.Format = "table",  # noqa: A002  # the option's name
     output: _Output = None,
 ) -> None:
-    """Recommend a set of items to a person or a group, with p-values and what is promised.
+    """Recommend a set of items to a person or a group, and say what is promised.
 
     [bold]Examples:[/bold]
 
@@ -104,6 +104,10 @@ def recommend(
         show_group(picks, fitted, format, output, show)
     elif format == "table":
         _show.recommendations(stdout(), picks, show)
+        if user and len(picks):
+            chosen = ["--recommender", recommender] if recommender else []
+            about = ["--user", one_of(user) or "", "--item", str(picks.items[0]), *chosen]
+            _show.next_steps(messages(), {("surerec", "explain", str(model), *about): "why?"})
     else:
         _write(picks, _about(fitted, picks, one_of(user)), "items", format, output)
 

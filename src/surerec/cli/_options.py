@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from surerec._inputs import read_text
+from surerec._inputs import did_you_mean, read_text
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.datasets import CATALOGUE, is_described, load_dataset, synthetic_of
 from surerec.errors import InputError
@@ -96,7 +96,9 @@ Group = Annotated[
     str | None,
     typer.Option(help="The person's group, of a model with groups by a column of their own."),
 ]
-Confidence = Annotated[float | None, typer.Option(help="1 − ε, such as 0.9.")]
+Confidence = Annotated[
+    float | None, typer.Option(help="How sure the set has to be, 1 − ε; 0.9 if not given.")
+]
 Significance = Annotated[float | None, typer.Option(help="ε, instead of the confidence.")]
 TopK = Annotated[
     int | None, typer.Option("--k", help="Cut the set to the k best, which voids the guarantee.")
@@ -127,7 +129,7 @@ RecommenderName = Annotated[
     str | None,
     typer.Option(
         "--recommender",
-        help="Which of the folder's recommenders; what was fitted last if not given.",
+        help="Which of the folder's recommenders; the first of those fitted last if not given.",
         autocompletion=_recommenders,
     ),
 ]
@@ -138,7 +140,7 @@ Format = Annotated[
 
 Engine = Annotated[
     Literal["memory", "spark"],
-    typer.Option(help="Work in this machine's memory, or on Apache Spark (surerec[spark])."),
+    typer.Option(help="Work in this machine's memory, or on Apache Spark (the extra spark)."),
 ]
 Master = Annotated[
     str | None,
@@ -176,9 +178,10 @@ def read(data: str, **reading: Any) -> Interactions:
             option = next(iter(given)).replace("_", "-")
             raise InputError(f"--{option} says how a file is read, and {data} is made up.")
         return synthetic_of(data)
-    if data in CATALOGUE or (not path.suffix and path.name == data):
+    is_name = not path.suffix and path.name == data and not did_you_mean(path, "")
+    if data in CATALOGUE or is_name:
         return load_dataset(data, **given)  # an unknown name is refused with near ones
-    raise InputError(f"{path}: no such file.")
+    raise InputError(f"{path}: no such file{did_you_mean(path)}")
 
 
 def read_ids(path: Path | None, noun: str) -> list[str] | None:

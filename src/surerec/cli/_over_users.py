@@ -79,11 +79,10 @@ def slate(
         wanted = [f"{at_least:.1%}"] if at_least is not None else []
         wanted += [f"{expect:g} expected hits"] if expect is not None else []
         console.print(f"Not served: that is less than {' and '.join(wanted)}.")
-    interactions = fitted.statistics_.interactions
+    titles = found.titles or [""] * len(found.items)
     for rank, item in enumerate(found.items if served else [], start=1):
-        title = "" if interactions is None else interactions.title(fitted.items_.code(item))
+        title, chance = titles[rank - 1], found.probabilities[rank - 1]
         name = str(item) if title in ("", str(item)) else f"{item}  {title}"
-        chance = found.probabilities[rank - 1]
         likely = "" if chance != chance else f"{chance:6.1%}  "  # noqa: PLR0124  # NaN
         console.print(f"{rank:>3}  {likely}{_show.plain(name)}", highlight=False)
     console.print(f"[bold]Promise:[/bold] {_show.plain(found.guarantee)}", highlight=False)

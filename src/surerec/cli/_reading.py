@@ -33,6 +33,21 @@ class Reader:
         """Read."""
         return opt.read(self.source, **self.options)
 
+    def words(self) -> list[str]:
+        """Give what was typed of it, for a command that is to read it in the same way.
+
+        Examples
+        --------
+        >>> Reader("log.csv", {"user": "who", "min_profile_length": 5, "skip_bad": True}).words()
+        ['log.csv', '--user', 'who', '--min-profile-length', '5', '--skip-bad']
+        """
+        found = [self.source]
+        for name, value in self.options.items():
+            found.append(f"--{name.replace('_', '-')}")
+            if value is not True:
+                found.append(str(value))
+        return found
+
 
 def _reading(
     *,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.markup import escape
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 plain = escape
 _DEFAULT, _SMALLER = "population-cm12", "population-learned"
 _THOUSANDS = 500  # users with whom a measure is worth to be trained: tried with 943
+
+
+def next_steps(console: Console, steps: Mapping[tuple[str, ...], str]) -> None:
+    """Say what may be typed next, and what for."""
+    typed = {shlex.join(words): about for words, about in steps.items()}
+    width = max(map(len, typed))
+    for place, (command, about) in enumerate(typed.items()):
+        before = "Next: " if place == 0 else "      "
+        console.print(f"[dim]{before}[/dim]{plain(command):<{width}}  [dim]{plain(about)}[/dim]")
 
 
 def catalogue(console: Console, datasets: Iterable[Dataset]) -> None:
@@ -161,8 +171,8 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
     shown = frame.head(n_shown).to_dicts()
     numbers = {
         "p_value": "p-value",
-        "entry_confidence": "comes in above",
-        "probability": "probability",
+        "entry_confidence": "Comes in above",
+        "probability": "Probability",
     }
     numbers = {
         name: words
@@ -176,7 +186,7 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
                   pad_edge=False)  # fmt: skip
     for row in shown:
         cells = [str(row["rank"]), plain(str(row["item_id"]))]
-        cells += [f"{row[name]:.3f}" for name in numbers]
+        cells += [_number(row, name) for name in numbers]
         cells.append(f"{row['score']:.4g}")
         table.add_row(*cells, *([plain(row["title"] or "")] if titled else []))
     if len(frame):
@@ -190,6 +200,17 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
         console.print(
             f"[bold]Probability:[/bold] {plain(picks.about_probability)}", highlight=False
         )
+
+
+def _number(row: Mapping[str, Any], name: str) -> str:
+    """Write a number as people do: a p-value as papers have it, the others in per cent."""
+    if name == "p_value":
+        return f"{row[name]:.3f}"
+    between = ""
+    if f"{name}_low" in row:
+        low, high = row[f"{name}_low"], row[f"{name}_high"]
+        between = plain(f" [{100 * low:.0f}–{100 * high:.0f}]")
+    return f"{row[name]:.1%}{between}"
 
 
 def explanation(console: Console, why: Explanation, n_shown: int) -> None:

@@ -139,7 +139,7 @@ def _in_words(lacking: Sequence[str], names: Sequence[str]) -> str:
     arguments = ", ".join(f'{role}="NAME"' for role in lacking)
     said = (
         f"no {' or '.join(lacking)} column among {_listed(names)}; name {them} with {options} on "
-        f"the command line, or {arguments} in Python"
+        f"the command line, or {arguments} in read_interactions"
     )
     if "time" in lacking:
         said += ', and an empty --time "" where the order of the rows is that of time'

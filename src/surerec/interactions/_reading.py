@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 
 _PARQUET_MAGIC = b"PAR1"
+_OWN_FORMAT = (
+    "say how times are written with --time-format, such as '%d.%m.%Y %H:%M' (time_format= in "
+    "Python)"
+)
 
 
 def read_interactions(
@@ -345,10 +349,10 @@ def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple
         cell = None if role == "malformed" else raw[role].to_physical()[first]
         complaints.append(_complaint(role, int(wrong.sum()), table.place(first), cell))
     if bad.any() and not skip_bad:
-        raise InputError(
-            f"{name}: {'; '.join(complaints)}; mend them, or drop such rows with skip_bad=True in "
-            "Python or --skip-bad on the command line."
-        )
+        rest = "mend them, or drop such rows with skip_bad=True in Python or --skip-bad on the "
+        if "time" in cells.columns and cells["time"].null_count() == len(cells):
+            rest = f"{_OWN_FORMAT}, {rest}"
+        raise InputError(f"{name}: {'; '.join(complaints)}; {rest}command line.")
     unused = bad | blank
     if unused.any():
         cells = cells.filter(~unused)

@@ -182,7 +182,11 @@ class OverUsers(Recommender):
         """
         n, query = check_whole("k", k), self.query(user, history=history)
         found = self._calibrated.slate(self.scorer_, self.statistics_, query, self.items_, n)
-        return replace(found, recommender=self.name_)
+        taken = self.statistics_.interactions
+        titles: list[str] = []
+        if taken is not None:
+            titles = [taken.title(self.items_.code(item)) for item in found.items]
+        return replace(found, recommender=self.name_, titles=titles)
 
     @property
     def valid_until_(self) -> datetime | None:

@@ -57,7 +57,7 @@ class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     recommender: Name | None = Field(
-        None, description="Which of the model's recommenders; what was fitted last if not given."
+        None, description="Which of the model's recommenders; its first if not given."
     )
 
 

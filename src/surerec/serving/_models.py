@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.conformal import significance_of
+from surerec.conformal import DEFAULT_CONFIDENCE, significance_of
 from surerec.errors import InputError
 from surerec.recommenders import load_all
 from surerec.serving._search import TitleSearch
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _SAMPLE_SIZE = 40
 _SAMPLE_PRECISION = 0.2
-_SAMPLE_CONFIDENCE = 0.8
 _STEERED: Final = frozenset({"confidence", "significance", "k", "exclude"})
 """What may be asked of a set whose promise is kept live; others choose among its items."""
 
@@ -221,10 +220,12 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
     it also compiles or loads each kernel before the first request comes.
     """
     by_popularity = np.argsort(recommender.statistics_.popularity)
-    most_popular = by_popularity[: min(_SAMPLE_SIZE, max(1, len(by_popularity) // 2))]
+    interactions = recommender.statistics_.interactions
+    usual = _SAMPLE_SIZE if interactions is None else int(np.median(np.diff(interactions.offsets)))
+    most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
     history = recommender.items_.ids.gather(most_popular).to_list()
     asked: dict[str, Any] = (
-        {"confidence": _SAMPLE_CONFIDENCE} if recommender.gives_confidence else {}
+        {"confidence": DEFAULT_CONFIDENCE} if recommender.gives_confidence else {}
     )
     if recommender.promises_precision:
         asked["precision"] = _SAMPLE_PRECISION

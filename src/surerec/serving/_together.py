@@ -131,11 +131,12 @@ def _for_groups(model: ServedModel, asked: ask._AboutGroup) -> tuple[str, Recomm
     if isinstance(recommender, PopulationConformal) and offered:
         sizes, n = recommender.group_sizes_, len(asked.members)
         if n not in sizes:
-            known = ", ".join(map(str, sizes)) or "no size yet"
+            known = f"is calibrated for groups of {', '.join(map(str, sizes))} only"
             raise Problem(
                 409,
-                f"This group has {n} members, and {name} was calibrated for groups of {known}: "
-                "see `surerec calibrate-groups`.",
+                f"This group has {n} members, and {name} "
+                f"{known if sizes else 'is not calibrated for groups yet'}: run "
+                f"`surerec calibrate-groups FOLDER --size {n}`, and load the model anew.",
             )
     return name, recommender
 

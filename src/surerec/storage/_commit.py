@@ -60,8 +60,8 @@ def merged(folder: Path, old: Manifest | None, new: Manifest, *, overwrite: bool
     if not overwrite:
         raise InputError(
             f"The folder {folder} holds a model of other statistics ({_in_words(old)}, not "
-            f"{_in_words(new)}); save into another folder, or pass overwrite=True to replace "
-            "that model and all its recommenders."
+            f"{_in_words(new)}); save into another folder, or give overwrite=True "
+            "(--overwrite on the command line) to replace that model and all its recommenders."
         )
     return new
 

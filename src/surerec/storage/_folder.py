@@ -8,6 +8,7 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from surerec._inputs import did_you_mean
 from surerec.errors import InputError
 from surerec.storage._layout import ROLES, file_kind
 from surerec.storage._manifest import FORMAT, FORMAT_VERSION, Manifest, is_intact
@@ -86,7 +87,8 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         with reading_errors(folder):
             if not folder.exists():
-                raise InputError(f"There is no folder {folder}; {_NAME_ANOTHER}.")
+                hint = did_you_mean(folder, f"; {_NAME_ANOTHER}.")
+                raise InputError(f"There is no folder {folder}{hint}")
             if not folder.is_dir():
                 raise InputError(f"{folder} is a file; {_NAME_ANOTHER}.")
             plain_size(folder, MANIFEST)

@@ -62,8 +62,8 @@ class GroupPromise(Promise):
         """Say it; see :class:`surerec.calibration.Promise`."""
         return (
             f"Of what {self.who_takes} next ({future}), "
-            f"a share of at most {significance:.4g} is left out on average over {people} who take "
-            "such an item"
+            f"at most {100 * significance:.4g}% is left out on average over {people} who take such "
+            "an item"
         )
 
     def title(self, future: str) -> str:  # noqa: ARG002  # the same for every future
@@ -125,7 +125,7 @@ class WorstServed(GroupPromise):
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`surerec.calibration.Promise`."""
         return (
-            f"The worst-served member misses a share of at most {significance:.4g} of what they "
+            f"The worst-served member misses at most {100 * significance:.4g}% of what they "
             f"take next ({future}), on average over {people} who take an item that is new to all"
         )
 

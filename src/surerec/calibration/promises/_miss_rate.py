@@ -18,7 +18,7 @@ class MissRate(Promise):
     Examples
     --------
     >>> MissRate().sentence(0.1, "the next 5 items", "people")
-    'Of the next 5 items, a share of at most 0.1 is left out on average over people'
+    'Of the next 5 items, at most 10% is left out on average over people'
     """
 
     name = "miss-rate"
@@ -37,8 +37,7 @@ class MissRate(Promise):
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`Promise`."""
         return (
-            f"Of {future}, a share of at most {significance:.4g} is left out on average "
-            f"over {people}"
+            f"Of {future}, at most {100 * significance:.4g}% is left out on average over {people}"
         )
 
     def headline(self, confidence: float) -> str:

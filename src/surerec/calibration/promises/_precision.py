@@ -23,7 +23,7 @@ class Precision(Promise):
     Examples
     --------
     >>> Precision().sentence(0.6, "the next 5 items", "people")
-    'Of what is shown, a share of at least 0.4 is among the next 5 items on average over people who
+    'Of what is shown, at least 40% is among the next 5 items on average over people who
     are shown anything'
     """
 
@@ -48,7 +48,7 @@ class Precision(Promise):
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`Promise`."""
         return (
-            f"Of what is shown, a share of at least {1 - significance:.4g} is among {future} on "
+            f"Of what is shown, at least {100 * (1 - significance):.4g}% is among {future} on "
             f"average over {people} who are shown anything"
         )
 

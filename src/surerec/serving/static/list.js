@@ -1,7 +1,8 @@
-// The set as a list: titles, p-values as bars, and why.
+// The set as a list: titles, how probable or where they come in, as bars, and why.
 
 import { byId, count, make, percent, show } from "./dom.js";
 import * as api from "./api.js";
+import { LOWEST } from "./state.js";
 
 const STEP = 50;
 const LONGEST = 20_000; // milliseconds that a reason may take
@@ -12,7 +13,10 @@ function bar(share, className, label) {
   return make("span", { className: `bar ${className}`, role: "img", "aria-label": label }, inner);
 }
 
-// What is known of an item: how probably it is taken, a p-value, where it enters, or a rank only.
+// Below the dial's lowest confidence nobody can go: such an item is there whatever is chosen.
+const comesIn = (entry) => (entry < LOWEST ? "in every set" : `in above ${percent(entry)}`);
+
+// What is known of an item: how probably it is taken, a p-value, where it comes in, or a rank only.
 function measure(items, place) {
   const p = items.p_value?.[place] ?? null; // some recommenders have none
   const entry = items.entry_confidence[place];
@@ -21,12 +25,10 @@ function measure(items, place) {
     const text = percent(chance);
     return { share: chance, text, label: `taken with a probability of ${text}` };
   }
-  if (p !== null) return { share: p, text: `p ${p.toFixed(2)}`, label: `p-value ${p.toFixed(3)}` };
-  if (entry !== null) {
-    const at = percent(entry);
-    return { share: 1 - entry, text: `comes in at ${at}`, label: `comes in at a confidence of ${at}` };
-  }
-  return null;
+  if (entry === null) return null;
+  const value = p === null ? "" : `, p-value ${p.toFixed(3)}`;
+  const label = `comes in above a confidence of ${percent(entry)}${value}`;
+  return { share: p ?? 1 - entry, text: comesIn(entry), label, enters: true };
 }
 
 // What an item is worth to each member of a group: a bar for each of them.
@@ -125,13 +127,14 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
     const parts = [make("span", { className: "rank", text: place + 1, "aria-hidden": "true" }),
                    make("span", { className: "named" }, make("span", { className: "title", text: title }), ...genres(items.genres[place]))];
     if (items.member_values) {
-      const words = known ? make("span", { className: "number", text: known.text, "aria-label": known.label }) : "";
+      const words = known ? make("span", { className: "number", text: known.text, title: known.label, "aria-label": known.label }) : "";
       parts.push(worth(items.member_values[place], answer.members), words);
     } else if (known) {
       parts.push(bar(known.share, "p", known.label),
-                 make("span", { className: "number", text: known.text, "aria-hidden": "true" }));
+                 make("span", { className: "number", text: known.text, title: known.label, "aria-hidden": "true" }));
     }
-    const className = known || items.member_values ? "item" : "item plain";
+    let className = known || items.member_values ? "item" : "item plain";
+    if (known?.enters) className += " enters";
     const item = make("li", {}, make("div", { className }, ...parts, button), panel);
     item.dataset.id = id;
     return item;

@@ -88,7 +88,7 @@ function hint(size) {
     return `At this confidence nothing can be left out: this profile supports ${percent(answer.highest_confidence)} at most.`;
   }
   if (size === 0) return "Empty: nothing conforms well enough. Move the confidence up.";
-  return `${items(size)}, those that conform best with what was taken first.`;
+  return `${items(size)}, the best matches first.`;
 }
 
 const saveSoon = later(150, () => url.write(state));
@@ -316,7 +316,7 @@ function describeRecommender() {
   if (answer) return;
   // Until somebody is chosen, what is promised to somebody who took popular items.
   byId("guarantee").textContent =
-    confidence === null ? sentence : `For example, at ${percent(confidence)} and with ${items(length)} taken: ${sentence}`;
+    confidence === null ? sentence : `For example, at ${percent(confidence)}, to somebody who took ${items(length)}: ${sentence}`;
 }
 
 byId("recommender").addEventListener("change", (event) => {

@@ -10,6 +10,7 @@ const narrow = window.matchMedia("(max-width: 760px)");
 export function whoPanel({ state, onChange }) {
   const titles = new Map(); // of ids, as far as they are known
   const popular = byId("popular");
+  let changing = false;
   const group = groupPanel({ state, titles, onChange });
 
   function setMode(mode) {
@@ -70,8 +71,24 @@ export function whoPanel({ state, onChange }) {
       total > latest.length ? `The latest ${latest.length}, newest first.` : "The newest first.";
     show(byId("known"), true);
     byId("known").open = !narrow.matches; // on a phone the set comes first
+    byId("fold").replaceChildren(
+      make("span", { text: `For user ${state.user}, who took ${items(total)} ` },
+        make("span", { className: "hint", text: `by ${answer.recommender}` })),
+    );
+    if (!changing) fold(true);
     show(byId("clear"), false);
   }
+
+  // On a phone one line says for whom, and the set begins on the first screen.
+  function fold(folded) {
+    byId("fold").setAttribute("aria-expanded", String(!folded));
+  }
+
+  byId("fold").addEventListener("click", () => {
+    changing = true; // it stays open until another person is asked for
+    fold(false);
+    byId("user").focus();
+  });
 
   for (const radio of document.getElementsByName("mode")) {
     radio.addEventListener("change", () => {
@@ -90,6 +107,7 @@ export function whoPanel({ state, onChange }) {
   byId("mode-user").addEventListener("submit", (event) => {
     event.preventDefault();
     state.user = byId("user").value.trim();
+    changing = false;
     if (state.user) onChange();
     else complain("Type the id of a user.");
   });
@@ -120,6 +138,7 @@ export function whoPanel({ state, onChange }) {
     show(answer) {
       show(byId("ignored"), Boolean(answer?.ignored.length));
       if (!answer) {
+        fold(false);
         drawHistoryOrNothing();
         return;
       }
@@ -141,6 +160,8 @@ export function whoPanel({ state, onChange }) {
       drawHistory();
     },
     reset() {
+      changing = false;
+      fold(false);
       setMode(state.mode);
       byId("user").value = state.user;
       drawHistoryOrNothing();
