@@ -52,6 +52,11 @@ def test_lines_on_standard_input(cli, shop, monkeypatch):
     assert "Taken in: no events." in cli("live", "ingest", shop, "-").err
 
 
+def test_columns_have_the_names_that_shops_give_them(cli, shop, write):
+    lines = "customer,Product ID,purchased_at\n7,900,2024-05-01 12:00\n7,901,1700000000\n"
+    assert "1 new item, 1 late" in cli("live", "ingest", shop, write("orders.csv", lines)).err
+
+
 def test_recount_forget_and_export(cli, shop, write, tmp_path):
     cli("live", "ingest", shop, write("e.jsonl", '{"user": 7, "item": 900, "time": 5}\n'))
     assert "anew at" in cli("live", "recount", shop).err
@@ -70,7 +75,7 @@ def test_recount_forget_and_export(cli, shop, write, tmp_path):
         ("user,item\n1\n", "line 2: has not as many cells as the header"),
         ('{"user": 1, "item": 2}\nnonsense\n', "line 2: is no JSON object"),
         ("user,item,film\n1,2,3\n", "line 2 has the field 'film'"),
-        ("user,film\n1,2\n", "line 1: is neither a JSON object nor a header"),
+        ("user,colour\n1,2\n", "line 1: is neither a JSON object nor a header"),
         ("nonsense\n", "line 1: is neither a JSON object nor a header"),
         ("\n7,11\n", "line 2: is neither a JSON object nor a header"),
         ("user,user_id,item\n1,1,2\n", "line 1: names a column twice"),

@@ -17,10 +17,11 @@ from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages, stdout, to_json
 from surerec.errors import InputError, SurerecError
+from surerec.interactions import find_columns
 from surerec.recommenders import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from surerec.live import Live, Observed
 
@@ -29,7 +30,7 @@ live_app = typer.Typer(
 )
 
 _Folder = Annotated[Path, typer.Argument(help="The folder of the live model.")]
-_NAMES: Final = {"user_id": "user", "item_id": "item", "datetime": "time", "timestamp": "time"}
+_ROLES: Final = ("user", "item", "time")
 
 
 @live_app.command("init")
@@ -220,20 +221,29 @@ def _parse(lines: Iterable[str], name: str) -> Iterator[_Line]:
                 yield _Line(where, _object(text, where))
         return
     rows = csv.DictReader(chain([line], (text for _, text in given)))
-    columns = [_NAMES.get(column, column) for column in rows.fieldnames or ()]
-    if not {"user", "item"} <= set(columns):
-        raise InputError(
-            f"{name}, line {first}: is neither a JSON object nor a header with the columns user "
-            "and item."
-        )
-    if len(set(columns)) < len(columns):
-        raise InputError(f"{name}, line {first}: names a column twice.")
+    columns = _columns(rows.fieldnames or (), f"{name}, line {first}")
     for row in rows:
         where = f"{name}, line {first - 1 + rows.line_num}"
         if None in row or None in row.values():
             raise InputError(f"{where}: has not as many cells as the header.")
         cells = zip(columns, row.values(), strict=True)
         yield _Line(where, {column: _cell(column, value) for column, value in cells if value})
+
+
+def _columns(header: Sequence[str], where: str) -> list[str]:
+    """Give what each column is: the fields of an event by any of their usual names."""
+    try:
+        found = find_columns(header, {"time": "", "rating": ""}, where)
+    except InputError:
+        raise InputError(
+            f"{where}: is neither a JSON object nor a header with a column of users and one of "
+            "items, such as user,item,time or customer,product,purchased_at."
+        ) from None
+    roles = {found[role]: role for role in _ROLES if role in found}
+    columns = [roles.get(column, column) for column in header]
+    if len(set(columns)) < len(columns):
+        raise InputError(f"{where}: names a column twice.")
+    return columns
 
 
 def _object(line: str, where: str) -> dict[str, Any]:

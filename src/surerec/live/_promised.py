@@ -35,12 +35,12 @@ def kept_live(steering: Steering, place: int, ages: str) -> str:
     so_far = "no event has been judged yet"
     if n:
         so_far = (
-            f"over {n:,} judged events it was {steering.delivered()[place]:.4f}, and cannot be "
-            f"further from {epsilon:.4g} than {steering.bound(place):.2g}"
+            f"over {n:,} judged events it was {steering.delivered()[place]:.2%}, and it cannot be "
+            f"more than {100 * steering.bound(place):.2g} points away from that"
         )
     return (
-        f"Of what people take, event by event and not person by person, a share that goes to "
-        f"{epsilon:.4g} is outside such sets, whatever happens: {so_far}. {ages}"
+        f"Of what people take, event by event and not person by person, {100 * epsilon:.4g}% is "
+        f"outside such sets in the long run, whatever happens: {so_far}. {ages}"
     )
 
 
