@@ -109,6 +109,21 @@ def test_tables_by_profile_can_be_counted_as_of_then(run):
     assert "not for calendar" in refused.err
 
 
+def test_of_all_tables_those_that_data_do_not_have_say_why(run, folder):
+    rows = [f"c{who},p{(who * 7 + k * k) % 23},{k}" for who in range(40) for k in range(9)]
+    (folder / "short.csv").write_text("\n".join(["user,item,time", *rows]))
+    asked = ("guarantees", "short.csv", "--measure", "CM12", "--splits", "2")
+    done = run(*asked)
+    assert done.code == 0, done.err
+    assert "None here: short.csv: with a horizon of 5 no user has" in done.out
+    assert "0.1" in done.out
+    refused = run(*asked, "--table", "hits")  # asked for by its name
+    assert refused.code == 2
+    assert refused.err.startswith("Error: short.csv: with a horizon of 5")
+    (folder / "none.csv").write_text("user,item,time\n1,2,3\n1,3,4\n")
+    assert run("guarantees", "none.csv", "--measure", "CM12").code == 2
+
+
 def test_the_tables_of_the_guarantees_are_printed_and_written(run, folder):
     done = run(
         "guarantees", "now.csv", "--measure", "CM12", "--users", "80", "--splits", "2",

@@ -14,11 +14,12 @@ from surerec.cli._guarantee_tables import HEADINGS, Asked, Tables, tables_wanted
 from surerec.cli._output import make_folder, messages, stdout, write_aside, write_frame
 from surerec.cli._reading import Reading, takes_reading
 from surerec.datasets import synthetic
+from surerec.errors import InputError
 from surerec.experiments.guarantees import Reliability, item_reliabilities
 from surerec.measures import MEASURES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import polars as pl
     from rich.console import Console
@@ -93,12 +94,7 @@ def guarantees(
         if interactions.rows_read.repeats:
             console.print(f"{interactions.rows_read.about_repeats()}.", highlight=False)
         asked = Asked(interactions, scorers, users, splits, window, windows, as_of=as_of)
-        for kind in wanted:
-            found = asked.table(kind)
-            console.print(f"[bold]{HEADINGS[kind]}[/bold]", highlight=False)
-            for said in asked.about():
-                console.print(_show.plain(said), highlight=False)
-            _print(console, found)
+        for kind, found in _shown(console, asked, wanted, named=bool(table)):
             if output is not None:
                 write_frame(found, "csv", output / f"{kind}-{Path(name).name}.csv")
                 if kind is Tables.slates:
@@ -107,6 +103,28 @@ def guarantees(
                     _draw_items(interactions, scorers, users, name, output)
     if output is not None:
         messages().print(f"Wrote the tables to {_show.plain(str(output))}.")
+
+
+def _shown(
+    console: Console, asked: Asked, wanted: list[Tables], *, named: bool
+) -> Iterator[tuple[Tables, pl.DataFrame]]:
+    """Print table after table; of those that nobody named, say why these data do not have it."""
+    impossible = 0
+    for kind in wanted:
+        try:
+            found = asked.table(kind)
+        except InputError as error:
+            impossible += 1
+            if named or impossible == len(wanted):
+                raise
+            console.print(f"[bold]{HEADINGS[kind]}[/bold]", highlight=False)
+            console.print(f"None here: {_show.plain(str(error))}\n", highlight=False)
+            continue
+        console.print(f"[bold]{HEADINGS[kind]}[/bold]", highlight=False)
+        for said in asked.about():
+            console.print(_show.plain(said), highlight=False)
+        _print(console, found)
+        yield kind, found
 
 
 def _draw(found: pl.DataFrame, name: str, output: Path) -> None:
