@@ -2,9 +2,9 @@
 
 Trees are grown with an ingredient and without it, and both rank the whole catalogue for users whom
 neither was grown on. What makes their sets smaller at equal miss rates, and their first ten items
-better, is kept if the gain is more than its standard error: where futures are short, differences
-between users hide what there is, and what is not surely better is left out. Nobody of the fold that
-the trees will score has a part in it.
+better, is kept if the gain is more than half of its standard error: where futures are short,
+differences between users hide what there is, and what is as likely worse is left out. Nobody of the
+fold that the trees will score has a part in it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _N_DRAWS: Final = 50
 _FIRST: Final = 10
 _NO_HITS: Final = 1e-3  # a precision that is nothing has a logarithm too
 _ROUNDING: Final = 1e-9  # of sums of shares that come to a miss rate exactly
+_SURELY: Final = 0.5  # of its standard error: what a gain must be more than
 _OF: Final = 3  # one in so many users is learned from where features are compared
 
 
@@ -187,9 +188,9 @@ def grow_best(
 ) -> Grown:
     """Grow trees with what is given, or the ingredients that those who were asked for gain by.
 
-    Features are compared in few small trees on a third of the users, and kept where the gain is
-    more than its standard error. Larger trees are compared as they would be used: beside the small
-    ones, each half of the answer. Alone they were measured to make sets larger where data are few.
+    Features are compared in few small trees on a third of the users. Larger trees are compared as
+    they would be used: beside the small ones, each half of the answer. Alone they were measured to
+    make sets larger where data are few.
     """
     binned = Binned.of(examples, [*in_words(tuple(EXTRAS))])
     kept = given or (_with_extras(binned, asked, seed) if asked else Kept())
@@ -203,7 +204,7 @@ def grow_best(
         return both
     alone, beside = run_blocks(lambda each: _judge(asked, each), [small, both])
     gain, error = _gain(alone, beside, seed)
-    best = both._replace(kept=kept.with_(LARGER)) if gain > error else small
+    best = both._replace(kept=kept.with_(LARGER)) if gain > _SURELY * error else small
     return best._replace(kept=best.kept.tried(LARGER, gain))
 
 
@@ -219,7 +220,7 @@ def _with_extras(binned: Binned, asked: Sequence[Question], seed: int) -> Kept:
     for name in EXTRAS:
         after = with_first if name == first else judged(kept.with_(name))
         gain, error = _gain(before, after, seed)
-        if gain > error:
+        if gain > _SURELY * error:
             kept, before = kept.with_(name), after
         kept = kept.tried(name, gain)
     return kept
