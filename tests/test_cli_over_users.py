@@ -120,8 +120,8 @@ def test_of_all_tables_those_that_data_do_not_have_say_why(run, folder):
     refused = run(*asked, "--table", "hits")  # asked for by its name
     assert refused.code == 2
     assert refused.err.startswith("Error: short.csv: with a horizon of 5")
-    (folder / "none.csv").write_text("user,item,time\n1,2,3\n1,3,4\n")
-    assert run("guarantees", "none.csv", "--measure", "CM12").code == 2
+    (folder / "one.csv").write_text("user,item,time\n1,2,3\n1,3,4\n")
+    assert run("guarantees", "one.csv", "--measure", "CM12").code == 2
 
 
 def test_the_tables_of_the_guarantees_are_printed_and_written(run, folder):

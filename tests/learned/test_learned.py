@@ -385,11 +385,12 @@ def test_sizes_of_sets_are_those_of_trying_every_cut(seed):
         np.testing.assert_allclose(found[row], expected)
 
 
-def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, learned, monkeypatch):
+def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch):
     monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
     every = LearnedMeasure.train(statistics, n_users=200, n_folds=2)
     # Fold 0 is as it was learned; fold 1 has trees that split by none of the ingredients.
-    plain = write_trees(read_trees(learned.folds[0]), every.feature_names)
+    usual = LearnedMeasure.train(statistics, n_users=200, n_folds=2, ingredients=[])
+    plain = write_trees(read_trees(usual.folds[0]), every.feature_names)
     mixed = replace(every, folds=[every.folds[0], plain])
     scorer = LearnedScorer(statistics, mixed)
     computed = []

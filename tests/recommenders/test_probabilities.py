@@ -190,7 +190,7 @@ def test_the_sentence_says_independent_people_and_how_many_are_served(precise):
     picks = precise.recommend(user=7, precision=0.2)
     assert (picks.precision, picks.confidence) == (0.2, 0.9)
     assert picks.to_frame()["entry_confidence"].is_nan().all()
-    for words in ("at least 0.2", "with confidence 0.9", "drawn independently", "singly", "% of"):
+    for words in ("at least 20%", "with confidence 0.9", "drawn independently", "singly", "% of"):
         assert words in picks.guarantee
     surer = precise.recommend(user=7, precision=0.2, confidence=0.99)
     assert len(surer) <= len(picks)
