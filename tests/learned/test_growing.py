@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from surerec.measures.learned import INGREDIENTS
+from surerec.measures.learned import _choice as choice
 from surerec.measures.learned._boosting import SMALL, Binned, Growth
 from surerec.measures.learned._choice import LARGER, Kept, grow_best
 from surerec.measures.learned._examples import MOST_HELD_OUT, Examples, Sampling
@@ -84,6 +86,15 @@ def test_larger_trees_are_half_of_the_answer(examples):
     )
     np.testing.assert_allclose(both, small / 2 + large, atol=1e-6)
     assert np.corrcoef(both, examples.taken)[0, 1] > 0.5
+
+
+@pytest.mark.parametrize(("gain", "kept"), [(-0.1, ()), (0.04, ()), (0.06, INGREDIENTS)])
+def test_what_gains_more_than_half_a_standard_error_is_kept(examples, monkeypatch, gain, kept):
+    monkeypatch.setattr(choice, "_judge", lambda *_: None)
+    monkeypatch.setattr(choice, "_gain", lambda *_: (gain, 0.1))
+    found = grow_best(examples, [None], None, 0, lambda _: None).kept
+    assert found.names == kept
+    assert dict(found.gains) == dict.fromkeys(INGREDIENTS, gain)
 
 
 def margins_of(tree, features):
