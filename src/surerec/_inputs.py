@@ -9,12 +9,12 @@ import stat
 import sys
 import zlib
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from surerec._memory import available_memory, in_words
+from surerec._shown import near
 from surerec.errors import InputError, SurerecError
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def did_you_mean(path: Path, otherwise: str = ".") -> str:
         beside = sorted(other.name for other in path.parent.iterdir())
     except (OSError, ValueError):  # a name with a NUL in it is a ValueError
         return otherwise
-    near = [name for name in beside if name.split(".")[0] == path.name]
-    near += get_close_matches(path.name[:_SHOWN], beside, n=1, cutoff=_NEAR)
-    return f"; did you mean {path.with_name(near[0])}?" if near else otherwise
+    alike = [name for name in beside if name.split(".")[0] == path.name]
+    alike += near(path.name, beside, n=1, alike=_NEAR)
+    return f"; did you mean {path.with_name(alike[0])}?" if alike else otherwise
 
 
 def read_whole(path: Path) -> bytes:

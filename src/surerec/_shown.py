@@ -1,10 +1,15 @@
-"""Values in sentences: whatever they are, they take a few words of one line."""
+"""Values in sentences, whatever they are in a few words of one line; and names like them."""
 
 from __future__ import annotations
 
-from typing import Final
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LONGEST: Final = 80
+_COMPARED: Final = 200  # characters of what was typed: comparing takes time by the square
 
 
 def shown(value: object) -> str:
@@ -24,3 +29,14 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001  # an integer of thousands of digits; anybody's own class
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 1]}…"
+
+
+def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) -> list[str]:
+    """Give the names that look most like what was typed, for a sentence that suggests them.
+
+    Examples
+    --------
+    >>> near("ml100k", ["ml-100k", "ml-1m", "flixster"])
+    ['ml-100k', 'ml-1m']
+    """
+    return get_close_matches(typed[:_COMPARED], list(names), n=n, cutoff=alike)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from surerec._arguments import check_text
-from surerec._shown import shown
+from surerec._shown import near, shown
 from surerec.datasets._entries import Archive, Counts, Dataset, Files, Layout, Wheel
 from surerec.errors import InputError
 
@@ -311,6 +310,6 @@ def find_dataset(name: str) -> Dataset:
     """
     if check_text("name", name) in CATALOGUE:
         return CATALOGUE[name]
-    near = get_close_matches(name.lower()[:100], CATALOGUE, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(CATALOGUE)}."
+    alike = near(name.lower(), CATALOGUE)
+    hint = f"did you mean {' or '.join(alike)}?" if alike else f"there are {', '.join(CATALOGUE)}."
     raise InputError(f"There is no data set {shown(name)}; {hint}")

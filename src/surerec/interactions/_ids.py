@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from bisect import bisect_left
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import polars as pl
 
 from surerec._arguments import check_list
 from surerec._checks import check_whole
+from surerec._shown import near
 from surerec.errors import UnknownId
 from surerec.interactions._kernels import number_in_order
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _UNSEEN = np.uint32(2**32 - 1)
 _BEYOND = 2**63  # what 64 bits with a sign hold
-_LONGEST = 200  # letters that near ids are looked for by
 _FEW = 16  # texts: as many are found sooner one by one than polars begins, on its own threads
 
 
@@ -165,7 +164,7 @@ class IdMap:
         """Give up to `n` ids that look like `value`, for a message."""
         check_whole("n", n)
         sample = self.ids.head(100_000).cast(pl.String).to_list()
-        close = difflib.get_close_matches(_as_text(value)[:_LONGEST], sample, n=n, cutoff=0.5)
+        close = near(_as_text(value), sample, n=n)
         return [self.ids[sample.index(text)] for text in close]
 
     def as_stored(self, value: Any) -> Any:

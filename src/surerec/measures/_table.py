@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from surerec._shown import shown
+from surerec._shown import near, shown
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,8 +102,8 @@ def find_measure(name: str | int) -> Measure:
             return measure
     names = [measure.name for measure in MEASURES.values()]
     readable = [measure.readable for measure in MEASURES.values()]
-    near = difflib.get_close_matches(wanted, [n.lower() for n in names] + readable, n=3)
-    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+    alike = near(wanted, [n.lower() for n in names] + readable)
+    hint = f" (did you mean {' or '.join(alike)}?)" if alike else ""
     raise InputError(
         f"There is no measure {shown(name)}{hint}; there are {', '.join(names)}, "
         f"or by what they are: {', '.join(readable)}; or 'learned' or 'als', which are trained."

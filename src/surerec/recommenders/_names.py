@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from surerec._arguments import check_text
-from surerec._shown import shown
+from surerec._shown import near, shown
 from surerec.calibration import PROMISES
 from surerec.errors import InputError
 from surerec.measures import recipe_names
@@ -90,8 +89,8 @@ def make_recommender(name: str) -> Recommender:
     every = {**_inductive(), **_OTHERS, **_over_users()}
     if wanted in every:
         return every[wanted]()
-    near = difflib.get_close_matches(wanted[:100], recommender_names(), n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else (
+    alike = near(wanted, recommender_names())
+    hint = f"did you mean {' or '.join(alike)}?" if alike else (
         "there are icrs1 … icrs17, icrs-learned, icrs-als, crs-max, crs-med, precedence-mining, "
         "precedence-mining-top1, and population-… and hit-… with a measure, such as "
         "population-cm12."
