@@ -37,6 +37,8 @@ class Job:
     contestant: str
     """``module:function``, within benchmarks.contestants, or within benchmarks itself."""
     options: dict[str, Any]
+    source: str = ""
+    """Where another surerec is to be imported from than the installed one."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def run(job: Job, limits: Limits) -> Outcome:
         "SUREREC_THREADS": many,
         _STARTED: str(time.time()),
     }  # fmt: skip
+    if job.source:
+        environment["PYTHONPATH"] = job.source
     with TemporaryDirectory() as folder:
         result = Path(folder, "result.json")
         options = json.dumps(job.options)

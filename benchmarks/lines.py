@@ -30,8 +30,6 @@ _ONE_USER = {  # p50 and p99
 _ONE_SET = {"CM4": (1.5, 4.0), "CM12": (3.0, 4.0), "CM3": (3.0, 4.0)}
 _MANY_USERS = {"CM4": 1.0, "CM12": 2.0}
 _OVER_USERS = 1.25  # whole profiles, where p-values are scored by halves of them
-_LEARNED = {"p50": 5.4, "p99": 22.0}  # ms at commit 1f78e90, of which a quarter is allowed
-_LEARNED_MANY = 161.0  # users a second then, of which six times as many are wanted
 _P_VALUES = {"crepes": 100.0, "numpy": 2.0}
 _LARGE_PEAK, _LARGE_SECONDS = 6e9, 60.0
 _LARGE_ONE = {"p50": 20.0, "p99": 200.0}
@@ -108,7 +106,6 @@ class Judge:
             *self._whole(),
             *self._one_user(),
             *self._many_users(),
-            *(self._learned() if self.scale.learned_data else ()),
             *self._p_values(),
             *self._metrics(),
         ]
@@ -299,18 +296,6 @@ class Judge:
             what = "CM12 over users, time per user against p-values"
             found.append(self._at_most(words, what, (times[0], times[1]), "µs", _OVER_USERS))
         return found
-
-    def _learned(self) -> list[Line]:
-        group = f"Learned measure, {self.size(self.scale.learned_data)}"
-        found = []
-        for at, before in _LEARNED.items():
-            what = f"one user, recommend() at 0.9, {at}, against commit 1f78e90"
-            pair = (self._figure("learned/answers", f"{at}_ms"), before)
-            found.append(self._at_most(group, what, pair, "ms", 0.25))
-        rate = self._figure("learned/answers", "users_per_second")
-        pair = (None if rate is None else 1e3 / rate, 1e3 / _LEARNED_MANY)
-        what = "recommend_many(k=20), time per user against commit 1f78e90"
-        return [*found, self._at_most(group, what, pair, "ms", 1 / 6)]
 
     @property
     def people(self) -> str:
