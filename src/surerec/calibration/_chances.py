@@ -118,6 +118,18 @@ class ItemChances:
             return self._everybodys
         return self.curve.with_interval(without=int(np.searchsorted(self._testing, place)))
 
+    def by_bin_of_many(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give the same for several people, who are −1 where they are no calibration users.
+
+        3 × people × bins.
+        """
+        found = np.repeat(np.array(self._everybodys)[:, None], len(places), axis=1)
+        tested = np.flatnonzero((places >= 0) & ~self.chooses[places])
+        if len(tested):
+            others = np.searchsorted(self._testing, places[tested])
+            found[:, tested] = self.curve.with_intervals(others)
+        return found
+
     def bins_of(self, ranking: Ranking, n_known: int, n_items: int) -> NDArray[np.int64]:
         """Give the bin of every item, −1 for what is no candidate."""
         bins = np.full(n_items, -1, dtype=np.int64)

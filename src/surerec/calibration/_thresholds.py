@@ -60,6 +60,20 @@ class _Group:
         said = " and ".join(filter(None, (words, known)))
         return Threshold(self._curves[group], None if own < 0 else own, said)
 
+    def of_many(
+        self, places: NDArray[np.int64], n_known: NDArray[np.int64]
+    ) -> Iterator[tuple[RiskCurve, NDArray[np.intp], NDArray[np.int64]]]:
+        """Give each curve, which of several people it serves, and who of its users they are.
+
+        Places and users are −1 for somebody who did not calibrate.
+        """
+        of = self._lengths.of(n_known)
+        for group, curve in enumerate(self._curves):
+            served = np.flatnonzero(of == group)
+            own, at = np.full(len(served), -1), places[served]
+            own[at >= 0] = self._places[group][at[at >= 0]]
+            yield curve, served, own
+
 
 class Thresholds:
     """A risk curve for each group of people (Mondrian).
@@ -117,11 +131,18 @@ class Thresholds:
         entries : array of float
             The cuts at which the items enter.
         """
-        levels = np.empty(len(entries))
-        of_people = [self.of(query) for query in people]
-        own = np.array([-1 if each.own_place is None else each.own_place for each in of_people])
-        for curve in {id(each.curve): each.curve for each in of_people}.values():
-            members = np.array([each.curve is curve for each in of_people])
-            rows = np.flatnonzero(members[owners])
-            levels[rows] = curve.levels_of_many(entries[rows], own[owners[rows]])
+        levels, own = np.empty(len(entries)), np.empty(len(people), dtype=np.int64)
+        at = [self._calibration.place_of(query.user) for query in people]
+        places = np.array([-1 if place is None else place for place in at], dtype=np.int64)
+        n_known = np.array([len(query.history) for query in people], dtype=np.int64)
+        labels = np.array([self._labels.of(query) for query in people], dtype=object)
+        for label in set(labels.tolist()):
+            group = self._everybody if label is None else self._groups[label]
+            members = np.flatnonzero(labels == label)
+            for curve, some, users in group.of_many(places[members], n_known[members]):
+                served = np.zeros(len(people), dtype=bool)
+                served[members[some]] = True
+                own[members[some]] = users
+                rows = np.flatnonzero(served[owners])
+                levels[rows] = curve.levels_of_many(entries[rows], own[owners[rows]])
         return levels

@@ -234,13 +234,17 @@ class UserCalibration(Calibration):
         if self.chances is None:
             return CalibratedProbability(*found)
         n_known = np.array([len(query.history) for query in people])
+        places = [self.users.place_of(query.user) for query in people]
+        told = np.array(
+            [
+                not self._without_chances(place, self._gap(scorer, query))
+                for place, query in zip(places, people, strict=True)
+            ]
+        )
+        by_bin = self.chances.by_bin_of_many(np.array([-1 if at is None else at for at in places]))
         bins = self.chances.bins.of(best.shares, n_known[best.owners], best.ranks)
-        ends = np.searchsorted(best.owners, np.arange(len(people) + 1))
-        for query, start, stop in zip(people, ends[:-1], ends[1:], strict=True):
-            place = self.users.place_of(query.user)
-            if not self._without_chances(place, self._gap(scorer, query)):
-                here = slice(start, stop)
-                found[:, here] = [part[bins[here]] for part in self.chances.by_bin(place)]
+        rows = np.flatnonzero(told[best.owners])
+        found[:, rows] = by_bin[:, best.owners[rows], bins[rows]]
         return CalibratedProbability(*found)
 
     def slate(

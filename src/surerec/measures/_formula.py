@@ -12,6 +12,7 @@ from surerec._checks import check_whole
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._many import score_together
 from surerec.measures._plan import Plan, make_plan
+from surerec.measures._query import all_within
 from surerec.measures._recipe import Recipe
 from surerec.measures._scorer import Parts, Scorer
 from surerec.measures._table import Measure, find_measure
@@ -116,8 +117,7 @@ class MeasureScorer(Scorer):
         plan = self.plan
         if plan is None or any(len(query.users) > 1 for query in queries):
             return self.score_many(queries)
-        for query in queries:
-            query.within(self.statistics.n_items, self.statistics.n_user_codes)
+        all_within(queries, self.statistics.n_items, self.statistics.n_user_codes)
         return score_together(plan, self.statistics, queries)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:

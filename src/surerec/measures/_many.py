@@ -13,8 +13,10 @@ import numpy as np
 from numba import njit
 
 from surerec.measures._folding import NARROW, RATIO, TOTAL, room_for
+from surerec.measures._medians import aligned_zeros
 from surerec.measures._plan import rows_of, score_profile
 from surerec.measures._rough import total_ratios_of
+from surerec.measures._sums import SUM_COLUMNS, sum_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from surerec.measures._query import Query
     from surerec.precedence import PrecedenceStatistics
 
-_TILE = 64  # columns: the ratios of a few thousand rows stay in the cache
+_TILE = SUM_COLUMNS  # the ratios of a few thousand rows stay in the cache
 _WORTH = 2  # rows in profiles for each row divided, from which on it pays
 
 
@@ -66,6 +68,23 @@ def _rows_wanted(
     return wanted[:n], n_rows
 
 
+@njit(nogil=True, cache=True)
+def _places_of(
+    known: NDArray[Any],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    n_rows: int,
+) -> NDArray[np.int64]:
+    """Give the numbers of the profiles' rows, one profile after the other."""
+    places, done = np.empty(n_rows, np.int64), 0
+    for person in range(len(starts)):
+        for item in known[starts[person] : stops[person]]:
+            places[done] = slots[item]
+            done += 1
+    return places
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def _divide(
     plan: Plan,
@@ -87,27 +106,6 @@ def _divide(
         for j in range(np.uint64(right - left)):
             free = np.float64(np.int32(taken - np.int32(back[j])))
             values[j] = np.float64(row[j]) / np.maximum(free, 1.0)
-
-
-@njit(nogil=True, cache=True)
-def _add_up(
-    ratios: NDArray[np.float64],
-    slots: NDArray[np.int64],
-    profile: NDArray[Any],
-    totals: NDArray[np.float64],
-) -> None:
-    """Add the ratios of a profile's rows up, in their order; several at a time are read."""
-    n, width = len(profile), np.uint64(len(totals))
-    totals[:] = 0.0
-    for k in range(0, n - n % 4, 4):
-        first, second = ratios[slots[profile[k]]], ratios[slots[profile[k + 1]]]
-        third, fourth = ratios[slots[profile[k + 2]]], ratios[slots[profile[k + 3]]]
-        for j in range(width):
-            totals[j] = (((totals[j] + first[j]) + second[j]) + third[j]) + fourth[j]
-    for k in range(n - n % 4, n):
-        last = ratios[slots[profile[k]]]
-        for j in range(width):
-            totals[j] += last[j]
 
 
 @njit(nogil=True, cache=True)
@@ -170,19 +168,23 @@ def _score_shared(
 ) -> None:
     """Score the people whose rows are the same; where that does not pay, set `fewer` to −1."""
     n_items = len(plan.support)
-    slots = np.empty(n_items, np.int64)
+    slots, totals = np.empty(n_items, np.int64), np.empty(_TILE)
     for minus in range(2):
         wanted, n_rows = _rows_wanted(known, starts, stops, fewer == minus, slots)
         if n_rows < _WORTH * len(wanted):
             fewer[fewer == minus] = -1
             continue
-        ratios = np.empty((len(wanted), _TILE))
+        people = np.flatnonzero(fewer == minus)
+        places = _places_of(known, starts[people], stops[people], slots, n_rows)
+        ratios = aligned_zeros(len(wanted), _TILE, totals)
         for left in range(0, n_items, _TILE):
-            right = min(left + _TILE, n_items)
+            right, done = min(left + _TILE, n_items), 0
             _divide(plan, wanted, minus, left, right, ratios)
-            for person in np.flatnonzero(fewer == minus):
-                profile = known[starts[person] : stops[person]]
-                _add_up(ratios, slots, profile, scores[person, left:right])
+            for person in people:
+                n = stops[person] - starts[person]
+                sum_rows(ratios, places[done:], n, totals)
+                scores[person, left:right] = totals[: right - left]
+                done += n
 
 
 @njit(nogil=True, cache=True)
@@ -224,22 +226,30 @@ def score_together(
     At most one user is to be left out of each.
     """
     known = [query.history for query in queries]
-    own, times = zip(*(statistics.taken_by(query.user) for query in queries), strict=True)
+    lengths = np.array([len(history) for history in known])
+    stops = np.cumsum(lengths)
     scores = np.empty((len(queries), statistics.n_items))
     score_outside(
         plan,
         np.concatenate(known),
-        *_ends(known),
-        np.concatenate(own),
-        np.concatenate(times),
-        *_ends(own),
+        stops - lengths,
+        stops,
+        *_left_out(statistics, [query.user for query in queries]),
         scores,
     )
     return scores
 
 
-def _ends(parts: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give where each part begins and ends among all of them."""
-    lengths = np.array([len(part) for part in parts])
-    stops = np.cumsum(lengths)
-    return stops - lengths, stops
+def _left_out(
+    statistics: PrecedenceStatistics, users: Sequence[int | None]
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Give what all users took and when, and where that of each of some begins and ends."""
+    interactions = statistics.interactions
+    if interactions is None:
+        nothing = np.zeros(len(users), dtype=np.int64)
+        someone = next((user for user in users if user is not None), None)
+        return *statistics.taken_by(someone), nothing, nothing  # which refuses anybody
+    codes = np.array([-1 if user is None else user for user in users])
+    starts = interactions.offsets[np.maximum(codes, 0)]
+    stops = np.where(codes < 0, starts, interactions.offsets[np.maximum(codes, 0) + 1])
+    return interactions.items_taken, interactions.times, starts, stops
