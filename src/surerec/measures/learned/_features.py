@@ -191,12 +191,7 @@ class Features:
         rows, means = asked.rows, asked.means
         wanted = EXTRAS if only is None else only
         if columns is None:
-            n_items = self.statistics.n_items
-            expect = partial(self.ridge.score_all, *asked.by_code, n_items)
-            ahead = None
-            if self.forward is not None and "past to future" in wanted:
-                ahead = partial(self.forward.score_all, *asked.in_order, n_items)
-            return self._of_all(asked, wanted, expect, ahead, in_threads=in_threads)
+            return self._of_all(asked, wanted, *self._ridges(asked, wanted), in_threads=in_threads)
         parts, near = self._near(asked, columns)
         blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
         here = means.at(columns)
@@ -226,11 +221,7 @@ class Features:
     def of_many(
         self, people: Sequence[Person], only: Sequence[Container[str]]
     ) -> Iterator[NDArray[np.float32]]:
-        """Give the features of every item for one person after the other, as :meth:`of` does.
-
-        Of each `only` some ingredients are looked at. There must be room for what the ridges expect
-        of all of them.
-        """
+        """Give what :meth:`of` gives of every item, for one person after the other."""
         asked, n_items = [self._asked(person) for person in people], self.statistics.n_items
         ridge = self.ridge.score_many([each.by_code for each in asked], n_items)
         some = [place for place, wanted in enumerate(only) if "past to future" in wanted]
@@ -241,6 +232,17 @@ class Features:
         for place, each in enumerate(asked):
             expect = partial(ridge.__getitem__, place)
             yield self._of_all(each, only[place], expect, ahead.get(place), in_threads=False)
+
+    def _ridges(self, asked: Asked, wanted: Container[str]) -> tuple[_Part, _Part | None]:
+        """Give what is to be called for what each ridge expects of one person."""
+        ridge, forward, n_items = self.ridge, self.forward, self.statistics.n_items
+
+        def expect() -> NDArray[np.float64]:
+            return ridge.score_all(*asked.by_code, n_items)
+
+        if forward is None or "past to future" not in wanted:
+            return expect, None
+        return expect, lambda: forward.score_all(*asked.in_order, n_items)
 
     def _asked(self, person: Person) -> Asked:
         """Look up what is known of a person, and of the items without some users."""
