@@ -7,6 +7,7 @@ import surerec as sr
 from surerec.measures.learned import _forward
 from surerec.measures.learned._examples import without_users
 from surerec.measures.learned._forward import ForwardRidge, halves
+from tests.learned.people import some_people
 
 
 def by_definition(interactions, strength, n_items=None):
@@ -66,6 +67,16 @@ def test_all_items_are_scored_as_some_to_the_last_bit(films, n_known, seed, data
     both = history.astype(np.int64), weights
     expected = ridge.score(*both, own, np.arange(films.n_items))
     np.testing.assert_array_equal(ridge.score_all(*both, own, films.n_items), expected)
+
+
+@given(
+    n_known=st.sampled_from([20, 32, 47, 50]), n_people=st.integers(1, 5), seed=st.integers(0, 99)
+)
+def test_many_people_are_scored_as_one_by_one_to_the_last_bit(films, n_known, n_people, seed):
+    ridge, chance = ForwardRidge.fit(films, 0.3, most_items=n_known), np.random.default_rng(seed)
+    people = list(some_people(films, chance, n_people))
+    expected = [ridge.score_all(*person, films.n_items) for person in people]
+    np.testing.assert_array_equal(ridge.score_many(people, films.n_items), expected)
 
 
 def test_it_keeps_to_the_most_popular_items(films):

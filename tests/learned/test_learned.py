@@ -385,6 +385,20 @@ def test_sizes_of_sets_are_those_of_trying_every_cut(seed):
         np.testing.assert_allclose(found[row], expected)
 
 
+def test_many_people_are_scored_as_one_by_one_to_the_last_bit(films, statistics):
+    learned = LearnedMeasure.train(statistics, n_users=200, n_folds=2, ingredients=[*EXTRAS])
+    scorer = LearnedScorer(statistics, learned)
+    scorer.at_once = 3
+    two = tuple(np.flatnonzero(learned.fold_of == 1)[:2].tolist())
+    queries = [
+        *(Query.of_user(films, user) for user in (0, 7, 399, 4)),
+        Query(np.array([5, 1, 9])),
+        Query(np.array([3, 140]), users=two),
+    ]
+    one_by_one = [scorer.score_query(query) for query in queries]
+    np.testing.assert_array_equal(scorer.score_many(queries), one_by_one)
+
+
 def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch):
     monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
     every = LearnedMeasure.train(statistics, n_users=200, n_folds=2)

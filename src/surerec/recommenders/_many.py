@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from surerec._progress import progress
-from surerec._threads import run_blocks
+from surerec._threads import available_threads, run_blocks
 from surerec.errors import HistoriesWarning, InputError, NoUsers
 from surerec.measures import Queries
 from surerec.recommenders._asking import Asking
@@ -252,7 +252,11 @@ class AskingMany(Asking):
     ) -> Iterator[pl.DataFrame]:
         """Give the rows of people, some at a time and in their order."""
         longest = self.statistics_.n_items if wanted.limit is None else wanted.limit
-        at_once = int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
+        most = int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
+        n_batches, n_threads = -(-len(people) // most), available_threads()
+        if n_batches > 1:  # as many for each thread: the last would keep the others waiting
+            n_batches = n_threads * -(-n_batches // n_threads)
+        at_once = -(-len(people) // max(n_batches, 1))
 
         def batch(start: int) -> pl.DataFrame:
             if not isinstance(people, Histories):
@@ -261,6 +265,6 @@ class AskingMany(Asking):
             return self.rows_for(some, people.people.slice(start, len(some)), wanted)
 
         with progress("Recommending", total=len(people)) as advance:
-            for rows in run_blocks(batch, range(0, len(people), at_once)):
+            for rows in run_blocks(batch, range(0, len(people), max(at_once, 1))):
                 yield rows
                 advance(at_once)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from surerec._threads import run_together
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
 from surerec.measures.learned import _kernels as kernels
+from surerec.measures.learned._asked import Asked, Person
 from surerec.measures.learned._assembling import N_LAST, assemble, clear_nothing, sums_in_parts
 from surerec.measures.learned._forward import FORWARD, ForwardRidge
-from surerec.measures.learned._items import ItemFacts, ItemMeans
+from surerec.measures.learned._items import ItemFacts
 from surerec.measures.learned._near import WINDOWS, Near
 from surerec.measures.learned._preference import PREFERENCE
 from surerec.measures.learned._recency import RECENCY, Recency
@@ -22,7 +23,7 @@ from surerec.measures.learned._ridge import Ridge
 from surerec.precedence import of_matrix, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from surerec.precedence import Block, PrecedenceStatistics
 
     _Job = Callable[[], None]
+    _Part = Callable[[], NDArray[np.float64]]
 
 
 FEATURES: Final[dict[str, str]] = {
@@ -69,7 +71,6 @@ EXTRAS: Final[dict[str, dict[str, str]]] = {
 }
 """Features that are used only where users who were set aside gain by them, by ingredient."""
 
-_HALF_LIVES: Final = (10.0, 40.0, 3.0)  # items after which an earlier one weighs half, by recency
 _NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
 
 
@@ -98,43 +99,6 @@ def extras_of(names: Sequence[str]) -> tuple[str, ...]:
             "This learned measure has other features than this surerec computes: train it anew."
         )
     return extras
-
-
-class _Asked(NamedTuple):
-    """What is asked for: a profile, who is left out, and what that makes of the items."""
-
-    rows: ProfileRows
-    without: tuple[int, ...]
-    moment: int | None
-    taken: list[NDArray[np.uint32]]
-    """What each of those who are left out took, in time order."""
-    own: list[NDArray[np.int64]]
-    """The same by code."""
-    then: ItemMeans
-    """Of every item, when all was counted."""
-    means: ItemMeans
-    weights: NDArray[np.float32]
-    """Of the profile's items by recency; they sum to 1."""
-    by_age: NDArray[np.float64]
-    """Four weightings of them for a ridge."""
-
-    @classmethod
-    def of(
-        cls,
-        rows: ProfileRows,
-        without: tuple[int, ...],
-        moment: int | None,
-        taken: list[NDArray[np.uint32]],
-        then: ItemMeans,
-        means: ItemMeans,
-    ) -> _Asked:
-        """Weight the items of a profile by how many came after them."""
-        age = np.arange(len(rows.history) - 1, -1, -1)
-        recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
-        weights = (recent / recent.sum()).astype(np.float32)
-        by_age = np.stack((np.ones(len(age)), late, recent, last))
-        own = [np.sort(items).astype(np.int64) for items in taken]
-        return cls(rows, without, moment, taken, own, then, means, weights, by_age)
 
 
 def _call(job: _Job) -> None:
@@ -223,18 +187,11 @@ class Features:
         in_threads : bool, default=False
             Whether other threads may help where every item is asked for.
         """
-        if not len(history):
-            raise InputError("The history is empty: it needs at least one item.")
-        rows = ProfileRows(self.statistics, history, without)
-        then = self._facts.without(self._known(without)) if without else self._nobody
-        means = then
-        if self.statistics is not self._counted:
-            then = then.padded(self.statistics.n_items)
-            means = then._replace(support=rows.support_of_all().astype(np.int64))
-        asked = _Asked.of(rows, without, moment, self._taken(without), then, means)
+        asked = self._asked(Person(history, without, moment))
+        rows, means = asked.rows, asked.means
         wanted = EXTRAS if only is None else only
         if columns is None:
-            return self._of_all(asked, wanted, in_threads=in_threads)
+            return self._of_all(asked, wanted, *self._ridges(asked, wanted), in_threads=in_threads)
         parts, near = self._near(asked, columns)
         blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
         here = means.at(columns)
@@ -261,10 +218,58 @@ class Features:
         clear_nothing(found, _NOTHING)
         return found
 
+    def of_many(
+        self, people: Sequence[Person], only: Sequence[Container[str]]
+    ) -> Iterator[NDArray[np.float32]]:
+        """Give what :meth:`of` gives of every item, for one person after the other."""
+        asked, n_items = [self._asked(person) for person in people], self.statistics.n_items
+        ridge = self.ridge.score_many([each.by_code for each in asked], n_items)
+        some = [place for place, wanted in enumerate(only) if "past to future" in wanted]
+        ahead: dict[int, _Part] = {}
+        if self.forward is not None and some:
+            expected = self.forward.score_many([asked[place].in_order for place in some], n_items)
+            ahead = {place: partial(expected.__getitem__, row) for row, place in enumerate(some)}
+        for place, each in enumerate(asked):
+            expect = partial(ridge.__getitem__, place)
+            yield self._of_all(each, only[place], expect, ahead.get(place), in_threads=False)
+
+    def _ridges(self, asked: Asked, wanted: Container[str]) -> tuple[_Part, _Part | None]:
+        """Give what is to be called for what each ridge expects of one person."""
+        ridge, forward, n_items = self.ridge, self.forward, self.statistics.n_items
+
+        def expect() -> NDArray[np.float64]:
+            return ridge.score_all(*asked.by_code, n_items)
+
+        if forward is None or "past to future" not in wanted:
+            return expect, None
+        return expect, lambda: forward.score_all(*asked.in_order, n_items)
+
+    def _asked(self, person: Person) -> Asked:
+        """Look up what is known of a person, and of the items without some users."""
+        history, without, moment = person
+        if not len(history):
+            raise InputError("The history is empty: it needs at least one item.")
+        rows = ProfileRows(self.statistics, history, without)
+        then = self._facts.without(self._known(without)) if without else self._nobody
+        means = then
+        if self.statistics is not self._counted:
+            then = then.padded(self.statistics.n_items)
+            means = then._replace(support=rows.support_of_all().astype(np.int64))
+        return Asked.of(rows, without, moment, self._taken(without), then, means)
+
     def _of_all(
-        self, asked: _Asked, wanted: Container[str], *, in_threads: bool
+        self,
+        asked: Asked,
+        wanted: Container[str],
+        expect: _Part,
+        ahead: _Part | None,
+        *,
+        in_threads: bool,
     ) -> NDArray[np.float32]:
-        """Give the features of every item, their parts computed side by side."""
+        """Give the features of every item, their parts computed side by side.
+
+        The ridges say what they `expect`, and from past to future `ahead`, if that is looked at.
+        """
         rows, n_items, history = asked.rows, self.statistics.n_items, asked.rows.history
         found = np.zeros((len(self.in_words), n_items), np.float32)
         both = rows.source("followers"), rows.source("predecessors")
@@ -272,15 +277,14 @@ class Features:
         ridge: list[NDArray[np.float64]] = []
         near: list[NDArray[np.float32]] = []
 
-        def expect() -> None:
-            ridge.append(self.ridge.score_all(history, asked.by_age, asked.own, n_items))
+        def regress() -> None:
+            ridge.append(expect())
 
         def look_near() -> None:
             near.append(self._near(asked, None)[1])
 
-        def look_ahead(forward: ForwardRidge) -> None:
-            scores = forward.score_all(history, asked.by_age, asked.taken, n_items)
-            found[self._places_of(FORWARD)] = scores
+        def look_ahead(part: _Part) -> None:
+            found[self._places_of(FORWARD)] = part()
 
         def look_back(recency: Recency) -> None:
             own = self._own(asked.without)
@@ -291,9 +295,9 @@ class Features:
             found[self._places_of(PREFERENCE)] = self._preference(history, asked.without)
 
         # What takes longest comes first, so that threads end together.
-        jobs: list[_Job] = [expect, *to_do, look_near]
-        if self.forward is not None and "past to future" in wanted:
-            jobs.insert(0, partial(look_ahead, self.forward))
+        jobs: list[_Job] = [regress, *to_do, look_near]
+        if ahead is not None:
+            jobs.insert(0, partial(look_ahead, ahead))
         if self._recency is not None and "calendar" in wanted:
             jobs.append(partial(look_back, self._recency))
         if self.factors is not None and "matrix factorisation" in wanted:
@@ -329,7 +333,7 @@ class Features:
         parts = [np.arange(starts[user], starts[user + 1]) for user in self._known(users)]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
-    def _day(self, asked: _Asked) -> int:
+    def _day(self, asked: Asked) -> int:
         """Give the day of the last known item."""
         assert self._recency is not None  # noqa: S101  # only asked for its features
         if asked.moment is not None and self.statistics is not self._counted:
@@ -354,7 +358,7 @@ class Features:
         return np.where(taken, users, -1)
 
     def _near(
-        self, asked: _Asked, columns: NDArray[np.int64] | None
+        self, asked: Asked, columns: NDArray[np.int64] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Give what the last items weigh, and the share who took each item soon after."""
         last, support = asked.rows.history[-N_LAST:], asked.then.support

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from surerec._grouping import group_rows
 from surerec._memory import available_memory, in_words
 from surerec._threads import run_blocks
+from surerec.measures.learned._panel_kernels import PANEL, ManyRows, sum_many
 from surerec.measures.learned._ridge_kernels import (
     regress,
     rows_and_weights,
@@ -31,7 +32,18 @@ if TYPE_CHECKING:
 MOST_ITEMS: Final = 10_000
 """Items of the ridge at the most, the most popular: 800 MB; the others score 0."""
 _ROWS_AT_ONCE: Final = 64
-_FEW: Final = 4  # less than a quarter of the columns is faster picked than summed whole
+FEW: Final = 4
+"""Less than a quarter of the columns is faster picked than summed whole."""
+
+
+class Expected(NamedTuple):
+    """Of whom a ridge is to say what it expects."""
+
+    history: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    """Four weightings of it."""
+    own: Sequence[NDArray[Any]]
+    """The whole profile of each user to leave out."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,24 @@ class Ridge:
         regress(sums, sums[:, mine].sum(axis=1), self._diagonal, out)
         return out
 
+    def score_many(self, people: Sequence[Expected], n_items: int) -> NDArray[np.float64]:
+        """Do the same as :meth:`score_all` for several people, to the last bit; people first."""
+        n = self.n_items
+        if n < PANEL or any(len(person.own) > 1 for person in people):
+            return np.stack([self.score_all(*person, n_items) for person in people])
+        out = np.empty((len(people), len(people[0].weights), n_items))
+        out[:, :, n:] = 0.0
+        owns = [mine[mine < n] for mine in (_only(person.own) for person in people)]
+        rows = ManyRows.of(
+            [
+                rows_and_weights(person.history, person.weights, mine, n)
+                for person, mine in zip(people, owns, strict=True)
+            ]
+        )
+        for sums, mine, found in zip(sum_many(self.inverse, rows), owns, out, strict=True):
+            regress(sums, sums[:, mine].sum(axis=1), self._diagonal, found)
+        return out
+
     def score(
         self,
         history: NDArray[np.int64],
@@ -155,6 +185,11 @@ class Ridge:
         return here, np.array(each).reshape(len(own), len(table)).T
 
 
+def _only(own: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
+    """Give what the one user took, or nothing."""
+    return own[0].astype(np.int64) if own else np.empty(0, np.int64)
+
+
 def table_of_rows(
     history: NDArray[np.int64], weights: NDArray[np.float64], own: Sequence[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -184,7 +219,7 @@ def sum_table(
 ) -> NDArray[np.float64]:
     """Sum rows of a matrix by each row of a table of weights, at some columns."""
     n_columns = matrix.shape[1]
-    if len(columns) < n_columns // _FEW:
+    if len(columns) < n_columns // FEW:
         sums = np.empty((len(table), len(columns)))
         sum_picked(matrix, rows, table, columns, sums)
         return sums

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Parts, Scorer
+from surerec.measures.learned._asked import Person
 from surerec.measures.learned._boosting import contributions
 from surerec.measures.learned._features import EXTRAS, Features, extras_of
 from surerec.measures.learned._parts import to_parts
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from surerec.measures.learned._ridge import Ridge
     from surerec.measures.learned._text import Tree
     from surerec.precedence import PrecedenceStatistics
+
+
+_BYTES: Final = 8 * 18
+"""For a person and an item, while ridges say what they expect of many."""
+_ROOM: Final = 1 << 26
+_AT_ONCE: Final = 16, 128
 
 
 class LearnedScorer(Scorer):
@@ -60,7 +67,6 @@ class LearnedScorer(Scorer):
     leaves_users_out = True
     checked = True
     unit = "log-odds"
-    at_once = 16  # people whose lists are found together, each scored by one thread
 
     def __init__(
         self,
@@ -79,6 +85,9 @@ class LearnedScorer(Scorer):
             how = learned.params
             factors = train_factors(statistics.counted, int(how["n_folds"]), int(how["seed"]))
         self._features = Features(statistics, ridge, extras, forward, factors)
+        n_bytes = _BYTES * max(self._features.ridge.n_items, 1)
+        # People who are scored together, each block of them by one thread.
+        self.at_once = int(np.clip(_ROOM // n_bytes, *_AT_ONCE))
         folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
         self._looked_at = [_looked_at(trees, names) for trees in folds]
@@ -107,26 +116,49 @@ class LearnedScorer(Scorer):
 
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
-        return self._scores(query, in_threads=True)
-
-    def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
-        """Score every item for several queries, one after the other in this thread."""
-        return np.stack([self._scores(query, in_threads=False) for query in queries])
-
-    def _scores(self, query: Query, *, in_threads: bool) -> NDArray[np.float64]:
-        query.within(self.statistics.n_items, self.statistics.n_user_codes)
-        n_known, n_items = len(query.history), self.statistics.n_items
+        self._within(query)
         fold = self.learned.fold_for(query.users)
         features = self._features.of(
             query.history,
             without=query.users,
             moment=_moment(query),
             only=self._looked_at[fold],
-            in_threads=in_threads,
+            in_threads=True,
         )
-        scores = np.full(features.shape[1], self.learned.base(fold, n_known, n_items))
-        self._trees[fold].add_to(scores, features, in_threads=in_threads)
+        scores = np.empty(self.statistics.n_items)
+        self._add_trees(scores, fold, query, features, in_threads=True)
         return scores
+
+    def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
+        """Score every item for several queries in this thread, what ridges expect together."""
+        scores = np.empty((len(queries), self.statistics.n_items))
+        for start in range(0, len(queries), self.at_once):
+            some = [self._within(query) for query in queries[start : start + self.at_once]]
+            folds = [self.learned.fold_for(query.users) for query in some]
+            found = self._features.of_many(
+                [Person(query.history, query.users, _moment(query)) for query in some],
+                [self._looked_at[fold] for fold in folds],
+            )
+            rows = scores[start : start + len(some)]
+            for row, fold, query, features in zip(rows, folds, some, found, strict=True):
+                self._add_trees(row, fold, query, features, in_threads=False)
+        return scores
+
+    def _within(self, query: Query) -> Query:
+        return query.within(self.statistics.n_items, self.statistics.n_user_codes)
+
+    def _add_trees(
+        self,
+        scores: NDArray[np.float64],
+        fold: int,
+        query: Query,
+        features: NDArray[np.float32],
+        *,
+        in_threads: bool,
+    ) -> None:
+        """Write what the trees of a fold say of every item."""
+        scores[:] = self.learned.base(fold, len(query.history), len(scores))
+        self._trees[fold].add_to(scores, features, in_threads=in_threads)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give the fold of each user, of which neither trees nor factors have seen anybody."""
