@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.measures.learned._features import FEATURES, Features
+from surerec.measures.learned._features import Features
+from surerec.measures.learned._offered import FEATURES
 from surerec.measures.learned._ridge import Ridge
 from tests.learned.slow_features import SlowFeatures
 

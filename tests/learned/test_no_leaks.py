@@ -11,9 +11,10 @@ from surerec.measures.learned import LearnedMeasure, LearnedScorer
 from surerec.measures.learned import _choice as choice_module
 from surerec.measures.learned import _examples as examples_module
 from surerec.measures.learned._examples import Sampling, make_examples
-from surerec.measures.learned._features import EXTRAS, FEATURES, Features
+from surerec.measures.learned._features import Features
 from surerec.measures.learned._forward import ForwardRidge
 from surerec.measures.learned._futures import TrainedFuture
+from surerec.measures.learned._offered import EXTRAS, FEATURES
 from surerec.measures.learned._preference import train_factors
 from surerec.measures.learned._recency import RECENCY, Recency
 

@@ -18,7 +18,7 @@ from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.measures.learned._boosting import LARGE, QUICK, SMALL, Binned
 from surerec.measures.learned._examples import MOST_HELD_OUT, log_odds
-from surerec.measures.learned._features import EXTRAS, FEATURES, in_words
+from surerec.measures.learned._offered import EXTRAS, FEATURES, in_words
 from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
 

@@ -15,8 +15,9 @@ from surerec.measures._folds import check_enough, deal, fold_for, renumbered
 from surerec.measures.learned._boosting import LARGE, SMALL
 from surerec.measures.learned._choice import INGREDIENTS, Kept, ask, grow_best
 from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
-from surerec.measures.learned._features import EXTRAS, Features, in_words
+from surerec.measures.learned._features import Features
 from surerec.measures.learned._futures import TrainedFuture
+from surerec.measures.learned._offered import EXTRAS, in_words
 from surerec.measures.learned._preference import try_factors
 from surerec.measures.learned._text import read_trees, write_trees
 from surerec.precedence import count_precedence

@@ -10,9 +10,9 @@ import numpy as np
 from surerec.measures._folds import are_folds
 from surerec.measures._scorer import Parts
 from surerec.measures.als import factors_from_parts, factors_to_parts
-from surerec.measures.learned._features import extras_of
 from surerec.measures.learned._forward import ForwardRidge
 from surerec.measures.learned._learned import LearnedMeasure
+from surerec.measures.learned._offered import extras_of
 from surerec.measures.learned._ridge import Ridge
 
 if TYPE_CHECKING:

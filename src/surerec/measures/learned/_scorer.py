@@ -10,7 +10,8 @@ from surerec.measures._folds import folds_of
 from surerec.measures._scorer import Contribution, Parts, Scorer
 from surerec.measures.learned._asked import Person
 from surerec.measures.learned._boosting import contributions
-from surerec.measures.learned._features import EXTRAS, Features, extras_of
+from surerec.measures.learned._features import Features
+from surerec.measures.learned._offered import EXTRAS, extras_of
 from surerec.measures.learned._parts import to_parts
 from surerec.measures.learned._preference import train_factors
 from surerec.measures.learned._text import read_trees, write_trees
