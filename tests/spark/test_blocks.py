@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from surerec.errors import InputError
 from surerec.spark._counting import count_cell
 from surerec.spark._packing import add_packed, pack
 from surerec.spark._plan import item_blocks, plan_counting
-from surerec.spark._profiles import BuildProfiles, Part
+from surerec.spark._profiles import Part
 from surerec.spark._staging import Staging
 
 counts = st.sampled_from([0, 0, 0, 1, 255, 256, 70_000])
@@ -108,22 +107,3 @@ def test_a_row_that_does_not_fit_is_refused():
         plan_counting(
             [Part(0, 1, 0, 9)], np.ones(9, dtype=np.uint32), (0, 9), n_tasks=1, task_memory=17
         )
-
-
-def test_profiles_cross_the_borders_of_batches(monkeypatch):
-    monkeypatch.setattr("surerec.spark._profiles._ROWS_AT_ONCE", 3)
-    rows = pl.DataFrame(
-        {
-            "user": [1, 1, 1, 1, 1, 2, 4, 4],
-            "item": [7, 8, 7, 9, 8, 7, 9, 9],
-            "time": [1, 2, 3, 4, 5, 1, 2, 6],
-            "sequence": [4, 0, 9, 2, 7, 3, 5, 6],
-        }
-    )
-    batches = rows.to_arrow().to_batches(max_chunksize=2)
-    made = pl.concat(pl.from_arrow(b) for b in BuildProfiles(("bigint", "bigint"))(batches))
-    assert made.rows() == [
-        (0, 1, 5, [7, 8, 9], [1, 2, 4]),
-        (3, 2, 1, [7], [1]),
-        (5, 4, 2, [9], [2]),
-    ]

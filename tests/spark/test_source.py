@@ -64,6 +64,33 @@ def test_bad_rows_and_low_ratings_are_counted_and_left_out(spark):
     )  # fmt: skip
 
 
+def test_bad_rows_found_while_profiles_are_built(spark, tmp_path):
+    noon = dt.datetime(2001, 2, 3, 12, tzinfo=dt.UTC)
+    rows = [
+        (1, 5, noon, 4.0, 0), (1, 6, None, 4.0, 1), (None, 7, noon, 4.0, 2), (2, 5, noon, 1.0, 3),
+        (2, 6, noon, None, 4), (2, 7, noon, 5.0, 5),
+    ]  # fmt: skip
+    names = "user int, item bigint, time timestamp, rating float, row int"
+    frame = spark.createDataFrame(rows, names)
+    expected = r"^the Spark DataFrame: of 6 rows, 1 without a usable user; 1 .* time; 1 .*rating;"
+    with pytest.raises(InputError, match=expected):
+        sr.spark.count_precedence_spark(frame, tmp_path / "model", sequence="row")
+    assert not list(tmp_path.iterdir())
+    options = {"sequence": "row", "skip_bad": True, "threshold": 3.0}
+    counted = sr.spark.count_precedence_spark(frame, tmp_path / "model", **options)
+    read = counted.interactions.rows_read
+    assert (read.rows, read.bad, read.below_threshold) == (6, 3, 1)
+    assert in_memory(counted.interactions) == [
+        (1, 5, int(noon.timestamp()) * 10**6), (2, 7, int(noon.timestamp()) * 10**6),
+    ]  # fmt: skip
+    for some, sentence in (
+        (frame.selectExpr("*", "cast(null as int) as x"), "6 rows have no seq"),
+        (frame.where("false").withColumnRenamed("row", "x"), "no row is left"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            sr.spark.count_precedence_spark(some, tmp_path / "other", sequence="x")
+
+
 @pytest.mark.parametrize(
     ("rows", "names", "options", "sentence"),
     [

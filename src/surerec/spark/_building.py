@@ -9,10 +9,12 @@ import numpy as np
 import polars as pl
 
 from surerec.errors import InputError
+from surerec.spark._arranging import arrange, write_part
+from surerec.spark._bundles import BundleRows
 from surerec.spark._index import IndexItems
 from surerec.spark._jobs import collect, map_arrow, run_numbered, settings
 from surerec.spark._plan import item_blocks
-from surerec.spark._profiles import BuildProfiles, Part, WriteProfiles, code_part
+from surerec.spark._profiles import BuildProfiles, Part
 from surerec.spark._staging import SealedArray, Staging
 
 if TYPE_CHECKING:
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
 _ROWS_WORTH_A_TASK = 25_000
 _ROWS_A_PART = 2_000_000
 _ROWS_AN_INDEX = 4_000_000
-_PROFILES_A_BATCH = 2_000
-_BYTES_A_BATCH = 64 << 20  # Spark 4.1 heeds it; profiles may be long
+_ROWS_A_BATCH = 20_000  # and not by bytes: Spark then asks after every row how many there are
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,10 @@ class StagedProfiles:
     """Profiles that are in the staging folder, by code; here are only their maps."""
 
     parts: tuple[Part, ...]
+    users: pl.Series
+    """Ids in order."""
+    lengths: NDArray[np.int64]
+    """Items of each user."""
     items: pl.Series
     """Ids by code."""
     support: NDArray[np.uint32]
@@ -46,7 +51,7 @@ class StagedProfiles:
     @property
     def n_users(self) -> int:
         """Number of users."""
-        return sum(part.n_users for part in self.parts)
+        return len(self.users)
 
     @property
     def n_rows(self) -> int:
@@ -82,69 +87,38 @@ def stage_profiles(
 ) -> StagedProfiles:
     """Build the profiles in the order of users, and give items their codes by popularity."""
     n_parts = max(tasks_for(source.n_rows, n_tasks), -(-source.n_rows // _ROWS_A_PART))
-    firsts = _first_seen(spark, source)
-    build = BuildProfiles((source.user_type, source.item_type))
-    rows = source.rows.repartition(n_parts, "user").sortWithinPartitions(
-        "user", "time", "sequence", "item"
+    bundle = BundleRows(n_parts, source.user_type, source.threshold)
+    build = BuildProfiles(staging, min_length, source.item_type)
+    # By one of its users Spark sends a bundle, with this hash: it comes where all of them belong.
+    rows = source.rows.selectExpr("*", f"pmod(hash(user), {n_parts}) as bucket")
+    bundles = map_arrow(rows, bundle, bundle.schema).repartition(n_parts, "user")
+    built = map_arrow(bundles, build, build.schema)
+    query = "select item, sum(support) as support, min(first) as first from {built} group by item"
+    with settings(spark, execution__arrow__maxRecordsPerBatch=_ROWS_A_BATCH):
+        table = collect(spark.sql(query, built=built), "Building profiles")
+    read = source.rows_read or source.checked(staging)
+    items = (
+        pl.DataFrame(pl.from_arrow(table))
+        .filter(pl.col("support") > 0)
+        .sort("support", "first", "item", descending=[True, False, False])
     )
-    # Kept, because Spark looks at all of it once more to cut it into ranges.
-    profiles = map_arrow(rows, build, build.schema).persist()
-    in_order = (
-        profiles.repartitionByRange(n_parts, "first", "user")
-        .sortWithinPartitions("first", "user")
-        .selectExpr("*", "spark_partition_id() as part")
-    )
-    write = WriteProfiles(staging, min_length, source.item_type)
-    with settings(
-        spark,
-        execution__arrow__maxRecordsPerBatch=_PROFILES_A_BATCH,
-        execution__arrow__maxBytesPerBatch=_BYTES_A_BATCH,
-    ):
-        written = map_arrow(in_order, write, write.schema)
-        query = "select item, sum(support) as support from {written} group by item"
-        try:
-            table = collect(spark.sql(query, written=written), "Building profiles")
-        finally:
-            profiles.unpersist()
-    parts, facts = _parts(staging)
-    support = pl.DataFrame(pl.from_arrow(table))
-    if not len(support):
+    if not len(items):
         raise InputError(f"The Spark DataFrame: no user took {min_length} items or more.")
-    if firsts is not None:
-        support = support.join(firsts, on="item", how="left")
-        support = support.sort("support", "first", "item", descending=[True, False, False])
-    else:
-        support = support.sort("support", "item", descending=[True, False])
-    staging.write_ids("items", support["item"])
+    staging.write_ids("items", items["item"])
+    arrangement = arrange(staging)
+    parts, buckets = arrangement.parts(n_parts), arrangement.buckets
+    arrangement.write(staging, parts)
     run_numbered(
-        spark, len(parts), lambda k: code_part(staging, parts[k]), "Giving items their codes"
+        spark, len(parts), lambda k: write_part(staging, buckets, parts[k]), "Arranging profiles"
     )
-    read = replace(source.rows_read, repeats=facts["repeats"], short_profiles=facts["short"])
-    counts = support["support"].to_numpy().astype(np.uint32)
-    return StagedProfiles(parts, support["item"], counts, read)
-
-
-def _first_seen(spark: SparkSession, source: Source) -> pl.DataFrame | None:
-    """Say when each item was first seen in the source, if its rows have an order."""
-    if not source.has_sequence:
-        return None
-    query = "select item, min(sequence) as first from {rows} group by item"
-    return pl.DataFrame(
-        pl.from_arrow(collect(spark.sql(query, rows=source.rows), "Numbering items"))
+    return StagedProfiles(
+        parts,
+        arrangement.users,
+        arrangement.lengths,
+        items["item"],
+        items["support"].to_numpy().astype(np.uint32),
+        replace(read, repeats=arrangement.n_repeats, short_profiles=arrangement.n_short),
     )
-
-
-def _parts(staging: Staging) -> tuple[tuple[Part, ...], dict[str, int]]:
-    """Give the parts that hold somebody, in order, and what became of the others."""
-    parts, first_row, total = [], 0, {"repeats": 0, "short": 0}
-    for path in sorted(staging.path("").glob("profiles-??????")):
-        facts = staging.facts(path.name)
-        total = {key: total[key] + facts[key] for key in total}
-        if facts["users"]:
-            number = int(path.name.removeprefix("profiles-"))
-            parts.append(Part(number, facts["users"], first_row, facts["rows"]))
-        first_row += facts["rows"]
-    return tuple(parts), total
 
 
 def index_items(

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import polars as pl
 
 from surerec._columns import Columns
 from surerec._memory import in_words
@@ -228,12 +227,10 @@ class _Files:
 
     def add_profiles(self, profiles: StagedProfiles) -> None:
         """Write the maps; the profiles themselves are in parts."""
-        lengths = [self.staging.array(part.name("lengths"), "int64") for part in profiles.parts]
-        self.add("offsets", np.concatenate(([0], np.cumsum(np.concatenate(lengths)))))
+        self.add("offsets", np.concatenate(([0], np.cumsum(profiles.lengths))))
         self.add("support", profiles.support)
-        users = pl.concat([self.staging.ids(part.name("users")) for part in profiles.parts])
         for role, column, ids in (
-            ("users", Columns.User, users),
+            ("users", Columns.User, profiles.users),
             ("items", Columns.Item, profiles.items),
         ):
             file, record = write_table(self.staging.model, role, {column: ids})

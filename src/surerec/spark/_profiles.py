@@ -1,13 +1,18 @@
-"""Profiles on executors: from rows sorted by user and time to parts in the order of users."""
+"""Profiles on executors: from all rows of some users to parts in the order of users."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+
+from surerec.interactions.building import build_profiles, encode
+from surerec.spark._bundles import LOOKED, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,65 +22,14 @@ if TYPE_CHECKING:
     from surerec.spark._staging import Staging
 
 
-_ROWS_AT_ONCE = 100_000
-
-
 @dataclass(frozen=True)
 class BuildProfiles:
-    """Turn rows (user, item, time, sequence), a user's together in order, into one row a user.
+    """Build the profiles of a bucket of users, from all their rows; say which items they have.
 
-    Of several rows of one user and item the first counts. Memory is that of one batch and one
-    profile.
+    They are written in the order of users, as a bucket: ids, the first row and the length of each
+    user, and items, by their number among the bucket's ids, and times. Memory is that of a
+    bucket's rows.
     """
-
-    id_types: tuple[str, str]
-    """The types of users and items: "bigint" or "string"."""
-
-    @property
-    def schema(self) -> str:
-        """What comes out, in Spark's words."""
-        user, item = self.id_types
-        return f"first bigint, user {user}, n_rows bigint, items array<{item}>, times array<bigint>"
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the task."""
-        waiting: list[pl.DataFrame] = []
-        for batch in batches:
-            waiting.append(pl.DataFrame(pl.from_arrow(batch)))
-            if sum(map(len, waiting)) < _ROWS_AT_ONCE:
-                continue
-            frame = pl.concat(waiting)
-            # The last user may go on in the next batch.
-            begin = int((frame["user"] == frame["user"][-1]).arg_max() or 0)
-            waiting = [frame.slice(begin)]
-            if begin:
-                yield from self._profiles(frame.head(begin))
-        if sum(map(len, waiting)):
-            yield from self._profiles(pl.concat(waiting))
-
-    def _profiles(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
-        by_user = rows.group_by("user", maintain_order=True).agg(
-            first=pl.col("sequence").min(), n_rows=pl.len().cast(pl.Int64)
-        )
-        firsts = rows.unique(["user", "item"], keep="first", maintain_order=True)
-        taken = firsts.group_by("user", maintain_order=True).agg(items="item", times="time")
-        user, item = (pa.string() if kind == "string" else pa.int64() for kind in self.id_types)
-        schema = pa.schema(
-            {
-                "first": pa.int64(),
-                "user": user,
-                "n_rows": pa.int64(),
-                "items": pa.list_(item),
-                "times": pa.list_(pa.int64()),
-            }
-        )
-        profiles = by_user.hstack(taken.select("items", "times")).select(schema.names)
-        yield from profiles.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
-
-
-@dataclass(frozen=True)
-class WriteProfiles:
-    """Write one partition of profiles, in order, as a part; give the support of its items."""
 
     staging: Staging
     min_length: int
@@ -84,35 +38,91 @@ class WriteProfiles:
     @property
     def schema(self) -> str:
         """What comes out, in Spark's words."""
-        return f"item {self.item_type}, support bigint"
+        return f"item {self.item_type}, support bigint, first bigint"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
-        frames = [pl.DataFrame(pl.from_arrow(batch)) for batch in batches]
-        profiles = pl.concat(frames) if frames else pl.DataFrame()
-        if not len(profiles):
-            return
-        number = int(profiles["part"][0])
-        lengths = profiles["items"].list.len().cast(pl.Int64)
-        kept = profiles.filter(lengths >= self.min_length)
-        taken = kept.select("items", "times").explode("items", "times")
-        name = f"{number:06d}"
-        self.staging.write_ids(f"users-{name}", kept["user"])
-        kept_lengths = lengths.filter(lengths >= self.min_length)
-        self.staging.write_array(f"lengths-{name}", kept_lengths.to_numpy())
-        self.staging.write_ids(f"ids-{name}", taken["items"])
-        self.staging.write_array(f"times-{name}", taken["times"].to_numpy())
-        facts = {
-            "users": len(kept),
-            "rows": len(taken),
-            "repeats": int(profiles["n_rows"].sum()) - int(lengths.sum()),
-            "short": len(profiles) - len(kept),
+        buckets, bundles, looked = set[int](), list[pa.Buffer](), list[Counter[str]]()
+        for batch in batches:
+            for bucket, rows in zip(
+                batch.column("bucket").to_pylist(), batch.column("rows"), strict=True
+            ):
+                if bucket == LOOKED:
+                    looked.append(Counter(json.loads(rows.as_py())))
+                else:
+                    buckets.add(bucket)
+                    bundles.append(rows.as_buffer())
+        if looked:
+            self.staging.write_facts("looked", dict(sum(looked, Counter())))
+        if bundles:
+            yield from self._build(min(buckets), in_order(unpack(bundles)))
+
+    def _build(self, bucket: int, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+        (users, user_codes), (items, item_codes) = encode(rows["user"]), encode(rows["item"])
+        times, sequence = rows["time"].to_numpy(), rows["sequence"].to_numpy()
+        profiles = build_profiles(
+            user_codes, item_codes, times, len(users), len(items), min_length=self.min_length
+        )
+        lengths = np.diff(profiles.offsets)
+        name = f"{bucket:06d}"
+        kept = users.gather(profiles.users_kept)
+        firsts = sequence[first_places(user_codes)][profiles.users_kept]
+        self.staging.write_ids(f"bucket_users-{name}", kept)
+        self.staging.write_array(f"bucket_firsts-{name}", firsts)
+        self.staging.write_array(f"bucket_lengths-{name}", lengths)
+        self.staging.write_ids(f"bucket_ids-{name}", items.gather(profiles.items_kept))
+        self.staging.write_array(f"bucket_items-{name}", profiles.items)
+        self.staging.write_array(f"bucket_times-{name}", profiles.times)
+        facts = {"repeats": profiles.n_repeats, "short": profiles.n_short}
+        self.staging.write_facts(f"bucket-{name}", facts)
+        support = np.zeros(len(items), dtype=np.int64)
+        # Items of short profiles alone are told as well: they may be first seen here.
+        support[profiles.items_kept] = np.bincount(
+            profiles.items, minlength=len(profiles.items_kept)
+        )
+        yield pa.RecordBatch.from_pydict(
+            {
+                "item": items.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(
+                    pa.string() if self.item_type == "string" else pa.int64()
+                ),
+                "support": pa.array(support),
+                "first": pa.array(sequence[first_places(item_codes)]),
+            }
+        )
+
+
+def in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give rows by sequence, those that share one by user and item.
+
+    Examples
+    --------
+    >>> rows = {"user": [1, 2, 1], "item": [5, 6, 4], "time": [0, 0, 0], "sequence": [7, 3, 7]}
+    >>> in_order(pl.DataFrame(rows))["item"].to_list()
+    [6, 4, 5]
+    """
+    sequence = rows["sequence"].to_numpy()
+    # Stable means merging runs in order: few, if bundles come as the source's rows do.
+    order = np.argsort(sequence, kind="stable")
+    if (np.diff(sequence[order]) == 0).any():
+        return rows.sort("sequence", "user", "item")
+    return pl.DataFrame(
+        {
+            each.name: each.gather(order) if each.dtype == pl.String else each.to_numpy()[order]
+            for each in rows
         }
-        self.staging.write_facts(f"profiles-{name}", facts)
-        support = taken.group_by(item="items").agg(support=pl.len().cast(pl.Int64))
-        item = pa.string() if self.item_type == "string" else pa.int64()
-        schema = pa.schema({"item": item, "support": pa.int64()})
-        yield from support.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
+    )
+
+
+def first_places(codes: NDArray[np.uint32]) -> NDArray[np.intp]:
+    """Give where each code stands first; codes are numbered in the order of first appearance.
+
+    Examples
+    --------
+    >>> first_places(np.array([0, 1, 0, 2], dtype=np.uint32))
+    array([0, 1, 3])
+    """
+    highest = np.maximum.accumulate(codes.astype(np.int64))
+    return np.flatnonzero(np.diff(highest, prepend=-1))
 
 
 @dataclass(frozen=True)
@@ -127,15 +137,6 @@ class Part:
     def name(self, role: str) -> str:
         """Give the name of one of its files."""
         return f"{role}-{self.number:06d}"
-
-
-def code_part(staging: Staging, part: Part) -> None:
-    """Write a part's items by code, given the ids in the order of codes."""
-    ids = staging.ids("items")
-    table = pl.DataFrame({"id": ids, "code": np.arange(len(ids), dtype=np.uint32)})
-    taken = staging.ids(part.name("ids")).to_frame()
-    coded = taken.join(table, on="id", how="left", maintain_order="left")["code"]
-    staging.write_array(part.name("items_taken"), coded.to_numpy())
 
 
 def read_part(

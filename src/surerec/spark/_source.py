@@ -5,6 +5,7 @@ Written in Spark's SQL, so that nothing here asks for pyspark before a DataFrame
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,11 @@ from surerec.errors import InputError
 from surerec.interactions import RowsRead, find_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame
+
+    from surerec.spark._staging import Staging
 
 
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
@@ -21,6 +26,7 @@ _FRACTIONS: Final = ("float", "double", "decimal")
 _MICROSECONDS: Final = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 _UNIT_BOUNDS: Final = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", float("inf")))
 _LATEST: Final = 2.0**63 - 1024
+_WHERE: Final = "the Spark DataFrame"
 _EPOCH: Final = "timestamp_ntz'1970-01-01 00:00:00'"
 
 
@@ -29,13 +35,22 @@ class Source:
     """Rows that can be used, and what became of the others."""
 
     rows: DataFrame
-    """user, item, time, sequence."""
+    """user, item, time, sequence; with rating, if they are not looked at yet."""
     user_type: str
     item_type: str
     has_sequence: bool
     n_rows: int
-    """Rows that can be used, repeats included."""
-    rows_read: RowsRead
+    """Rows that can be used, repeats included; all of them, if they are not looked at yet."""
+    rows_read: RowsRead | None
+    """None if rows are not looked at yet: whoever reads them counts what cannot be used."""
+    threshold: float | None
+    skip_bad: bool
+
+    def checked(self, staging: Staging) -> RowsRead:
+        """Refuse what cannot be used, by what was found when rows were read."""
+        found = Counter(staging.facts("looked") if self.n_rows else {})
+        _complain(found, _WHERE, skip_bad=self.skip_bad)
+        return _rows_read(found)
 
 
 def read_source(
@@ -52,7 +67,7 @@ def read_source(
 ) -> Source:
     """Find the columns, look at all rows once, and say which can be used."""
     wanted = {"user": user, "item": item, "time": time, "rating": rating}
-    where = "the Spark DataFrame"
+    where = _WHERE
     columns = find_columns(frame.columns, wanted, where)
     kinds = {name: kind.split("(")[0] for name, kind in frame.dtypes}
     if sequence is not None and (sequence not in kinds or kinds[sequence] not in _WHOLE):
@@ -62,11 +77,25 @@ def read_source(
         )
     if threshold is None:
         columns.pop("rating", None)
+    time_kind = kinds[columns["time"]]
+    numeric_time = not time_kind.startswith(("timestamp", "date"))
+    # Then nothing about how cells are read depends on the rows: one pass less over the source.
+    is_plain = (not numeric_time or time_format is not None) and all(
+        kinds[columns[role]] in _WHOLE for role in ("user", "item")
+    )
+    readings = {role: _cell(role, name, kinds[name], where) for role, name in columns.items()}
+    if is_plain and time_kind.startswith("timestamp"):
+        readings["time"] = _quoted(columns["time"])  # Arrow has it in microseconds as well
     cells = frame.selectExpr(
-        *(f"{_cell(role, name, kinds[name], where)} as {role}" for role, name in columns.items()),
+        *(f"{reading} as {role}" for role, reading in readings.items()),
         f"cast({_quoted(sequence)} as bigint) as sequence" if sequence else "0L as sequence",
     )
-    numeric_time = not kinds[columns["time"]].startswith(("timestamp", "date"))
+    if is_plain:
+        micros = _micros(_scale(cells, time_format, where)) if numeric_time else "time"
+        others = [role for role in columns if role != "time"]
+        rows = cells.selectExpr(*others, f"{micros} as time", "sequence")
+        looked_at_later = (cells.count(), None, threshold, skip_bad)
+        return Source(rows, "bigint", "bigint", sequence is not None, *looked_at_later)
     found = _look(cells, kinds, columns, threshold, has_sequence=sequence is not None)
     scale = _scale(cells, time_format, where) if numeric_time else None
     _complain(found, where, skip_bad=skip_bad)
@@ -85,11 +114,17 @@ def read_source(
         types["item"],
         sequence is not None,
         found["usable"],
-        RowsRead(
-            rows=found["all"],
-            bad=found["bad"],
-            below_threshold=found["all"] - found["bad"] - found["usable"],
-        ),
+        _rows_read(found),
+        threshold,
+        skip_bad,
+    )
+
+
+def _rows_read(found: Mapping[str, int]) -> RowsRead:
+    return RowsRead(
+        rows=found["all"],
+        bad=found["bad"],
+        below_threshold=found["all"] - found["bad"] - found["usable"],
     )
 
 
@@ -174,7 +209,7 @@ def _is_plain_integer(role: str) -> str:
     return f"(case when {role} rlike '^(0|-?[1-9][0-9]{{0,18}})$' then {same} else false end)"
 
 
-def _complain(found: dict[str, Any], where: str, *, skip_bad: bool) -> None:
+def _complain(found: Mapping[str, int], where: str, *, skip_bad: bool) -> None:
     for role in ("user", "item"):
         if found[f"{role}_fraction"]:
             raise InputError(f"{where}: {role} ids must be integers or text, not fractions.")

@@ -80,9 +80,13 @@ class Staging:
         """Write an array's numbers."""
         self.write(name, [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data])
 
-    def array(self, name: str, dtype: str) -> NDArray[Any]:
-        """Read an array's numbers; writable, as kernels compiled for that kind are there."""
-        return np.fromfile(self.path(name), dtype=dtype)
+    def array(self, name: str, dtype: str, first: int = 0, n: int = -1) -> NDArray[Any]:
+        """Read an array's numbers, or `n` of them from the first on.
+
+        Writable, as kernels compiled for that kind are there.
+        """
+        kind = np.dtype(dtype)
+        return np.fromfile(self.path(name), kind, n, offset=first * kind.itemsize)
 
     def write_ids(self, name: str, ids: pl.Series) -> None:
         """Write ids with their type."""
