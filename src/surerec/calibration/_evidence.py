@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from surerec.calibration._rough import count_sure, exact_ratios, score_roughly
+from surerec.calibration._rough import count_roughly, exact_ratios, few, score_roughly
 from surerec.conformal.kernels import counts_among
 from surerec.measures.kernels import ROUGH
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures.kernels import Plan
-
-_FEW: Final = 4  # of so many candidates one may be scored by itself: beyond, all at once are faster
 
 
 class Evidence(Protocol):
@@ -122,14 +120,8 @@ class RoughScores:
         if "_exact" in self.__dict__:
             return self._exact.counts
         counts = np.empty(len(self._rough), dtype=np.int64)
-        n_unsure = count_sure(self._rough, self._ordered, counts)
-        if n_unsure * _FEW > len(counts):
-            return self._exact.counts
-        if n_unsure:
-            unsure = np.flatnonzero(counts < 0)
-            scores = exact_ratios(*self._rows, self._candidates[unsure])
-            counts[unsure] = np.searchsorted(self._ordered, scores, side="right") + 1
-        return counts
+        told = count_roughly(*self._rows, self._candidates, self._rough, self._ordered, counts)
+        return counts if told else self._exact.counts
 
     def inside(self, cut: int) -> NDArray[np.bool_]:
         """Tell whose count is above `cut`; see :meth:`Scores.inside`."""
@@ -138,7 +130,7 @@ class RoughScores:
             return self._exact.inside(cut)
         found = self._rough >= border * (1 + ROUGH)
         unsure = np.flatnonzero((self._rough >= border * (1 - ROUGH)) & ~found)
-        if len(unsure) * _FEW > len(found):
+        if not few(len(unsure), len(found)):
             return self._exact.inside(cut)
         if len(unsure):
             found[unsure] = exact_ratios(*self._rows, self._candidates[unsure]) >= border

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from surerec.measures.kernels import Plan
 
 _UNSURE = -1
+_FEW = 4  # of so many candidates one may be scored by itself: beyond, all at once are faster
 
 
 def has_rough_scores(plan: Plan) -> bool:
@@ -121,3 +122,34 @@ def count_sure(
         counts[place] = told[counts[place] - 1]
         n_unsure += counts[place] == _UNSURE
     return n_unsure
+
+
+@njit(nogil=True, cache=True)
+def few(number: int, among: int) -> bool:
+    """Tell whether so few candidates are unsure that they are scored by themselves."""
+    return number * _FEW <= among
+
+
+@njit(nogil=True, cache=True)
+def count_roughly(
+    plan: Plan,
+    training: NDArray[np.int64],
+    own: NDArray[np.uint32],
+    times: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    rough: NDArray[np.float64],
+    ordered: NDArray[np.float64],
+    counts: NDArray[np.int64],
+) -> bool:
+    """Count as `count_sure` does, and by exact scores where that is unsure; False if that is often.
+
+    One call of a kernel, as what is done for the few unsure ones takes less time than to call it.
+    """
+    n_unsure = count_sure(rough, ordered, counts)
+    if not few(n_unsure, len(counts)):
+        return False
+    if n_unsure:
+        unsure = np.flatnonzero(counts == _UNSURE)
+        scores = exact_ratios(plan, training, own, times, candidates[unsure])
+        counts[unsure] = np.searchsorted(ordered, scores, side="right") + 1
+    return True
