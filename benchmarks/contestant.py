@@ -38,7 +38,15 @@ class Job:
     """``module:function``, within benchmarks.contestants, or within benchmarks itself."""
     options: dict[str, Any]
     source: str = ""
-    """Where another surerec is to be imported from than the installed one."""
+    """The checkout of another surerec than the installed one."""
+
+    @property
+    def root(self) -> Path:
+        """Whose contestant runs: the other checkout's own, which knows its calls, if it has one."""
+        there = Path(
+            self.source, "benchmarks", "contestants", f"{self.contestant.split(':')[0]}.py"
+        )
+        return Path(self.source) if self.source and there.is_file() else _ROOT
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ def run(job: Job, limits: Limits) -> Outcome:
         _STARTED: str(time.time()),
     }  # fmt: skip
     if job.source:
-        environment["PYTHONPATH"] = job.source
+        environment["PYTHONPATH"] = str(Path(job.source, "src"))
     with TemporaryDirectory() as folder:
         result = Path(folder, "result.json")
         options = json.dumps(job.options)
@@ -95,7 +103,7 @@ def run(job: Job, limits: Limits) -> Outcome:
             Path(folder, "log").open("w+", encoding="utf-8") as log,
             subprocess.Popen(  # noqa: S603  # our own module
                 [*command, options, str(result)],
-                cwd=_ROOT,
+                cwd=job.root,
                 env=environment,
                 stdout=log,
                 stderr=log,

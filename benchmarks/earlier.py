@@ -43,14 +43,14 @@ _PROMISED = (
 
 
 def source_of(commit: str, folder: Path) -> Path:
-    """Lay the code of an earlier commit into a folder; give where it can be imported from."""
-    command = ["git", "-C", str(_ROOT), "archive", commit, "src"]
+    """Lay the code of an earlier commit, and what it was measured with, into a folder."""
+    command = ["git", "-C", str(_ROOT), "archive", commit, "src", "benchmarks"]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
     if done.returncode:
         raise SystemExit(f"--before {commit}: {done.stderr.decode().strip()}")
     with tarfile.open(fileobj=BytesIO(done.stdout)) as packed:
         packed.extractall(folder, filter="data")
-    return folder / "src"
+    return folder
 
 
 def with_earlier(jobs: list[Job], source: Path) -> list[Job]:

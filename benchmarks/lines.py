@@ -236,7 +236,7 @@ class Judge:
     ) -> Line:
         """Compare costs: ours may be so many times the peer's."""
         ours, peer = values
-        told = "" if bar is None else "not slower" if bar == 1 else f"≤ {bar:g}×"
+        told = "" if bar is None else "not slower" if bar == 1 else f"≤ {bar:.3g}×"
         cells = ["not measured" if v is None else f"{v:.3g} {unit}" for v in values]
         if ours is None or peer is None:
             return _line(group, what, cells[0], cells[1], bar=told)

@@ -67,9 +67,9 @@ def test_every_line_of_the_bar_is_judged(report):
 
 def test_a_job_on_earlier_code_stands_beside_the_same_on_ours():
     jobs = [Job(key, "a:b", {"folder": "x"}) for key in ("one/CM4", "learned/answers")]
-    found = with_earlier(jobs, Path("/there/src"))
+    found = with_earlier(jobs, Path("/there"))
     assert [job.key for job in found] == ["one/CM4", "learned/answers", "before/learned/answers"]
-    assert [job.source for job in found] == ["", "", "/there/src"]
+    assert [job.source for job in found] == ["", "", "/there"]
     assert found[2].options == jobs[1].options
 
 
@@ -78,14 +78,20 @@ def test_earlier_code_is_what_runs(tmp_path):
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise SystemExit('the earlier one')")
     limits = Limits(10**9, 60, 1)
-    job = Job("before/x", "ours_learned:answer", {}, source=str(package.parent))
+    job = Job("before/x", "ours_learned:answer", {}, source=str(tmp_path))
+    assert job.root == ROOT
     assert run(job, limits).status == "failed: the earlier one"
+    own = tmp_path / "benchmarks" / "contestants" / "ours_learned.py"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert job.root == tmp_path
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
 def test_the_source_of_a_commit_is_laid_out(tmp_path):
     source = source_of("HEAD", tmp_path)
-    assert (source / "surerec" / "__init__.py").is_file()
+    assert (source / "src" / "surerec" / "__init__.py").is_file()
+    assert (source / "benchmarks" / "contestant.py").is_file()
     with pytest.raises(SystemExit, match="--before nowhere"):
         source_of("nowhere", tmp_path)
 
