@@ -89,6 +89,9 @@ def _asked(counts: PrecedenceStatistics, *names: str) -> None:
             level |= {"precision": 0.1} if model.promises_precision else {}
             users = model.statistics_.interactions.users  # type: ignore[union-attr]
             best = model.recommend(users[0], **level)
+            best.to_frame()  # as scores and p-values are found only when they are looked at
+            if model.gives_confidence:
+                model.p_values(users[0])
             model.recommend(history=best.items[:3] or model.items_.ids[:3].to_list(), **level)
             model.recommend_many(**level)
             model.recommend_many(k=3, **level)

@@ -237,9 +237,12 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
 
 def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]) -> dict[str, Any]:
     picks = recommender.recommend(history=history, **asked)
+    picks.to_frame()  # as scores and p-values are found only when they are looked at
+    if recommender.gives_confidence:
+        recommender.p_values(history=history)
     interactions = recommender.statistics_.interactions
     if interactions is not None:
-        recommender.recommend(interactions.users[0], **asked)
+        recommender.recommend(interactions.users[0], **asked).to_frame()
         recommender.recommend_many([interactions.users[0]], k=1, **asked)  # the batch has its own
     return {
         "confidence": asked.get("confidence"),
