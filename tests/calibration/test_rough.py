@@ -36,8 +36,7 @@ def test_what_is_told_is_right_however_scores_are_off(calibration, scores, data)
         for s in scores
     ])  # fmt: skip
     off = data.draw(st.lists(st.floats(-0.5, 0.5), min_size=len(exact), max_size=len(exact)))
-    found = np.empty(len(exact), np.int64)
-    n_unsure = count_sure(exact * (1 + np.array(off) * ROUGH), ordered, found)
+    found, n_unsure = count_sure(exact * (1 + np.array(off) * ROUGH), ordered)
     assert n_unsure == np.count_nonzero(found < 0)
     right = np.searchsorted(ordered, exact, side="right") + 1
     np.testing.assert_array_equal(found[found >= 0], right[found >= 0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -209,12 +208,12 @@ class LaterAssessment(ItemAssessment):
         """Give the scores of some places in a unit for people, higher for what conforms more."""
         return self._value(self.score[order])
 
-    @cached_property
+    @property
     def score(self) -> NDArray[np.float64]:
         """How well each candidate conforms."""
         return self.evidence.score
 
-    @cached_property
+    @property
     def counts(self) -> NDArray[np.int64]:
         """p-values as counts of `levels`."""
         return self.evidence.counts

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from surerec.calibration._rough import count_roughly, exact_ratios, few, score_roughly
+from surerec.calibration._rough import (
+    are_few,
+    count_sure,
+    count_unsure,
+    exact_ratios,
+    score_roughly,
+)
 from surerec.conformal.kernels import counts_among
 from surerec.measures.kernels import ROUGH
 
@@ -119,9 +125,12 @@ class RoughScores:
         """The p-values as counts."""
         if "_exact" in self.__dict__:
             return self._exact.counts
-        counts = np.empty(len(self._rough), dtype=np.int64)
-        told = count_roughly(*self._rows, self._candidates, self._rough, self._ordered, counts)
-        return counts if told else self._exact.counts
+        counts, n_unsure = count_sure(self._rough, self._ordered)
+        if not are_few(n_unsure, len(counts)):
+            return self._exact.counts
+        if n_unsure:
+            count_unsure(*self._rows, self._candidates, self._ordered, counts)
+        return counts
 
     def inside(self, cut: int) -> NDArray[np.bool_]:
         """Tell whose count is above `cut`; see :meth:`Scores.inside`."""
@@ -130,7 +139,7 @@ class RoughScores:
             return self._exact.inside(cut)
         found = self._rough >= border * (1 + ROUGH)
         unsure = np.flatnonzero((self._rough >= border * (1 - ROUGH)) & ~found)
-        if not few(len(unsure), len(found)):
+        if not are_few(len(unsure), len(found)):
             return self._exact.inside(cut)
         if len(unsure):
             found[unsure] = exact_ratios(*self._rows, self._candidates[unsure]) >= border

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from surerec.calibration._likely import rough_and_sorted
-from surerec.conformal.kernels import count_at_most, levels_of
+from surerec.conformal.kernels import counts_among
 from surerec.measures.kernels import (
     NARROW,
     RATIO,
@@ -93,63 +93,44 @@ def exact_ratios(
 
 @njit(nogil=True, cache=True)
 def count_sure(
-    rough: NDArray[np.float64], ordered: NDArray[np.float64], counts: NDArray[np.int64]
-) -> int:
+    rough: NDArray[np.float64], ordered: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], int]:
     """Count for each rough score the calibration scores not above it, and itself; −1 where unsure.
 
-    Gives the number of these. Each calibration score c has a border below, c · (1 − ROUGH), which
-    whatever reaches c is above, and one above, c · (1 + ROUGH), which whatever is above reaches c:
-    a rough score is off by half of ROUGH at most, and rounding the borders adds a billionth of it.
-    One search finds how many borders are not above a rough score. It is sure if it is between no
-    two borders of a calibration score: if it has passed as many upper borders as lower ones.
+    Gives the number of these as well. Each calibration score c has a border below, c · (1 − ROUGH),
+    which whatever reaches c is above, and one above, c · (1 + ROUGH), which whatever is above
+    reaches c: a rough score is off by half of ROUGH at most, and rounding the borders adds a
+    billionth of it. One search finds how many lower borders are not above a rough score. It is sure
+    if it has passed the upper border of the last of these too.
     """
-    n = len(ordered)
-    borders, told = np.empty(2 * n), np.empty(2 * n + 1, np.int64)
-    lower = upper = 0
-    for passed in range(2 * n):
-        told[passed] = upper + 1 if lower == upper else _UNSURE
-        above = ordered[upper] * (1.0 + ROUGH)
-        if lower < n and ordered[lower] * (1.0 - ROUGH) <= above:
-            borders[passed] = ordered[lower] * (1.0 - ROUGH)
-            lower += 1
-        else:
-            borders[passed] = above
-            upper += 1
-    told[2 * n] = n + 1
-    count_at_most(levels_of(borders), rough, counts)
+    counts = counts_among(ordered * (1.0 - ROUGH), rough)
+    upper = np.empty(len(ordered) + 2)
+    upper[:2] = -np.inf  # by count: there is none below the first
+    upper[2:] = ordered * (1.0 + ROUGH)
     n_unsure = 0
     for place in range(len(counts)):
-        counts[place] = told[counts[place] - 1]
-        n_unsure += counts[place] == _UNSURE
-    return n_unsure
+        is_unsure = rough[place] < upper[counts[place]]
+        n_unsure += is_unsure
+        counts[place] = _UNSURE if is_unsure else counts[place]
+    return counts, n_unsure
 
 
 @njit(nogil=True, cache=True)
-def few(number: int, among: int) -> bool:
-    """Tell whether so few candidates are unsure that they are scored by themselves."""
-    return number * _FEW <= among
-
-
-@njit(nogil=True, cache=True)
-def count_roughly(
+def count_unsure(
     plan: Plan,
     training: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
     candidates: NDArray[np.int64],
-    rough: NDArray[np.float64],
     ordered: NDArray[np.float64],
     counts: NDArray[np.int64],
-) -> bool:
-    """Count as `count_sure` does, and by exact scores where that is unsure; False if that is often.
+) -> None:
+    """Count by exact scores where `count_sure` was unsure."""
+    unsure = np.flatnonzero(counts == _UNSURE)
+    scores = exact_ratios(plan, training, own, times, candidates[unsure])
+    counts[unsure] = np.searchsorted(ordered, scores, side="right") + 1
 
-    One call of a kernel, as what is done for the few unsure ones takes less time than to call it.
-    """
-    n_unsure = count_sure(rough, ordered, counts)
-    if not few(n_unsure, len(counts)):
-        return False
-    if n_unsure:
-        unsure = np.flatnonzero(counts == _UNSURE)
-        scores = exact_ratios(plan, training, own, times, candidates[unsure])
-        counts[unsure] = np.searchsorted(ordered, scores, side="right") + 1
-    return True
+
+def are_few(number: int, among: int) -> bool:
+    """Tell whether so few candidates are unsure that they are scored by themselves."""
+    return number * _FEW <= among

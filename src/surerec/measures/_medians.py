@@ -207,6 +207,18 @@ middles_of_strip: Any = _middles_of_strip  # as numba calls it: without the cont
 
 
 @njit(nogil=True, cache=True)
+def strip_of_middles(
+    rows: NDArray[Any], column: int, work: NDArray[Any], bits: int, middles: NDArray[np.float64]
+) -> int:
+    """Do what `guessed_middles` does, for the strip that begins at a column."""
+    lower, upper = work[0], work[1]
+    bits = middles_of_strip(rows, column, bits, lower, upper)
+    for j in range(min(STRIP_BYTES // rows.itemsize, len(middles))):
+        middles[j] = float(lower[j]) + float(upper[j])
+    return bits
+
+
+@njit(nogil=True, cache=True)
 def guessed_middles(
     rows: NDArray[Any], work: NDArray[Any], bits: int, middles: NDArray[np.float64]
 ) -> int:
@@ -216,13 +228,9 @@ def guessed_middles(
     `work` has two rows of a strip; `bits` is how many the middles have, most likely. Gives that of
     the last ones.
     """
-    n_lanes = STRIP_BYTES // rows.itemsize
-    lower, upper = work[0], work[1]
-    for column in range(0, len(middles), n_lanes):
+    for column in range(0, len(middles), STRIP_BYTES // rows.itemsize):
         # Items come by popularity, so that the middles of neighbours have about as many bits.
-        bits = middles_of_strip(rows, column, bits, lower, upper)
-        for j in range(min(n_lanes, len(middles) - column)):
-            middles[column + j] = float(lower[j]) + float(upper[j])
+        bits = strip_of_middles(rows, column, work, bits, middles[column:])
     return bits
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _TOGETHER = 4  # rows, each in two directions: of fewer, reads from memory come one after the other
 _ROUGH_ROWS = 64  # that are added up in 32 bits
-ROUGH = (_ROUGH_ROWS + 2) * 2.0**-23
+ROUGH = 24 * 2.0**-23
 """The share that a rough total may be off the exact one by, twice."""
 
 
@@ -178,9 +178,11 @@ def rough_ratios(
     in the cache only once.
 
     Counts of 16 bits are exact in 32-bit floats. What is free may be rounded once, each quotient is
-    rounded once, and so is each sum of up to 64 of them, which are then added up in 64 bits: so the
-    total is off by a share of at most (64 + 2) · 2⁻²⁴ and a little, half of ROUGH. All terms are at
-    least 0 and far from the smallest number there is: the total is 0 only where the exact one is.
+    rounded once, and a sum of four of them, which is one of two pairs, twice. Of at most 64 rows,
+    16 fours or 15 and three single ones, sums are rounded up to 17 times more, before all goes on
+    in 64 bits. So the total is off by a share of at most 21 · 2⁻²⁴ and a little, and half of ROUGH
+    is 24 · 2⁻²⁴. All terms are at least 0 and far from the smallest number there is: the total is 0
+    only where the exact one is.
     """
     support = out.support
     live = np.flatnonzero(support)

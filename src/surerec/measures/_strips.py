@@ -14,7 +14,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from surerec.measures._medians import STRIP_BYTES, aligned_zeros, guessed_middles
+from surerec.measures._medians import STRIP_BYTES, aligned_zeros, strip_of_middles
+from surerec.measures._vectors import Lanes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,6 +89,28 @@ def _copy_strips(
 copy_strips: Any = _copy_strips  # as numba calls it: without the context
 
 
+@intrinsic
+def _ask_for_strip(_context: Any, matrix: Any, places: Any, column: Any) -> Any:
+    """Have a strip of some rows brought near."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds, lanes, intp = signature.args, Lanes(context, builder, _LANES), ir.IntType(64)
+        left = context.cast(builder, arguments[2], kinds[2], types.intp)
+        start, (stride, _) = lanes.data(kinds[0], arguments[0])
+        start = lanes.at(start, builder.mul(left, ir.Constant(intp, 2)))
+        view = context.make_array(kinds[1])(context, builder, arguments[1])
+        (n_rows,) = cgutils.unpack_tuple(builder, view.shape)
+        with cgutils.for_range(builder, n_rows) as row:
+            place = builder.load(builder.gep(view.data, [row.index]))
+            lanes.prefetch(lanes.at(start, builder.mul(place, stride)))
+        return context.get_dummy_value()
+
+    return types.void(matrix, places, column), generate
+
+
+ask_for_strip: Any = _ask_for_strip
+
+
 @njit(nogil=True, cache=True)
 def fits_strips(first: int, last: int, out: LeftOut) -> bool:
     """Tell whether a strip has room among the columns, and instants in 16 bits."""
@@ -119,4 +142,7 @@ def middles_of_rows(
     for start in range(first, last, width):
         left = min(start, last - width)  # the last tile begins where it ends with the columns
         copy_strips(source.matrix, source.places, left, when[left - first :], at, n_strips, tile)
-        bits = guessed_middles(tile, work, bits, middles[left : left + width])
+        ahead = min(left + width, last - width)
+        for column in range(0, width, _LANES):
+            ask_for_strip(source.matrix, source.places, ahead + column)
+            bits = strip_of_middles(tile, column, work, bits, middles[left + column :])
