@@ -57,6 +57,18 @@ def test_leaving_a_user_out_is_calibrating_without_them(users, data):
     assert curve_of(users).lowest_level(without=who) == pytest.approx(others.lowest_level())
 
 
+@given(USERS.filter(len), st.lists(st.tuples(st.integers(0, 13), st.integers(-1, 30))))
+def test_levels_of_many_are_those_of_each(users, asked):
+    curve = curve_of(users)
+    entries = np.array([entry for entry, _ in asked], dtype=np.float64)
+    without = np.array([who if who < len(users) else -1 for _, who in asked], dtype=np.int64)
+    right = [
+        curve.levels([entry], without=None if who < 0 else int(who))[0]
+        for entry, who in zip(entries, without, strict=True)
+    ]
+    assert curve.levels_of_many(entries, without).tolist() == right
+
+
 @given(USERS, st.data())
 def test_a_group_is_its_users_alone(users, data):
     chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(users), max_size=len(users))))

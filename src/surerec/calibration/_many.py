@@ -141,10 +141,23 @@ def _terms_of(
     for start in range(0, len(scores), _TOGETHER):
         some = slice(start, start + _TOGETHER)
         known = np.repeat(n_known[some], n_outside[some])
-        values = scorer.value(scores[some][outside[some]], known, n_users)
+        values = scorer.value(_chosen(scores[some], outside[some], len(known)), known, n_users)
         ends = np.cumsum(n_outside[some])
         for begin, end in zip(ends - n_outside[some], ends, strict=True):
             yield share_terms(values[begin:end])
+
+
+@njit(nogil=True, cache=True)
+def _chosen(
+    scores: NDArray[np.float64], outside: NDArray[np.bool_], n_chosen: int
+) -> NDArray[np.float64]:
+    """Do what ``scores[outside]`` does, several times as fast: most are, and there is no branch."""
+    found, n = np.empty(n_chosen + 1), np.uint64(0)  # what is not chosen is written over
+    for row in range(len(scores)):
+        for column in range(np.uint64(scores.shape[1])):
+            found[n] = scores[row, column]
+            n += np.uint64(outside[row, column])
+    return found[:-1]
 
 
 def _best_codes(

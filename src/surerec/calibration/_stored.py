@@ -14,13 +14,14 @@ from surerec.conformal import RiskCurve
 from surerec.futures import SLATE_MOST, codes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from surerec.calibration.promises import Cut, Promise
     from surerec.conformal import CalibratedProbability
     from surerec.futures import Outcomes
+    from surerec.measures import Query
     from surerec.precedence import PrecedenceStatistics
 
 _TYPES: Final = {
@@ -89,6 +90,11 @@ class CalibrationUsers:
     def place_of(self, user: int | None) -> int | None:
         """Give which calibration user this user of the data is, if any."""
         return None if user is None else self._places.get(user)
+
+    def places_of(self, people: Sequence[Query]) -> NDArray[np.int64]:
+        """Give the same for several people; −1 for whoever is none of them."""
+        found = [self.place_of(query.user) for query in people]
+        return np.array([-1 if place is None else place for place in found], dtype=np.int64)
 
     def without(self, place: int) -> CalibrationUsers:
         """Give the others: as if that calibration user had never been one."""

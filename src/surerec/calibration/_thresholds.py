@@ -132,8 +132,7 @@ class Thresholds:
             The cuts at which the items enter.
         """
         levels, own = np.empty(len(entries)), np.empty(len(people), dtype=np.int64)
-        at = [self._calibration.place_of(query.user) for query in people]
-        places = np.array([-1 if place is None else place for place in at], dtype=np.int64)
+        places = self._calibration.places_of(people)
         n_known = np.array([len(query.history) for query in people], dtype=np.int64)
         labels = np.array([self._labels.of(query) for query in people], dtype=object)
         for label in set(labels.tolist()):

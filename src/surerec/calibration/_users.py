@@ -234,14 +234,10 @@ class UserCalibration(Calibration):
         if self.chances is None:
             return CalibratedProbability(*found)
         n_known = np.array([len(query.history) for query in people])
-        places = [self.users.place_of(query.user) for query in people]
-        told = np.array(
-            [
-                not self._without_chances(place, self._gap(scorer, query))
-                for place, query in zip(places, people, strict=True)
-            ]
-        )
-        by_bin = self.chances.by_bin_of_many(np.array([-1 if at is None else at for at in places]))
+        places = self.users.places_of(people)
+        told = np.array([not self._gap(scorer, query) for query in people])
+        told &= (places < 0) | ~self.chances.swayed[places]
+        by_bin = self.chances.by_bin_of_many(places)
         bins = self.chances.bins.of(best.shares, n_known[best.owners], best.ranks)
         rows = np.flatnonzero(told[best.owners])
         found[:, rows] = by_bin[:, best.owners[rows], bins[rows]]
@@ -314,8 +310,7 @@ class UserCalibration(Calibration):
             np.array([best[place] for (best, _), place in zip(of_best, at, strict=True)]),
             np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
         )
-        users = [self.users.place_of(query.user) for query in queries]
-        places = np.array([-1 if place is None else place for place in users])
+        places = self.users.places_of(queries)
         found = list_chances(self.users, self.chances, at + 1, features, places)
         for part in found:
             part[:, n == 0] = np.nan

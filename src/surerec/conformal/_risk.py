@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,7 @@ from surerec._arguments import (
     check_numbers,
 )
 from surerec._checks import check_whole
-from surerec.conformal._searching import places_among
+from surerec.conformal._searching import places_among, places_in_parts, sums_from_places
 from surerec.conformal._sets import TOLERANCE
 from surerec.errors import InputError
 
@@ -130,10 +129,12 @@ class RiskCurve:
         return self.entries[order], np.maximum(ended[-1] - ended, 0.0)
 
     @cached_property
-    def _by_owner(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """Give where each user's entries begin, and their places in that order."""
+    def _own_steps(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        """Give each user's entries in order, where they begin, and the loss left from each on."""
         sizes = np.bincount(self.owners, minlength=self.n_users)
-        return np.concatenate(([0], np.cumsum(sizes))), np.argsort(self.owners, kind="stable")
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        order = np.lexsort((self.entries, self.owners))
+        return self.entries[order], offsets, sums_from_places(self.losses[order], offsets)
 
     @cached_property
     def _by_rank(self) -> dict[str, NDArray[np.float64]]:
@@ -152,7 +153,7 @@ class RiskCurve:
         found = self._by_rank.get("left")
         if found is None or len(found) < n:
             found = self._by_rank["left"] = self._left(np.arange(1.0, n + 1))
-        return self._levels(np.arange(1.0, n + 1), found[:n], without)
+        return self._levels(np.arange(1.0, n + 1), found[:n], self._own(n, without))
 
     def levels(self, entries: ArrayLike, *, without: int | None = None) -> NDArray[np.float64]:
         """Give for each entry the ε below which an item of that entry is in the set.
@@ -165,7 +166,7 @@ class RiskCurve:
             A calibration user to leave out, so that nobody is served by their own future.
         """
         wanted = check_numbers("entries", entries)
-        return self._levels(wanted, self._left(wanted), without)
+        return self._levels(wanted, self._left(wanted), self._own(len(wanted), without))
 
     def levels_of_many(
         self, entries: NDArray[np.float64], without: NDArray[np.int64]
@@ -185,14 +186,11 @@ class RiskCurve:
         >>> curve.levels_of_many(np.array([4.0, 4.0]), np.array([-1, 2])).tolist()
         [0.4, 0.5]
         """
-        left = self._left(entries)
-        levels = self._levels(entries, left, None)
-        begins = np.flatnonzero(np.diff(without, prepend=-2))
-        for start, stop in pairwise((*begins.tolist(), len(without))):
-            if without[start] >= 0:
-                here = slice(start, stop)
-                levels[here] = self._levels(entries[here], left[here], int(without[start]))
-        return levels
+        return self._levels(entries, self._left(entries), without)
+
+    def _own(self, n: int, without: int | None) -> NDArray[np.int64]:
+        """Give the one calibration user to leave out for each of n entries, −1 for nobody."""
+        return np.full(n, -1 if without is None else check_code("without", without, self.n_users))
 
     def _left(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the loss of all users that is left with a cut below each entry."""
@@ -201,17 +199,16 @@ class RiskCurve:
         return found
 
     def _levels(
-        self, wanted: NDArray[np.float64], loss: NDArray[np.float64], without: int | None
+        self, wanted: NDArray[np.float64], loss: NDArray[np.float64], without: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        if without is None:
+        calibrated = without >= 0
+        if not calibrated.any():
             return np.asarray((loss + 1) / (self.n_users + 1))
-        offsets, by_owner = self._by_owner
-        own_place = check_code("without", without, self.n_users)
-        mine = by_owner[offsets[own_place] : offsets[own_place + 1]]
-        own = np.argsort(self.entries[mine])
-        own_left = np.concatenate((np.cumsum(self.losses[mine][own][::-1])[::-1], [0.0]))
-        loss = loss - own_left[np.searchsorted(self.entries[mine][own], wanted, side="left")]
-        return np.asarray((np.maximum(loss, 0.0) + 1) / self.n_users)
+        ordered, offsets, left = self._own_steps
+        users = np.maximum(without, 0)
+        own = left[offsets[users] + users + places_in_parts(ordered, offsets, without, wanted)]
+        loss = np.where(calibrated, np.maximum(loss - own, 0.0), loss)
+        return np.asarray((loss + 1) / (self.n_users + ~calibrated))
 
     def lowest_level(self, *, without: int | None = None) -> float:
         """Give the smallest ε that some set can promise."""

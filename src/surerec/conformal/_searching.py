@@ -38,3 +38,45 @@ def places_among(ordered: NDArray[np.float64], wanted: NDArray[np.float64]) -> N
                 high = middle
         places[k] = place = low
     return places
+
+
+@njit(nogil=True, cache=True)
+def places_in_parts(
+    ordered: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    parts: NDArray[np.int64],
+    wanted: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Give how many numbers of a part, which ascend, are below each one that is wanted.
+
+    Part `p` is ``ordered[offsets[p] : offsets[p + 1]]``; of part −1 there are none.
+    """
+    places = np.zeros(len(wanted), np.int64)
+    for k in range(len(wanted)):
+        if parts[k] >= 0:
+            begin, high = offsets[parts[k]], offsets[parts[k] + 1]
+            low = begin
+            while low < high:
+                middle = (low + high) >> 1
+                if ordered[middle] < wanted[k]:
+                    low = middle + 1
+                else:
+                    high = middle
+            places[k] = low - begin
+    return places
+
+
+@njit(nogil=True, cache=True)
+def sums_from_places(
+    values: NDArray[np.float64], offsets: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Give for each place of each part the sum of its values from there on, the last first.
+
+    A part has a place more than values, behind the last of them: so it begins one further on than
+    the part before.
+    """
+    sums = np.zeros(len(values) + len(offsets) - 1)
+    for part in range(len(offsets) - 1):
+        for place in range(offsets[part + 1] - 1, offsets[part] - 1, -1):
+            sums[place + part] = sums[place + part + 1] + values[place]
+    return sums

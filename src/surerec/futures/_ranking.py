@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -45,16 +46,16 @@ def share_terms(values: NDArray[np.float64]) -> tuple[float, float, float]:
     >>> share_terms(np.array([3.0, 1.0])), share_terms(np.array([0.0, 0.0]))
     ((1.0, 0.0, 4.0), (0.0, -1.0, 2.0))
     """
-    factor, lowest = 1.0, values.min(initial=0.0)
+    factor, lowest = 1.0, float(np.minimum.reduce(values, initial=0.0))
     total = _total(values, lowest)
-    if not np.isfinite(total):  # numbers near the largest that there are
+    if not math.isfinite(total):  # numbers near the largest that there are
         factor, lowest = _FAR_BELOW, lowest * _FAR_BELOW
         total = _total(values * factor, lowest)
-    return (factor, float(lowest), total) if total > 0 else (0.0, -1.0, float(max(len(values), 1)))
+    return (factor, lowest, total) if total > 0 else (0.0, -1.0, float(max(len(values), 1)))
 
 
 def _total(values: NDArray[np.float64], lowest: float) -> float:
-    return float((values - lowest if lowest < 0 else values).sum())
+    return float(np.add.reduce(values - lowest if lowest < 0 else values))
 
 
 def _shared(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from surerec.measures._query import Query
 
-_AT_ONCE: Final = 256
+_AT_ONCE: Final = 512
 """People whose rows are shared: the more, the more they have in common."""
 _MOST_SCORES: Final = 1 << 22
 """Of these at once, which are 32 MB."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from surerec.measures import Query
     from surerec.recommenders._wanted import Wanted
 
-_USERS_AT_ONCE: Final = 256
+_USERS_AT_ONCE: Final = 512
 _ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
 
 
