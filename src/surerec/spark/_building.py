@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _ROWS_WORTH_A_TASK = 25_000
 _ROWS_A_PART = 2_000_000
 _ROWS_AN_INDEX = 4_000_000
-_ROWS_A_BATCH = 20_000  # and not by bytes: Spark then asks after every row how many there are
+_ROWS_A_BATCH = 20_000
+_NO_LIMIT = 2**31 - 1  # of bytes a batch; with any other Spark adds them up after every row
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,11 @@ def stage_profiles(
     bundles = map_arrow(rows, bundle, bundle.schema).repartition(n_parts, "user")
     built = map_arrow(bundles, build, build.schema)
     query = "select item, sum(support) as support, min(first) as first from {built} group by item"
-    with settings(spark, execution__arrow__maxRecordsPerBatch=_ROWS_A_BATCH):
+    with settings(
+        spark,
+        execution__arrow__maxRecordsPerBatch=_ROWS_A_BATCH,
+        execution__arrow__maxBytesPerBatch=_NO_LIMIT,
+    ):
         table = collect(spark.sql(query, built=built), "Building profiles")
     read = source.rows_read or source.checked(staging)
     items = (
