@@ -195,5 +195,7 @@ def places_in_order(numbers: NDArray[np.int64]) -> NDArray[np.intp]:
     if not len(numbers):
         return np.empty(0, np.intp)
     words = np.empty(len(numbers), np.uint64), np.empty(len(numbers), np.uint64)
-    there = order_by_time(numbers, *words, np.empty(DIGITS, np.int64))
+    # Writable, as the kernel is compiled for that kind already.
+    writable = np.require(numbers, requirements="W")
+    there = order_by_time(writable, *words, np.empty(DIGITS, np.int64))
     return words[0 if there else 1].astype(np.uint32).astype(np.intp)
