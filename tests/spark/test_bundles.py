@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import surerec as sr
 from surerec.spark import _bundles
 from surerec.spark._arranging import arrange, write_part
-from surerec.spark._bundles import COLUMNS, LOOKED, BundleRows, unpack
+from surerec.spark._bundles import COLUMNS, N_BUCKETS, BundleRows, Bundles, read_share
 from surerec.spark._profiles import BuildProfiles, Part
 from surerec.spark._staging import Staging
 
@@ -22,7 +22,7 @@ whole = st.one_of(st.integers(0, 5), st.integers(-(2**63), 2**63 - 1))
 seconds = st.integers(-(2**31), 2**33).map(lambda x: x * 1_000_000)
 
 
-def batches(rows, n_buckets, kinds=INTEGERS, size=3):
+def batches(rows, n_buckets=N_BUCKETS, kinds=INTEGERS, size=3):
     """Rows of user, item, time and sequence as Spark gives them, each user in one bucket."""
     columns = [*zip(*rows, strict=True)] if rows else [()] * 4
     columns.append([hash(user) % n_buckets for user in columns[0]])
@@ -31,84 +31,98 @@ def batches(rows, n_buckets, kinds=INTEGERS, size=3):
     return pa.table(dict(zip((*COLUMNS, "bucket"), arrays, strict=True))).to_batches(size)
 
 
+def bundled(staging, source, threshold=None):
+    """What tasks told of their bundles."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_bundles, "_ROWS_AT_ONCE", 7)
+        told = list(BundleRows(staging, threshold)(source))
+    schema = pa.schema({"name": pa.string(), "sizes": pa.binary(), "facts": pa.string()})
+    return Bundles.told(pa.Table.from_batches(told, schema))
+
+
 @given(st.lists(st.tuples(whole, whole, st.one_of(whole, seconds), whole)), st.integers(1, 4))
-def test_bundles_hold_the_rows_of_their_bucket_in_order(rows, n_buckets):
-    check_bundles(rows, n_buckets, INTEGERS, "bigint")
+def test_shares_hold_the_rows_of_their_users(tmp_path_factory, rows, n_shares):
+    check_shares(tmp_path_factory.mktemp("shares"), rows, n_shares, INTEGERS)
 
 
 @given(
     st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3), seconds, whole)),
     st.integers(1, 4),
 )
-def test_bundles_hold_texts(rows, n_buckets):
-    check_bundles(rows, n_buckets, (pa.string(), pa.string()), "string")
+def test_shares_hold_texts(tmp_path_factory, rows, n_shares):
+    check_shares(tmp_path_factory.mktemp("shares"), rows, n_shares, (pa.string(), pa.string()))
 
 
-def check_bundles(rows, n_buckets, kinds, user_type):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_bundles, "_ROWS_AT_ONCE", 7)
-        bundle = BundleRows(n_buckets, user_type, threshold=None)
-        *records, last = (x.to_pylist()[0] for x in bundle(batches(rows, n_buckets, kinds)))
-    assert (last["user"], last["bucket"]) == (None, LOOKED)
-    for bucket in range(n_buckets):
-        mine = [x for x in records if x["bucket"] == bucket]
-        expected = [row for row in rows if hash(row[0]) % n_buckets == bucket]
-        found = unpack([pa.py_buffer(x["rows"]) for x in mine]).rows() if mine else []
-        assert found == expected
-        assert all(hash(x["user"]) % n_buckets == bucket for x in mine)
-    assert all(0 <= x["bucket"] < n_buckets for x in records)
+def check_shares(folder, rows, n_shares, kinds):
+    staging = Staging(str(folder))
+    bundles = bundled(staging, batches(rows, kinds=kinds))
+    assert bundles.n_rows == bundles.facts["usable"] == len(rows)
+    n_dealt = bundles.deal(staging, n_shares)
+    assert n_dealt <= n_shares
+    shares = [read_share(staging, number).rows() for number in range(n_dealt)]
+    assert all(shares)
+    assert Counter(row for share in shares for row in share) == Counter(rows)
+    homes = {row[0]: number for number, share in enumerate(shares) for row in share}
+    for number, share in enumerate(shares):
+        for user in {row[0] for row in share}:
+            assert homes[user] == number
+            mine = [row for row in rows if row[0] == user]
+            assert [row for row in share if row[0] == user] == mine
 
 
-def test_whole_seconds_and_small_numbers_take_four_bytes_each():
+def test_what_a_task_wrote_that_failed_is_not_read(tmp_path):
+    staging = Staging(str(tmp_path))
+    rows = [(user, user, 0, user) for user in range(20)]
+    bundled(staging, batches(rows))
+    again = bundled(staging, batches(rows[::-1]))
+    assert again.deal(staging, 1) == 1
+    assert sorted(read_share(staging, 0).rows()) == rows
+
+
+def test_whole_seconds_and_small_numbers_take_four_bytes_each(tmp_path):
     rows = [(10**12 + k, 7 * k, 10**15 + 10**9 * k, 2 * k) for k in range(10_000)]
-    sizes = [len(x["rows"][0].as_py()) for x in BundleRows(1, "bigint", None)(batches(rows, 1))]
-    assert sum(sizes) < 16 * len(rows) + 3_000
+    list(BundleRows(Staging(str(tmp_path)), None)(batches(rows)))
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 16 * len(rows) + 3_000
 
 
 maybe = st.one_of(st.none(), st.integers(0, 3))
 
 
 @given(st.lists(st.tuples(maybe, maybe, maybe, maybe, st.sampled_from([None, 1.0, 2.0, 3.0]))))
-def test_rows_that_cannot_be_used_are_counted_and_left_out(rows):
+def test_rows_that_cannot_be_used_are_counted_and_left_out(tmp_path_factory, rows):
     names = ["user", "item", "time", "sequence", "rating"]
     columns = {
         name: pa.array([row[k] for row in rows], pa.float64() if k == 4 else pa.int64())
         for k, name in enumerate(names)
     }
     columns["bucket"] = pa.array([0] * len(rows), pa.int32())
-    *records, last = BundleRows(1, "bigint", threshold=1.5)(pa.table(columns).to_batches(2))
-    looked = (
-        pl.Series([last["rows"][0].as_py()])
-        .cast(pl.String)
-        .str.json_decode(
-            pl.Struct({"all": pl.Int64, "bad": pl.Int64, "no_rating": pl.Int64, "usable": pl.Int64})
-        )[0]
-    )
+    staging = Staging(str(tmp_path_factory.mktemp("rows")))
+    bundles = bundled(staging, pa.table(columns).to_batches(2), threshold=1.5)
     bad = [None in (*row[:3], row[4]) for row in rows]
     usable = [
         row[:4]
         for row, is_bad in zip(rows, bad, strict=True)
         if not is_bad and row[4] > 1.5 and row[3] is not None
     ]
-    found = Counter({key: value or 0 for key, value in looked.items()})
+    found = bundles.facts
     assert found["all"] == len(rows)
     assert found["bad"] == sum(bad)
     assert found["no_rating"] == sum(row[4] is None for row in rows)
-    assert found["usable"] == len(usable)
-    buffers = [x["rows"][0].as_buffer() for x in records]
-    assert (unpack(buffers).rows() if buffers else []) == usable
+    assert found["usable"] == bundles.n_rows == len(usable)
+    dealt = bundles.deal(staging, 3)
+    assert [row for k in range(dealt) for row in read_share(staging, k).rows()] == usable
 
 
 def build(folder, rows, n_buckets, min_length=1):
     """Bundle, build, arrange and write parts, as the tasks of a fit do."""
     staging = Staging(str(folder))
-    bundles = list(BundleRows(n_buckets, "bigint", None)(batches(rows, n_buckets)))
+    n_shares = bundled(staging, batches(rows, n_buckets)).deal(staging, n_buckets)
     told = []
-    for bucket in range(n_buckets):
-        mine = [x for x in bundles if x["bucket"][0].as_py() == bucket]
-        for _ in range(2):  # a task that is tried again changes nothing
-            built = list(BuildProfiles(staging, min_length, "bigint")(iter(mine[::-1])))
-        told += built
+    for number in [*range(n_shares), *range(n_shares)]:
+        task = BuildProfiles(staging, min_length, "bigint")
+        built = list(task([pa.record_batch({"id": [number]})]))
+        if len(told) < n_shares:  # a task that is tried again changes nothing
+            told += built
     items = (
         pl.DataFrame(pl.from_arrow(pa.Table.from_batches(told)))
         .group_by("item")

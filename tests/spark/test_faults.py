@@ -3,6 +3,7 @@
 import os
 import signal
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -13,6 +14,7 @@ from surerec.spark import _rows as counting_rows
 from surerec.spark._counting import CountCells
 from surerec.spark._jobs import run_numbered
 from surerec.spark._staging import SealedArray, Staging
+from surerec.spark._writing import counter_name, transposed_name, write_both
 from surerec.storage import read_card
 
 pytestmark = pytest.mark.spark
@@ -86,6 +88,28 @@ def test_parts_written_twice_are_the_same_part(tmp_path):
     assert (name, record) == (again, same)
     assert [path.name for path in staging.model.iterdir()] == [name]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "model"]
+
+
+def test_narrow_and_wide_parts_are_sealed_as_one_wide_array(tmp_path):
+    staging = Staging(str(tmp_path))
+    staging.model.mkdir()
+    rows = np.arange(12, dtype=np.uint32).reshape(4, 3)
+    rows[3, 2] = 70_000
+    names = ("narrow", "wide")
+    for name, some in zip(names, (rows[:3], rows[3:]), strict=True):
+        write_both(staging, name, some)
+    kinds = tuple(staging.facts(counter_name(name))["counter"] for name in names)
+    assert kinds == ("uint16", "uint32")
+    arrays = [
+        SealedArray("followers", "uint32", rows.shape, names, kinds),
+        SealedArray("predecessors", "uint32", rows.T.shape,
+                    tuple(map(transposed_name, names)), kinds, across=True),
+    ]  # fmt: skip
+    for array, expected in zip(arrays, (rows, rows.T), strict=True):
+        name, _ = staging.seal(array)
+        found = np.load(staging.model / name)
+        assert found.dtype == np.uint32
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,6 @@
 
 from surerec.interactions._ids import encode
 from surerec.interactions._kernels import compact_profiles
-from surerec.interactions._profiles import Profiles, build_profiles
+from surerec.interactions._profiles import Profiles, build_profiles, places_in_order
 
-__all__ = ["Profiles", "build_profiles", "compact_profiles", "encode"]
+__all__ = ["Profiles", "build_profiles", "compact_profiles", "encode", "places_in_order"]

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Ties = Literal["order", "strict"]
 Direction = Literal["followers", "predecessors"]
 
+WIDE: np.dtype[Any] = np.dtype(np.uint32)
+"""What holds every count: no item has more takers."""
+
 _MOST_IN_16_BITS = 2**16 - 1
 
 _STORED = ("offsets", "starts", "stops")  # beside the profiles, which are stored already
@@ -37,7 +40,7 @@ _WORTH_A_THREAD = 200_000  # pairs
 
 def narrowest(largest: int) -> np.dtype[Any]:
     """Give the narrowest integers that counts up to the largest fit in."""
-    return np.dtype(np.uint16 if largest <= _MOST_IN_16_BITS else np.uint32)
+    return np.dtype(np.uint16) if largest <= _MOST_IN_16_BITS else WIDE
 
 
 def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
@@ -113,13 +116,13 @@ class Spans:
         """
         support = np.diff(self.offsets)
         heads = too_popular(support)
-        wide, heads = np.dtype(np.uint32), heads[np.argsort(-support[heads], kind="stable")]
+        heads = heads[np.argsort(-support[heads], kind="stable")]
 
         def largest(item: int) -> int:
-            return int(self._count((item, item + 1), wide).max())
+            return int(self._count((item, item + 1), WIDE).max())
 
         beyond = (count > _MOST_IN_16_BITS for count in run_blocks(largest, heads.tolist()))
-        return wide if any(beyond) else narrowest(0)
+        return WIDE if any(beyond) else narrowest(0)
 
     def count_row(self, item: int) -> NDArray[np.unsignedinteger]:
         """Count one item's row."""

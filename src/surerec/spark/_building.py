@@ -10,7 +10,7 @@ import polars as pl
 
 from surerec.errors import InputError
 from surerec.spark._arranging import arrange, write_part
-from surerec.spark._bundles import BundleRows
+from surerec.spark._bundles import N_BUCKETS, BundleRows, Bundles
 from surerec.spark._index import IndexItems
 from surerec.spark._jobs import collect, map_arrow, run_numbered, settings
 from surerec.spark._plan import item_blocks
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _ROWS_WORTH_A_TASK = 25_000
 _ROWS_A_PART = 2_000_000
 _ROWS_AN_INDEX = 4_000_000
-_ROWS_A_BATCH = 20_000  # and not by bytes: Spark then asks after every row how many there are
+_ROWS_A_BATCH = 20_000
+_NO_LIMIT = 2**31 - 1  # of bytes a batch; with any other Spark adds them up after every row
 
 
 @dataclass(frozen=True)
@@ -86,17 +87,21 @@ def stage_profiles(
     spark: SparkSession, source: Source, staging: Staging, *, min_length: int, n_tasks: int
 ) -> StagedProfiles:
     """Build the profiles in the order of users, and give items their codes by popularity."""
-    n_parts = max(tasks_for(source.n_rows, n_tasks), -(-source.n_rows // _ROWS_A_PART))
-    bundle = BundleRows(n_parts, source.user_type, source.threshold)
+    bundle = BundleRows(staging, source.threshold)
+    rows = source.rows.selectExpr("*", f"pmod(hash(user), {N_BUCKETS}) as bucket")
+    with settings(
+        spark,
+        execution__arrow__maxRecordsPerBatch=_ROWS_A_BATCH,
+        execution__arrow__maxBytesPerBatch=_NO_LIMIT,
+    ):
+        bundles = Bundles.told(collect(map_arrow(rows, bundle, bundle.schema), "Reading rows"))
+    read = source.rows_read or source.checked(bundles.facts)
+    n_parts = max(tasks_for(bundles.n_rows, n_tasks), -(-bundles.n_rows // _ROWS_A_PART))
+    n_shares = bundles.deal(staging, n_parts)
     build = BuildProfiles(staging, min_length, source.item_type)
-    # By one of its users Spark sends a bundle, with this hash: it comes where all of them belong.
-    rows = source.rows.selectExpr("*", f"pmod(hash(user), {n_parts}) as bucket")
-    bundles = map_arrow(rows, bundle, bundle.schema).repartition(n_parts, "user")
-    built = map_arrow(bundles, build, build.schema)
+    built = map_arrow(spark.range(0, n_shares, 1, n_shares), build, build.schema)
     query = "select item, sum(support) as support, min(first) as first from {built} group by item"
-    with settings(spark, execution__arrow__maxRecordsPerBatch=_ROWS_A_BATCH):
-        table = collect(spark.sql(query, built=built), "Building profiles")
-    read = source.rows_read or source.checked(staging)
+    table = collect(spark.sql(query, built=built), "Building profiles")
     items = (
         pl.DataFrame(pl.from_arrow(table))
         .filter(pl.col("support") > 0)
@@ -151,9 +156,10 @@ def seal_arrays(
     spark: SparkSession, staging: Staging, arrays: Sequence[SealedArray]
 ) -> list[tuple[str, int, str]]:
     """Join parts into the model's files, one task a file; give name, size and checksum of each."""
+    largest_first = sorted(arrays, key=lambda array: -array.nbytes)  # none is left for the end
 
     def seal(number: int) -> tuple[str, int, str]:
-        name, record = staging.seal(arrays[number])
+        name, record = staging.seal(largest_first[number])
         return name, record.bytes, record.sha256
 
     return [tuple(x) for x in run_numbered(spark, len(arrays), seal, "Writing the model")]

@@ -1,14 +1,16 @@
 """Rows on their way to their users: bundles of many, in columns as narrow as they can be.
 
-Spark then moves a few large records, and none of its own rows.
+They lie in the staging folder, so that Spark moves none of its own rows. A task that is tried again
+may get its rows in another order, so its bundles have other names: those count that the task told
+of that succeeded.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,51 +18,61 @@ import polars as pl
 import pyarrow as pa
 
 from surerec._grouping import group_rows
+from surerec._threads import equal_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from surerec.spark._staging import Staging
+
 
 COLUMNS = ("user", "item", "time", "sequence")
-LOOKED = -1
-"""In the place of a bucket: what the record holds are facts about rows."""
+N_BUCKETS = 1024
+"""Of users, by a hash: more than there are tasks, for how many rows come is not known yet."""
 
-_ROWS_AT_ONCE = 1 << 20  # that a task holds, and then sends as one bundle for each bucket
+_ROWS_AT_ONCE = 1 << 20  # that a task holds, and then writes as one bundle
 _UNITS = (1, 1_000_000)  # times are in microseconds, and most are whole seconds
+_BUNDLES = "bundles"
 
 
 @dataclass(frozen=True)
 class BundleRows:
-    """Bundle rows (user, item, time, sequence, bucket, perhaps rating) by bucket.
+    """Write rows (user, item, time, sequence, bucket, perhaps rating) as bundles, by bucket.
 
-    Memory is that of some million rows. The first user of a bundle goes with it: Spark sends it
-    where that user belongs, and with it all users of the bucket. What became of rows that cannot
-    be used goes last, in a record without a user: all of these come to one place.
+    Memory is that of some million rows. Tells of each bundle how many rows it has of each bucket,
+    and what became of rows that cannot be used.
     """
 
-    n_buckets: int
-    user_type: str
+    staging: Staging
     threshold: float | None
 
-    @property
-    def schema(self) -> str:
-        """What comes out, in Spark's words."""
-        return f"user {self.user_type}, bucket bigint, rows binary"
+    schema = "name string, sizes binary, facts string"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
-        waiting, n_rows, facts = list[pa.RecordBatch](), 0, Counter[str]()
+        waiting, n_rows = list[pa.RecordBatch](), 0
         for batch in batches:
             waiting.append(batch)
             n_rows += len(batch)
             if n_rows >= _ROWS_AT_ONCE:
-                yield from self._bundles(self._usable(pa.Table.from_batches(waiting), facts))
+                yield self._bundle(pa.Table.from_batches(waiting))
                 waiting, n_rows = [], 0
         if n_rows:
-            yield from self._bundles(self._usable(pa.Table.from_batches(waiting), facts))
-        yield self._record(None, LOOKED, json.dumps(facts).encode())
+            yield self._bundle(pa.Table.from_batches(waiting))
+
+    def _bundle(self, rows: pa.Table) -> pa.RecordBatch:
+        facts = Counter[str]()
+        rows = self._usable(rows, facts)
+        name, sizes = f"bundle-{secrets.token_hex(8)}", np.zeros(N_BUCKETS, np.int64)
+        if len(rows):
+            buckets = rows["bucket"].to_numpy().astype(np.uint32)
+            offsets, order = group_rows(buckets, N_BUCKETS)
+            sizes = np.diff(offsets)
+            self.staging.write(name, [Narrowed.of(rows).taken(order).packed()])
+        told = {"name": name, "sizes": sizes.tobytes(), "facts": json.dumps(facts)}
+        return pa.RecordBatch.from_pylist([told])
 
     def _usable(self, rows: pa.Table, facts: Counter[str]) -> pa.Table:
         """Give the rows that can be used, and count the others."""
@@ -79,26 +91,47 @@ class BundleRows:
         facts["usable"] += len(rows)
         return rows
 
-    def _bundles(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        if not len(rows):
-            return
-        buckets = rows["bucket"].to_numpy().astype(np.uint32)
-        offsets, order = group_rows(buckets, self.n_buckets)
-        bundles = Narrowed.of(rows).taken(order)
-        for bucket, (start, stop) in enumerate(pairwise(offsets.tolist())):
-            if start < stop:
-                user = rows["user"][int(order[start])].as_py()
-                yield self._record(user, bucket, bundles.packed(start, stop))
 
-    def _record(self, user: Any, bucket: int, rows: bytes) -> pa.RecordBatch:
-        kind = pa.string() if self.user_type == "string" else pa.int64()
-        return pa.RecordBatch.from_pydict(
-            {
-                "user": pa.array([user], kind),
-                "bucket": pa.array([bucket], pa.int64()),
-                "rows": pa.array([rows], pa.binary()),
-            }
+@dataclass(frozen=True)
+class Bundles:
+    """All bundles, as the driver knows them."""
+
+    names: tuple[str, ...]
+    sizes: NDArray[np.int64]
+    """Bundles × buckets: how many rows."""
+    facts: Counter[str]
+    """What became of rows."""
+
+    @classmethod
+    def told(cls, table: pa.Table) -> Bundles:
+        """Gather what tasks told."""
+        sizes = [np.frombuffer(each, np.int64) for each in table["sizes"].to_pylist()]
+        facts = [Counter[str](json.loads(each)) for each in table["facts"].to_pylist()]
+        return cls(
+            tuple(table["name"].to_pylist()),
+            np.array(sizes, np.int64).reshape(-1, N_BUCKETS),
+            sum(facts, Counter()),
         )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that can be used."""
+        return int(self.sizes.sum())
+
+    def deal(self, staging: Staging, n_shares: int) -> int:
+        """Deal buckets out to tasks, in shares of about as many rows; give how many there are."""
+        staging.write_facts(_BUNDLES, {"names": self.names})
+        ends = np.cumsum(np.pad(self.sizes, ((0, 0), (1, 0))), axis=1)
+        blocks = equal_blocks(self.sizes.sum(axis=0), n_shares)
+        slices = [ends[:, [first, last]] for first, last in blocks]
+        shares = [each for each in slices if np.diff(each).any()]
+        for number, share in enumerate(shares):
+            staging.write_array(_share_name(number), share)
+        return len(shares)
+
+
+def _share_name(number: int) -> str:
+    return f"share-{number:06d}"
 
 
 @dataclass(frozen=True)
@@ -132,17 +165,16 @@ class Narrowed:
         }
         return Narrowed(columns, self.scales)
 
-    def packed(self, start: int, stop: int) -> bytes:
-        """Write some rows."""
-        arrays = [pa.array(column[start:stop]) for column in self.columns.values()]
+    def packed(self) -> pa.Buffer:
+        """Write the rows."""
+        arrays = [pa.array(column) for column in self.columns.values()]
         said = {name: f"{lowest} {unit}" for name, (lowest, unit) in self.scales.items()}
         batch = pa.RecordBatch.from_arrays(arrays, list(self.columns))
         batch = batch.replace_schema_metadata(said)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)
-        found: bytes = sink.getvalue().to_pybytes()
-        return found
+        return sink.getvalue()
 
 
 def _narrow(values: NDArray[np.int64]) -> tuple[NDArray[Any], tuple[int, int]]:
@@ -160,22 +192,34 @@ def _narrow(values: NDArray[np.int64]) -> tuple[NDArray[Any], tuple[int, int]]:
     return values, (0, 1)
 
 
-def unpack(bundles: Sequence[pa.Buffer]) -> pl.DataFrame:
-    """Give the rows of bundles, one after the other."""
-    batches = [pa.ipc.open_stream(bundle).read_next_batch() for bundle in bundles]
+def read_share(staging: Staging, number: int) -> pl.DataFrame:
+    """Give the rows of a task's share, bundle after bundle."""
+    slices = staging.array(_share_name(number), "int64").reshape(-1, 2)
+    n_rows = int(np.diff(slices).sum())
+    columns: dict[str, Any] = {}
+    done = 0
+    for bundle, (start, stop) in zip(staging.facts(_BUNDLES)["names"], slices, strict=True):
+        if start == stop:
+            continue
+        # Mapped, as a task needs a few rows of each; closed at once, as there may be thousands.
+        with pa.memory_map(str(staging.path(bundle))) as file:
+            batch = pa.ipc.open_stream(file).read_next_batch().slice(start, stop - start)
+            for name in COLUMNS:
+                column = batch.column(name)
+                if pa.types.is_integer(column.type):
+                    into = columns.setdefault(name, np.empty(n_rows, np.int64))
+                    _widen(batch, name, into[done : done + len(column)])
+                else:
+                    copied = column.take(pa.array(range(len(column))))
+                    columns.setdefault(name, []).append(pl.Series(pl.from_arrow(copied)))
+        done += len(batch)
     return pl.DataFrame(
-        {name: pl.concat([_wide(batch, name) for batch in batches]) for name in COLUMNS}
+        {name: pl.concat(x) if isinstance(x, list) else x for name, x in columns.items()}
     )
 
 
-def _wide(batch: pa.RecordBatch, name: str) -> pl.Series:
-    column = batch.column(name)
-    if not pa.types.is_integer(column.type):
-        return pl.Series(name, pl.from_arrow(column))
+def _widen(batch: pa.RecordBatch, name: str, into: NDArray[np.int64]) -> None:
+    """Write whole numbers as they were before they were narrowed."""
     lowest, unit = map(int, batch.schema.metadata[name.encode()].split())
-    numbers = column.to_numpy()
-    if numbers.dtype == np.uint32:
-        numbers = numbers.astype(np.int64)
-        numbers *= unit
-        numbers += lowest
-    return pl.Series(name, numbers)
+    np.multiply(batch.column(name).to_numpy(), unit, out=into, dtype=np.int64)
+    into += lowest

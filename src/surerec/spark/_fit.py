@@ -245,11 +245,14 @@ class _Files:
 
 def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:
     """Count what the model is to hold; give the strategy."""
-    counter = rows.counter()
+    counter = rows.widest
     strategy = counting.strategy_for(rows.n_items, counter)
+    if strategy == "bounded":  # by counts that may turn out narrower
+        counter = rows.counter()
+        strategy = counting.strategy_for(rows.n_items, counter)
     if strategy == "dense":
         _require_room(files.staging, DenseRows.bytes_needed(rows.n_items, counter))
-        files.in_parts += rows.dense(counter)
+        files.in_parts += rows.dense()
         return strategy
     arrays, work = building.index_items(
         rows.spark, files.staging, rows.profiles, strict=rows.strict, n_tasks=rows.n_tasks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import secrets
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_MANY_OBJECTS = 20_000
 
 
 def map_arrow(
@@ -34,11 +36,23 @@ def map_arrow(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         os.environ["SUREREC_THREADS"] = "1"
         yield from task(batches)
+        spare_collections()
 
     with warnings.catch_warnings():
         # What PySpark thinks of the installed pandas is no concern here: only Arrow is used.
         warnings.simplefilter("ignore", FutureWarning)
         return frame.mapInArrow(run, schema)
+
+
+def spare_collections() -> None:
+    """Take what a worker has loaded out of garbage collections, where that is much.
+
+    Spark's workers collect garbage after each task and look at every object then: 90 ms a task,
+    with polars and numba there. What lives now is modules and compiled kernels, which stay.
+    """
+    if len(gc.get_objects()) > _MANY_OBJECTS:  # those that were taken out are not among them
+        gc.collect()
+        gc.freeze()
 
 
 def run_numbered(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +9,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from surerec.interactions.building import build_profiles, encode
-from surerec.spark._bundles import LOOKED, unpack
+from surerec.interactions.building import build_profiles, encode, places_in_order
+from surerec.spark._bundles import read_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,22 +40,11 @@ class BuildProfiles:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
-        buckets, bundles, looked = set[int](), list[pa.Buffer](), list[Counter[str]]()
         for batch in batches:
-            for bucket, rows in zip(
-                batch.column("bucket").to_pylist(), batch.column("rows"), strict=True
-            ):
-                if bucket == LOOKED:
-                    looked.append(Counter(json.loads(rows.as_py())))
-                else:
-                    buckets.add(bucket)
-                    bundles.append(rows.as_buffer())
-        if looked:
-            self.staging.write_facts("looked", dict(sum(looked, Counter())))
-        if bundles:
-            yield from self._build(min(buckets), in_order(unpack(bundles)))
+            for number in batch.column(0).to_pylist():
+                yield self._build(number, in_order(read_share(self.staging, number)))
 
-    def _build(self, bucket: int, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+    def _build(self, bucket: int, rows: pl.DataFrame) -> pa.RecordBatch:
         (users, user_codes), (items, item_codes) = encode(rows["user"]), encode(rows["item"])
         times, sequence = rows["time"].to_numpy(), rows["sequence"].to_numpy()
         profiles = build_profiles(
@@ -66,7 +53,7 @@ class BuildProfiles:
         lengths = np.diff(profiles.offsets)
         name = f"{bucket:06d}"
         kept = users.gather(profiles.users_kept)
-        firsts = sequence[first_places(user_codes)][profiles.users_kept]
+        firsts = sequence[first_places(user_codes, len(users))][profiles.users_kept]
         self.staging.write_ids(f"bucket_users-{name}", kept)
         self.staging.write_array(f"bucket_firsts-{name}", firsts)
         self.staging.write_array(f"bucket_lengths-{name}", lengths)
@@ -80,13 +67,13 @@ class BuildProfiles:
         support[profiles.items_kept] = np.bincount(
             profiles.items, minlength=len(profiles.items_kept)
         )
-        yield pa.RecordBatch.from_pydict(
+        return pa.RecordBatch.from_pydict(
             {
                 "item": items.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(
                     pa.string() if self.item_type == "string" else pa.int64()
                 ),
                 "support": pa.array(support),
-                "first": pa.array(sequence[first_places(item_codes)]),
+                "first": pa.array(sequence[first_places(item_codes, len(items))]),
             }
         )
 
@@ -100,29 +87,28 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     >>> in_order(pl.DataFrame(rows))["item"].to_list()
     [6, 4, 5]
     """
-    sequence = rows["sequence"].to_numpy()
-    # Stable means merging runs in order: few, if bundles come as the source's rows do.
-    order = np.argsort(sequence, kind="stable")
-    if (np.diff(sequence[order]) == 0).any():
-        return rows.sort("sequence", "user", "item")
-    return pl.DataFrame(
+    order = places_in_order(rows["sequence"].to_numpy())
+    ordered = pl.DataFrame(
         {
             each.name: each.gather(order) if each.dtype == pl.String else each.to_numpy()[order]
             for each in rows
         }
     )
+    sequence = ordered["sequence"].to_numpy()
+    if (sequence[1:] == sequence[:-1]).any():
+        return rows.sort("sequence", "user", "item")
+    return ordered
 
 
-def first_places(codes: NDArray[np.uint32]) -> NDArray[np.intp]:
+def first_places(codes: NDArray[np.uint32], n_codes: int) -> NDArray[np.intp]:
     """Give where each code stands first; codes are numbered in the order of first appearance.
 
     Examples
     --------
-    >>> first_places(np.array([0, 1, 0, 2], dtype=np.uint32))
+    >>> first_places(np.array([0, 1, 0, 2], dtype=np.uint32), 3)
     array([0, 1, 3])
     """
-    highest = np.maximum.accumulate(codes.astype(np.int64))
-    return np.flatnonzero(np.diff(highest, prepend=-1))
+    return np.searchsorted(np.maximum.accumulate(codes), np.arange(n_codes, dtype=codes.dtype))
 
 
 @dataclass(frozen=True)

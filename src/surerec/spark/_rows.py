@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec.precedence.counting import RowForm, narrowest, slots_of, too_popular
+from surerec.precedence.counting import WIDE, RowForm, narrowest, slots_of, too_popular
 from surerec.spark._building import tasks_for
 from surerec.spark._counting import CombineCells, CountCells
 from surerec.spark._jobs import collect, map_arrow, settings
 from surerec.spark._plan import plan_counting
 from surerec.spark._staging import SealedArray
-from surerec.spark._writing import WriteHeld, transposed_name, write_both, write_largest
+from surerec.spark._writing import (
+    WriteHeld,
+    counter_name,
+    transposed_name,
+    write_both,
+    write_largest,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,33 +55,46 @@ class RowCounting:
         """Number of items, and of counts in a row."""
         return len(self.profiles.support)
 
+    @property
+    def _n_heads(self) -> int:
+        """Number of items whose counts 16 bits may not hold; codes go by popularity: the first."""
+        return len(too_popular(self.profiles.support))
+
+    @property
+    def widest(self) -> np.dtype[Any]:
+        """Integers that hold every count, as far as is known before they are counted."""
+        return WIDE if self._n_heads else narrowest(0)
+
     def counter(self) -> np.dtype[Any]:
         """Find the narrowest integers that hold every count, as a fit in memory does.
 
         Only rows of items with more takers than 16 bits can count need a look. Where there are
         many of them, the first few settle it most often.
         """
-        # Codes were given by popularity when the profiles were staged: these are the first ones.
-        n_heads = len(too_popular(self.profiles.support))
-        first = min(n_heads, _FIRST_LOOK)
-        for rows in ((0, first), (first, n_heads)):
+        first = min(self._n_heads, _FIRST_LOOK)
+        for rows in ((0, first), (first, self._n_heads)):
             if rows[0] == rows[1]:
                 continue
-            plan = self._count(rows, "followers", "uint32", write_largest)
+            plan = self._count(rows, "followers", WIDE.name, write_largest)
             found = [self.staging.facts(f"{x}-largest") for x in plan.names("followers")]
             wanted = narrowest(max(facts["largest"] for facts in found))
             if wanted != narrowest(0):
                 return wanted
         return narrowest(0)
 
-    def dense(self, counter: np.dtype[Any]) -> list[SealedArray]:
-        """Count all rows; give the arrays of both directions, each the transpose of the other."""
-        plan = self._count((0, self.n_items), "followers", counter.name, write_both)
+    def dense(self) -> list[SealedArray]:
+        """Count all rows; give the arrays of both directions, each the transpose of the other.
+
+        How wide they are is known when they are counted: no look beforehand.
+        """
+        plan = self._count((0, self.n_items), "followers", self.widest.name, write_both)
         shape, names = (self.n_items, self.n_items), plan.names("followers")
+        kinds = tuple(self.staging.facts(counter_name(name))["counter"] for name in names)
+        counter = max(kinds, key=lambda kind: np.dtype(kind).itemsize)
         transposed = tuple(transposed_name(name) for name in names)
         return [
-            SealedArray("followers", counter.name, shape, names),
-            SealedArray("predecessors", counter.name, shape, transposed, across=True),
+            SealedArray("followers", counter, shape, names, kinds),
+            SealedArray("predecessors", counter, shape, transposed, kinds, across=True),
         ]
 
     def held(

@@ -5,7 +5,6 @@ Written in Spark's SQL, so that nothing here asks for pyspark before a DataFrame
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +13,10 @@ from surerec.errors import InputError
 from surerec.interactions import RowsRead, find_columns
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
-
-    from surerec.spark._staging import Staging
 
 
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
@@ -39,16 +37,13 @@ class Source:
     user_type: str
     item_type: str
     has_sequence: bool
-    n_rows: int
-    """Rows that can be used, repeats included; all of them, if they are not looked at yet."""
     rows_read: RowsRead | None
     """None if rows are not looked at yet: whoever reads them counts what cannot be used."""
     threshold: float | None
     skip_bad: bool
 
-    def checked(self, staging: Staging) -> RowsRead:
+    def checked(self, found: Counter[str]) -> RowsRead:
         """Refuse what cannot be used, by what was found when rows were read."""
-        found = Counter(staging.facts("looked") if self.n_rows else {})
         _complain(found, _WHERE, skip_bad=self.skip_bad)
         return _rows_read(found)
 
@@ -94,8 +89,8 @@ def read_source(
         micros = _micros(_scale(cells, time_format, where)) if numeric_time else "time"
         others = [role for role in columns if role != "time"]
         rows = cells.selectExpr(*others, f"{micros} as time", "sequence")
-        looked_at_later = (cells.count(), None, threshold, skip_bad)
-        return Source(rows, "bigint", "bigint", sequence is not None, *looked_at_later)
+        has_sequence = sequence is not None
+        return Source(rows, "bigint", "bigint", has_sequence, None, threshold, skip_bad)
     found = _look(cells, kinds, columns, threshold, has_sequence=sequence is not None)
     scale = _scale(cells, time_format, where) if numeric_time else None
     _complain(found, where, skip_bad=skip_bad)
@@ -113,7 +108,6 @@ def read_source(
         types["user"],
         types["item"],
         sequence is not None,
-        found["usable"],
         _rows_read(found),
         threshold,
         skip_bad,

@@ -41,8 +41,16 @@ class SealedArray:
     shape: tuple[int, ...]
     parts: tuple[str, ...]
     """Their names in order; end to end, they may hold more than the array."""
+    kinds: tuple[str, ...] | None = None
+    """The type of each part's numbers, if not that of the array."""
     across: bool = False
     """Whether the parts lie side by side instead: each holds some columns of all rows."""
+
+    @property
+    def kinds_of_parts(self) -> list[tuple[str, np.dtype[Any]]]:
+        """The name of each part, and the type of its numbers."""
+        kinds = self.kinds or (self.dtype,) * len(self.parts)
+        return [(part, np.dtype(kind)) for part, kind in zip(self.parts, kinds, strict=True)]
 
     @property
     def nbytes(self) -> int:
@@ -138,26 +146,28 @@ class Staging:
             aside.unlink(missing_ok=True)
         return name, FileRecord(size, checksum.hexdigest())
 
-    def _end_to_end(self, array: SealedArray) -> Iterator[bytes]:
-        left = array.nbytes
-        for part in array.parts:
-            if not left:
-                return
-            with self.path(part).open("rb") as file:
-                while piece := file.read(min(_PIECE, left)):
-                    left -= len(piece)
-                    yield piece
+    def _end_to_end(self, array: SealedArray) -> Iterator[Any]:
+        left = math.prod(array.shape)
+        for part, kind in array.kinds_of_parts:
+            first = 0
+            while left:
+                numbers = self.array(part, kind.name, first, min(_PIECE // kind.itemsize, left))
+                if not len(numbers):
+                    break
+                first, left = first + len(numbers), left - len(numbers)
+                yield numbers.astype(array.dtype, copy=False).view(np.uint8).data
 
-    def _across(self, array: SealedArray) -> Iterator[bytes]:
+    def _across(self, array: SealedArray) -> Iterator[Any]:
         n_rows, n_columns = array.shape
-        width = np.dtype(array.dtype).itemsize
-        paths = [self.path(part) for part in array.parts]
-        row_bytes = [path.stat().st_size // max(n_rows, 1) for path in paths]
-        at_once = max(1, _PIECE // max(width * n_columns, 1))
+        parts = [
+            (part, kind, self.path(part).stat().st_size // max(kind.itemsize * n_rows, 1))
+            for part, kind in array.kinds_of_parts
+        ]
+        at_once = max(1, _PIECE // max(np.dtype(array.dtype).itemsize * n_columns, 1))
         for first in range(0, n_rows, at_once):
             n = min(at_once, n_rows - first)
             strips = [
-                np.fromfile(path, np.uint8, n * size, offset=first * size).reshape(n, size)
-                for path, size in zip(paths, row_bytes, strict=True)
+                self.array(part, kind.name, first * width, n * width).reshape(n, width)
+                for part, kind, width in parts
             ]
-            yield np.hstack(strips).tobytes()
+            yield np.hstack(strips, dtype=array.dtype).reshape(-1).view(np.uint8).data

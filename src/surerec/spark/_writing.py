@@ -32,8 +32,19 @@ def transposed_name(name: str) -> str:
     return f"{name}-transposed"
 
 
+def counter_name(name: str) -> str:
+    """Give the name of the part that says which integers a block's rows are written in."""
+    return f"{name}-counter"
+
+
 def write_both(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
-    """Write dense rows, and the same as columns, which are the other direction's."""
+    """Write dense rows, and the same as columns, which are the other direction's.
+
+    In the narrowest integers that hold them: most blocks need no more, though some other may.
+    """
+    counter = narrowest(int(rows.max(initial=0)))
+    rows = rows.astype(counter, copy=False)
+    staging.write_facts(counter_name(name), {"counter": counter.name})
     staging.write_array(name, rows)
     staging.write(transposed_name(name), _transposed(rows))
 
