@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from surerec.calibration._rough import count_roughly, exact_ratios, few, score_roughly
+from surerec.calibration._rough import (
+    count_roughly,
+    exact_ratios,
+    few,
+    score_on_all_cores,
+    score_roughly,
+)
 from surerec.conformal.kernels import counts_among
 from surerec.measures.kernels import ROUGH
 
@@ -75,6 +81,9 @@ class RoughScores:
     ----------
     plan : Plan
         Of a mean of ratios over rows of 16-bit matrices.
+    again : callable
+        Gives the same plan again. It is held until p-values or a set are first asked for: where
+        rows were counted for it, their room is kept from others as long.
     history : array of int
         What is known of the person.
     n_training : int
@@ -90,6 +99,7 @@ class RoughScores:
     def __init__(
         self,
         plan: Plan,
+        again: Callable[[], Plan],
         history: NDArray[np.int64],
         n_training: int,
         left_out: tuple[NDArray[np.uint32], NDArray[np.int64]],
@@ -98,10 +108,13 @@ class RoughScores:
     ) -> None:
         self._candidates = candidates
         self._exactly = exactly
-        self._rows = plan, history[:n_training], *left_out
-        self._rough, self._ordered, is_outside = score_roughly(
+        self._again = again
+        self._rows = history[:n_training], *left_out
+        score = score_on_all_cores if len(plan.forward.places) else score_roughly
+        self._rough, self._ordered, is_outside = score(
             plan, history, n_training, *left_out, candidates
         )
+        self._plan: Plan | None = plan if is_outside else None
         if not is_outside:
             self.__dict__["_exact"] = exactly()
 
@@ -120,18 +133,22 @@ class RoughScores:
         if "_exact" in self.__dict__:
             return self._exact.counts
         counts = np.empty(len(self._rough), dtype=np.int64)
-        told = count_roughly(*self._rows, self._candidates, self._rough, self._ordered, counts)
+        plan, self._plan = self._plan or self._again(), None
+        told = count_roughly(
+            plan, *self._rows, self._candidates, self._rough, self._ordered, counts
+        )
         return counts if told else self._exact.counts
 
     def inside(self, cut: int) -> NDArray[np.bool_]:
         """Tell whose count is above `cut`; see :meth:`Scores.inside`."""
-        border = _border(self._ordered, cut)
         if "_exact" in self.__dict__:
             return self._exact.inside(cut)
+        (plan, self._plan), border = (self._plan, None), _border(self._ordered, cut)
         found = self._rough >= border * (1 + ROUGH)
         unsure = np.flatnonzero((self._rough >= border * (1 - ROUGH)) & ~found)
         if not few(len(unsure), len(found)):
             return self._exact.inside(cut)
         if len(unsure):
-            found[unsure] = exact_ratios(*self._rows, self._candidates[unsure]) >= border
+            exact = exact_ratios(plan or self._again(), *self._rows, self._candidates[unsure])
+            found[unsure] = exact >= border
         return found
