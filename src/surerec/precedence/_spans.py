@@ -40,7 +40,7 @@ def narrowest(largest: int) -> np.dtype[Any]:
     return np.dtype(np.uint16 if largest <= _MOST_IN_16_BITS else np.uint32)
 
 
-def narrow_codes(taken: NDArray[np.uint32], n_items: int) -> NDArray[np.unsignedinteger]:
+def narrow_codes(taken: NDArray[np.uint32], n_items: int) -> NDArray[Any]:
     """Give item codes as narrow as they fit in: half as much to read while rows are counted."""
     return taken.astype(narrowest(max(n_items - 1, 0)), copy=False)
 

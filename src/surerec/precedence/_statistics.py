@@ -328,11 +328,11 @@ def _rows(
         del index
     following = spans(interactions, "followers", ties)
     preceding = spans(interactions, "predecessors", ties)
-    codes = narrow_codes(interactions.items_taken, interactions.n_items)
-    following, preceding = replace(following, items=codes), replace(preceding, items=codes)
     support = np.diff(following.offsets)
     if strategy == "on-demand":
         return support, OnDemandRows(following, preceding)
+    codes = narrow_codes(interactions.items_taken, interactions.n_items)
+    following, preceding = replace(following, items=codes), replace(preceding, items=codes)
     return support, _bounded(following, preceding, budget)
 
 

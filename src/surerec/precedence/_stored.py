@@ -61,7 +61,9 @@ def rows_from(
         return NoRows()
     if kind not in (OnDemandRows.kind, BoundedRows.kind) or interactions is None:
         raise ValueError(f"there are no {kind} rows without profiles")
-    codes = narrow_codes(interactions.items_taken, interactions.n_items)
+    codes = interactions.items_taken
+    if kind == BoundedRows.kind:  # what counts every row when asked for holds nothing at all
+        codes = narrow_codes(codes, interactions.n_items)
     longest = int(np.diff(interactions.offsets).max(initial=0))
     following, preceding = (
         Spans.from_arrays(side, arrays, codes) for side in ("following", "preceding")
