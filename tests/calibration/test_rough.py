@@ -44,13 +44,9 @@ def test_what_is_told_is_right_however_scores_are_off(calibration, scores, data)
     assert (found[apart] >= 0).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("n_items", [20, 60, 400])
-def test_sets_and_p_values_are_those_of_exact_scores(seed, n_items):
-    data = films(seed, n_items, min(4_000, 75 * n_items))
-    counts = sr.count_precedence(data)
-    model = sr.InductiveConformal("CM12").fit(counts)
-    for user in range(0, data.n_users, 3):
+def check_all(model, data, counts, users):
+    """Compare sets, p-values and scores with those of exact scores by other counts of the same."""
+    for user in users:
         for query in (Query.of_user(data, user), Query(data.taken(user).astype(np.int64))):
             found = model.assess(query)
             n_training = len(query.history) - found.n_calibration
@@ -60,6 +56,53 @@ def test_sets_and_p_values_are_those_of_exact_scores(seed, n_items):
                 np.testing.assert_array_equal(found.included(epsilon), expected.included(epsilon))
             np.testing.assert_array_equal(found.counts, expected.counts)
             np.testing.assert_array_equal(found.score, expected.score)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_items", [20, 60, 400])
+@pytest.mark.parametrize("held", [None, 0.0, 0.4])
+def test_sets_and_p_values_are_those_of_exact_scores(seed, n_items, held):
+    """Whether all rows are held, or a share of them, or none: the others are counted."""
+    data = films(seed, n_items, min(4_000, 75 * n_items))
+    counts = within = sr.count_precedence(data, strategy="dense")
+    if held is not None:
+        n_bytes = int(held * 4 * n_items**2)
+        within = sr.count_precedence(data, strategy="bounded", memory=n_bytes)
+    model = sr.InductiveConformal("CM12").fit(within)
+    check_all(model, data, counts, range(0, data.n_users, 3))
+
+
+def test_rows_that_16_bits_do_not_hold_are_among_the_others():
+    random = np.random.default_rng(3)
+    ones = np.arange(4 * 33_000 + 1) * 3
+    profiles = random.integers(2, 40, (4 * 33_000, 3))
+    profiles[:, :2] = (0, 1)
+    profiles[::4, 2] = 40 + np.arange(33_000) % 3
+    few = random.permuted(np.tile(np.arange(43), (30, 1)), axis=1)[:, :20]
+    offsets = np.concatenate((ones, ones[-1] + 20 * np.arange(1, 31)))
+    data = sr.Interactions.from_profiles(offsets, np.concatenate((profiles.ravel(), few.ravel())))
+    within = sr.count_precedence(data, strategy="bounded", memory=3_000)
+    rows = within.rows
+    kept = rows.source("followers", np.arange(data.n_items))
+    assert kept.counts.max() > 2**16
+    assert kept.counted.itemsize == kept.matrix.itemsize == 2
+    assert len(kept.matrix) > 0 < len(kept.counted)
+    del kept
+    model = sr.InductiveConformal("CM12").fit(within)
+    counts = sr.count_precedence(data, strategy="dense")
+    check_all(model, data, counts, range(data.n_users - 30, data.n_users))
+
+
+def test_answers_that_are_kept_keep_no_rows_from_others():
+    data = films(2)
+    within = sr.count_precedence(data, strategy="bounded", memory=4_000)
+    model = sr.InductiveConformal("CM12").fit(within)
+    ids = data.users.ids
+    kept = [model.recommend(ids[user], confidence=0.8) for user in range(30)]
+    assert not within.rows._cache._readers.any()
+    dense = sr.InductiveConformal("CM12").fit(sr.count_precedence(data, strategy="dense"))
+    for user, found in enumerate(kept):
+        assert found.to_frame().equals(dense.recommend(ids[user], confidence=0.8).to_frame())
 
 
 def test_looking_at_scores_first_changes_nothing():

@@ -12,6 +12,7 @@ from surerec.calibration._rough import (
     count_sure,
     count_unsure,
     exact_ratios,
+    score_on_all_cores,
     score_roughly,
 )
 from surerec.conformal.kernels import counts_among
@@ -81,6 +82,9 @@ class RoughScores:
     ----------
     plan : Plan
         Of a mean of ratios over rows of 16-bit matrices.
+    again : callable
+        Gives the same plan again. It is held until p-values or a set are first asked for: where
+        rows were counted for it, their room is kept from others as long.
     history : array of int
         What is known of the person.
     n_training : int
@@ -96,6 +100,7 @@ class RoughScores:
     def __init__(
         self,
         plan: Plan,
+        again: Callable[[], Plan],
         history: NDArray[np.int64],
         n_training: int,
         left_out: tuple[NDArray[np.uint32], NDArray[np.int64]],
@@ -104,10 +109,13 @@ class RoughScores:
     ) -> None:
         self._candidates = candidates
         self._exactly = exactly
-        self._rows = plan, history[:n_training], *left_out
-        self._rough, self._ordered, is_outside = score_roughly(
+        self._again = again
+        self._rows = history[:n_training], *left_out
+        score = score_on_all_cores if len(plan.forward.places) else score_roughly
+        self._rough, self._ordered, is_outside = score(
             plan, history, n_training, *left_out, candidates
         )
+        self._plan: Plan | None = plan if is_outside else None
         if not is_outside:
             self.__dict__["_exact"] = exactly()
 
@@ -125,22 +133,25 @@ class RoughScores:
         """The p-values as counts."""
         if "_exact" in self.__dict__:
             return self._exact.counts
+        plan, self._plan = self._plan, None
         counts, n_unsure = count_sure(self._rough, self._ordered)
         if not are_few(n_unsure, len(counts)):
             return self._exact.counts
         if n_unsure:
-            count_unsure(*self._rows, self._candidates, self._ordered, counts)
+            plan = plan or self._again()
+            count_unsure(plan, *self._rows, self._candidates, self._ordered, counts)
         return counts
 
     def inside(self, cut: int) -> NDArray[np.bool_]:
         """Tell whose count is above `cut`; see :meth:`Scores.inside`."""
-        border = _border(self._ordered, cut)
         if "_exact" in self.__dict__:
             return self._exact.inside(cut)
+        (plan, self._plan), border = (self._plan, None), _border(self._ordered, cut)
         found = self._rough >= border * (1 + ROUGH)
         unsure = np.flatnonzero((self._rough >= border * (1 - ROUGH)) & ~found)
         if not are_few(len(unsure), len(found)):
             return self._exact.inside(cut)
         if len(unsure):
-            found[unsure] = exact_ratios(*self._rows, self._candidates[unsure]) >= border
+            exact = exact_ratios(plan or self._again(), *self._rows, self._candidates[unsure])
+            found[unsure] = exact >= border
         return found

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration._evidence import Evidence
     from surerec.measures import Queries, Query, Scorer
+    from surerec.measures.kernels import Plan
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -113,9 +114,12 @@ class ItemCalibration(Calibration):
         n_training = training_size(len(query.history), self.train_share)
         n_users = max(statistics.n_users - len(query.users), 1)
         n_calibration = len(query.history) - n_training
-        if not self.smoothed and scorer.plan is not None and len(query.users) <= 1:
+        evidence = None
+        if not self.smoothed and len(query.users) <= 1:
+            evidence = _evidence(scorer, statistics, query, n_training, candidates)
+        if evidence is not None:
             return LaterAssessment(
-                _evidence(scorer, statistics, query, n_training, candidates),
+                evidence,
                 candidates=candidates,
                 value=lambda scores: scorer.value(scores, n_training, n_users),
                 popularity=statistics.popularity,
@@ -193,20 +197,28 @@ def _evidence(
     query: Query,
     n_training: int,
     candidates: NDArray[np.int64],
-) -> Evidence:
-    """Give what the p-values of one person are found from, where all counts are held."""
-    plan, history = scorer.plan, query.history
-    assert plan is not None  # noqa: S101  # that is when it is called
+) -> Evidence | None:
+    """Give what the p-values of one person are found from; None where only scores can tell."""
+    history, training = query.history, query.history[:n_training]
+    plan = scorer.plan_of(training)
+    if plan is None:
+        return None
     own, times = statistics.taken_by(query.user)
 
+    def again() -> Plan:
+        found = scorer.plan_of(training)
+        assert found is not None  # noqa: S101  # as it was before
+        return found
+
     def exactly() -> Scores:
-        if pays(plan, n_training):
-            return Scores(*score_exactly(plan, history, n_training, own, times, candidates))
+        whole = scorer.plan
+        if whole is not None and pays(whole, n_training):
+            return Scores(*score_exactly(whole, history, n_training, own, times, candidates))
         scores = scorer.score_query(query.first(n_training))  # on all cores
         return Scores(*pick_scores(scores, history[n_training:], candidates))
 
     if has_rough_scores(plan) and is_known(own, history):
-        return RoughScores(plan, history, n_training, (own, times), candidates, exactly)
+        return RoughScores(plan, again, history, n_training, (own, times), candidates, exactly)
     return exactly()
 
 

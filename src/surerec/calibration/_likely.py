@@ -71,6 +71,15 @@ def is_worth_a_rough_look(plan: Plan, k: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
+def instants_of(out: LeftOut, n_calibration: int) -> NDArray[np.int64]:
+    """Give when whoever is left out took the calibration items, their last; −1 if they are new."""
+    instants = np.full(n_calibration, -1)
+    if len(out.items):
+        instants[:] = out.instants[len(out.items) - n_calibration :]
+    return instants
+
+
+@njit(nogil=True, inline="always")  # what it calls would be compiled once more with it alone
 def rough_and_sorted(
     source: Source,
     reverse: Source,
@@ -82,10 +91,8 @@ def rough_and_sorted(
 
     Whoever is left out took the rows' items and these, in that order, or nothing.
     """
-    instants, totals = np.full(len(calibration), -1), np.empty(len(calibration))
-    if len(out.items):
-        instants[:] = out.instants[len(out.items) - len(calibration) :]
-    rough_ratios(source, reverse, out, calibration, instants, totals, rough)
+    totals, instants = np.empty(len(calibration)), instants_of(out, len(calibration))
+    rough_ratios(0, len(rough), source, reverse, out, calibration, instants, totals, rough)
     totals.sort()
     return totals
 

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from surerec.calibration._likely import rough_and_sorted
+from surerec._threads import run_together
+from surerec.calibration._likely import instants_of, rough_and_sorted
 from surerec.conformal.kernels import counts_among
 from surerec.measures.kernels import (
     NARROW,
     RATIO,
     ROUGH,
     TOTAL,
+    equal_columns,
+    rough_ratios,
     rows_of,
     total_ratios_of,
 )
@@ -29,13 +32,15 @@ if TYPE_CHECKING:
     from surerec.measures.kernels import Plan
 
 _UNSURE = -1
+_ROUGH_COST = 0.35  # nanoseconds a count
 _FEW = 4  # of so many candidates one may be scored by itself: beyond, all at once are faster
 
 
 def has_rough_scores(plan: Plan) -> bool:
     """Tell whether a measure is a mean of ratios of 16-bit counts: these wait for the divider."""
     mean_ratio = plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0
-    return mean_ratio and plan.forward.matrix.itemsize == NARROW
+    rows = (plan.forward.matrix, plan.forward.counted, plan.reverse.matrix, plan.reverse.counted)
+    return mean_ratio and all(matrix.itemsize == NARROW for matrix in rows)
 
 
 @njit(nogil=True, cache=True)
@@ -53,6 +58,19 @@ def is_known(own: NDArray[np.uint32], history: NDArray[np.int64]) -> bool:
 
 
 @njit(nogil=True, cache=True)
+def _of_candidates(
+    rough: NDArray[np.float64], history: NDArray[np.int64], candidates: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], bool]:
+    """Give the rough scores of candidates, and whether all of these are outside the history."""
+    new, lowest = np.empty(len(candidates)), 0.0
+    rough[history] = -1.0
+    for place in range(len(candidates)):
+        new[place] = rough[candidates[place]]
+        lowest = min(lowest, new[place])
+    return new, lowest >= 0.0
+
+
+@njit(nogil=True, cache=True)
 def score_roughly(
     plan: Plan,
     history: NDArray[np.int64],
@@ -66,17 +84,35 @@ def score_roughly(
     And whether the candidates are outside the history, as rough scores of others are wrong.
     """
     source, reverse, out = rows_of(plan, history[:n_training], own, times)
-    rough, new = np.empty(len(plan.support)), np.empty(len(candidates))
+    rough = np.empty(len(plan.support))
     calibration = rough_and_sorted(source, reverse, out, history[n_training:], rough)
-    rough[history] = -1.0
-    lowest = 0.0
-    for place in range(len(candidates)):
-        new[place] = rough[candidates[place]]
-        lowest = min(lowest, new[place])
-    return new, calibration, lowest >= 0.0
+    new, is_outside = _of_candidates(rough, history, candidates)
+    return new, calibration, is_outside
 
 
-@njit(nogil=True, cache=True)
+def score_on_all_cores(
+    plan: Plan,
+    history: NDArray[np.int64],
+    n_training: int,
+    own: NDArray[np.uint32],
+    times: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+    """Do the same by blocks of columns, for rows so long that waking a thread pays."""
+    source, reverse, out = rows_of(plan, history[:n_training], own, times)
+    calibration, rough = history[n_training:], np.empty(len(plan.support))
+    totals, instants = np.empty(len(calibration)), instants_of(out, len(calibration))
+
+    def score(block: tuple[int, int]) -> None:
+        rough_ratios(*block, source, reverse, out, calibration, instants, totals, rough)
+
+    run_together(score, equal_columns(len(rough), _ROUGH_COST * n_training * len(rough)))
+    totals.sort()
+    new, is_outside = _of_candidates(rough, history, candidates)
+    return new, totals, is_outside
+
+
+@njit(nogil=True, cache=True, inline="always")  # alone it is compiled where it is asked for alone
 def exact_ratios(
     plan: Plan,
     training: NDArray[np.int64],

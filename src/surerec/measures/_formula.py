@@ -11,7 +11,7 @@ from surerec._arguments import check_flag, check_kind
 from surerec._checks import check_whole
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._many import score_together
-from surerec.measures._plan import Plan, make_plan
+from surerec.measures._plan import Plan, make_plan, plan_of
 from surerec.measures._query import all_within
 from surerec.measures._recipe import Recipe
 from surerec.measures._scorer import Parts, Scorer
@@ -88,6 +88,16 @@ class MeasureScorer(Scorer):
         if self.measure.statistic == "score" and self.top > 1:
             return None
         return make_plan(self.statistics, self.measure, literal=self.literal)
+
+    def plan_of(self, history: NDArray[np.int64]) -> Plan | None:
+        """Give the plan, or where rows are not all held that of a mean of ratios over a history.
+
+        Other measures gain nothing by it. Rows stay where they are as long as the plan is held.
+        """
+        mean_ratio = (self.measure.statistic, self.measure.aggregate) == ("ratio", "mean")
+        if self.plan is None and mean_ratio and self.statistics.rows.keeps_rows and len(history):
+            return plan_of(self.statistics, self.measure, history, literal=self.literal)
+        return self.plan
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`Scorer`.

@@ -9,7 +9,7 @@ from numba import njit
 
 from surerec.measures._aggregates import STATISTIC_CODES, WANTED, is_worth_threads
 from surerec.measures._folding import HIGH, LOW, MIDDLE, TOTAL
-from surerec.measures._kernels import aggregate_columns, way_of
+from surerec.measures._kernels import OfValues, aggregate_columns, way_of
 from surerec.measures._tiles import LeftOut, leave_out
 from surerec.precedence import Source, source
 
@@ -35,6 +35,7 @@ class Plan(NamedTuple):
     """−1 for a nonconformity."""
     following: bool
     forward: Source
+    """With no places if every row lies in its matrix, by item; else with those of one history."""
     reverse: Source
     support: NDArray[np.uint32]
     strict: bool
@@ -42,15 +43,27 @@ class Plan(NamedTuple):
 
 def make_plan(statistics: PrecedenceStatistics, measure: Measure, *, literal: bool) -> Plan | None:
     """Give the plan of one aggregate, or None where rows would have to be counted first."""
-    rows = statistics.rows
-    if not rows.holds_all:
+    if not statistics.rows.holds_all:
         return None
-    forward, reverse = source(rows, "followers", _NONE), source(rows, "predecessors", _NONE)
+    return plan_of(statistics, measure, _NONE, literal=literal)
+
+
+def plan_of(
+    statistics: PrecedenceStatistics,
+    measure: Measure,
+    history: NDArray[np.int64],
+    *,
+    literal: bool,
+) -> Plan:
+    """Give the plan of one aggregate over the rows of one history, counted if they must be."""
+    rows = statistics.rows
+    forward, reverse = source(rows, "followers", history), source(rows, "predecessors", history)
     following = not (literal and measure.statistic == "share")
     directions = (forward, reverse) if following else (reverse, forward)
-    wanted = WANTED[measure.aggregate]
+    statistic, wanted = STATISTIC_CODES[measure.statistic], WANTED[measure.aggregate]
     return Plan(
-        way_of(STATISTIC_CODES[measure.statistic], wanted, *directions),
+        # One type whatever rows a history has: a plan of another would be compiled for again.
+        OfValues(statistic) if len(history) else way_of(statistic, wanted, *directions),
         wanted,
         -1.0 if measure.is_nonconformity else 1.0,
         following,
@@ -66,7 +79,8 @@ def pays(plan: Plan, n_training: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _with_places(rows: Source, places: NDArray[np.int64]) -> Source:
+def _rows_at(rows: Source, training: NDArray[np.int64]) -> Source:
+    places = rows.places if len(rows.places) else training
     return Source(rows.matrix, rows.counted, rows.offsets, rows.items, rows.counts, places)
 
 
@@ -77,7 +91,7 @@ def rows_of(
     """Give the rows of a history in both directions, and what the user who took `own` did."""
     instants, of_rows, support = leave_out(training, plan.support, own, times, plan.strict)
     out = LeftOut(own, instants, of_rows, support)
-    return _with_places(plan.forward, training), _with_places(plan.reverse, training), out
+    return _rows_at(plan.forward, training), _rows_at(plan.reverse, training), out
 
 
 @njit(nogil=True, cache=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.precedence.kernels import load
+from surerec.precedence.kernels import load, pick
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,30 +89,13 @@ def _whole_products(
         product, scale = products[left:right], scaled[left:right]
         product[:] = 1.0
         scale[:] = 0.0
-        for pick in picks:
-            row = counts[pick, left:right]
+        for chosen in picks:
+            row = counts[chosen, left:right]
             for j in range(right - left):
                 value = product[j] * row[j]
                 large = value > HUGE
                 product[j] = value / HUGE if large else value
                 scale[j] += large
-
-
-@njit(nogil=True, cache=True)
-def _pick(source: Source, k: int, columns: NDArray[np.int64], out: NDArray[Any]) -> None:
-    """Write some columns of a compressed row, each found by bisection."""
-    row = source.places[k] - len(source.matrix) - len(source.counted)
-    begin, end = source.offsets[row], source.offsets[row + 1]
-    for j in range(len(columns)):
-        low, high = begin, end
-        while low < high:
-            middle = (low + high) >> 1
-            if source.items[middle] < columns[j]:
-                low = middle + 1
-            else:
-                high = middle
-        there = low < end and source.items[low] == columns[j]
-        out[j] = source.counts[low] if there else 0
 
 
 @njit(nogil=True, cache=True)
@@ -130,21 +113,13 @@ def gather_columns(
     That user took the item of column ``j`` at ``column_instants[j]`` and the item of row ``k`` at
     ``row_instants[k]``; an instant of −1 says that they did not.
     """
-    n_dense, n_counted = len(source.matrix), len(source.counted)
+    n_plain = len(source.matrix) + len(source.counted)
     few = len(columns) * _BISECTION < n_items
     whole = np.empty(0 if few else n_items, out.dtype)
     for k in range(len(source.places)):
-        place, to = source.places[k], out[k]
-        if place < n_dense:
-            row = source.matrix[place]
-            for j in range(len(columns)):
-                to[j] = row[columns[j]]
-        elif place < n_dense + n_counted:
-            other = source.counted[place - n_dense]
-            for j in range(len(columns)):
-                to[j] = other[columns[j]]
-        elif few:
-            _pick(source, k, columns, to)
+        to = out[k]
+        if few or source.places[k] < n_plain:
+            pick(source, k, columns, to)
         else:
             load(source, k, 0, whole)
             for j in range(len(columns)):

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from surerec.measures._values import WIDE_TILE
+from surerec.precedence.kernels import load, pick
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
 
 
 _TOGETHER = 4  # rows, each in two directions: of fewer, reads from memory come one after the other
-_ROUGH_ROWS = 64  # that are added up in 32 bits
+_ADDED = 16  # sums of four ratios, or single ones, that are added up in 32 bits
 ROUGH = 24 * 2.0**-23
 """The share that a rough total may be off the exact one by, twice."""
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", inline="always")  # a call for each row would take longer
 def _add_ratios_of(
-    row: NDArray[Any],
-    back: NDArray[Any],
-    at: int,
-    support: int,
+    source: Source,
+    reverse: Source,
+    out: LeftOut,
+    k: int,
     items: NDArray[np.int64],
     instants: NDArray[np.int64],
     counts: NDArray[np.int32],
@@ -38,11 +39,9 @@ def _add_ratios_of(
 
     Picked first, one by one, and then divided in vectors: `counts` and `free` are room for that.
     """
-    n, taken = np.uint64(len(items)), np.int32(support)
-    for j in range(n):
-        item = np.uint64(items[j])
-        counts[j] = row[item]
-        free[j] = back[item]
+    n, taken, at = np.uint64(len(items)), np.int32(out.support[k]), out.of_rows[k]
+    pick(source, k, items, counts)
+    pick(reverse, k, items, free)
     for j in range(n):
         instant = instants[j]
         counts[j] -= np.int32((at >= 0) & (at < instant))
@@ -51,7 +50,7 @@ def _add_ratios_of(
         totals[j] += np.float64(counts[j]) / np.maximum(np.float64(free[j]), 1.0)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def total_ratios_of(
     source: Source,
     reverse: Source,
@@ -68,9 +67,7 @@ def total_ratios_of(
     counts, free = np.empty(len(items), np.int32), np.empty(len(items), np.int32)
     for k in range(len(source.places)):
         if out.support[k]:
-            row, back = source.matrix[source.places[k]], reverse.matrix[reverse.places[k]]
-            at, support = out.of_rows[k], out.support[k]
-            _add_ratios_of(row, back, at, support, items, instants, counts, free, totals)
+            _add_ratios_of(source, reverse, out, k, items, instants, counts, free, totals)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -78,6 +75,35 @@ def _ratio(count: Any, taken: Any, back: Any) -> Any:
     """Give a ratio in 32 bits; where nobody is free to take it later, nobody did."""
     still = np.float32(np.int32(taken - np.int32(back)))
     return np.float32(count) / np.maximum(still, np.float32(1.0))
+
+
+@njit(nogil=True, inline="always")
+def _plain(source: Source, k: int, left: int, right: int) -> NDArray[np.uint16]:
+    """Give columns of a row where they lie: in the matrix, or among those that were counted."""
+    place = source.places[k]
+    if place < len(source.matrix):
+        return source.matrix[place, left:right]
+    return source.counted[place - len(source.matrix), left:right]
+
+
+@njit(nogil=True, cache=True)
+def _order_rows(
+    source: Source, reverse: Source, support: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Write down the rows of some support: plain ones in order, then those compressed anywhere.
+
+    Gives how many are plain, and how many there are.
+    """
+    n_plain = n = 0
+    for wanted in (True, False):
+        for k in range(len(support)):
+            forth = source.places[k] < len(source.matrix) + len(source.counted)
+            back = reverse.places[k] < len(reverse.matrix) + len(reverse.counted)
+            if support[k] and (forth and back) == wanted:
+                rows[n] = k
+                n += 1
+        n_plain = n if wanted else n_plain
+    return n_plain, n
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -89,24 +115,12 @@ def _add_four(
     left: int,
     part: NDArray[np.float32],
 ) -> None:
-    """Add the ratios of four rows, in 32 bits."""
+    """Add the ratios of four plain rows, in 32 bits."""
     right, (i, k, m, n) = left + len(part), (group[0], group[1], group[2], group[3])
-    a, b = (
-        source.matrix[source.places[i], left:right],
-        reverse.matrix[reverse.places[i], left:right],
-    )
-    c, d = (
-        source.matrix[source.places[k], left:right],
-        reverse.matrix[reverse.places[k], left:right],
-    )
-    e, f = (
-        source.matrix[source.places[m], left:right],
-        reverse.matrix[reverse.places[m], left:right],
-    )
-    g, h = (
-        source.matrix[source.places[n], left:right],
-        reverse.matrix[reverse.places[n], left:right],
-    )
+    a, b = _plain(source, i, left, right), _plain(reverse, i, left, right)
+    c, d = _plain(source, k, left, right), _plain(reverse, k, left, right)
+    e, f = _plain(source, m, left, right), _plain(reverse, m, left, right)
+    g, h = _plain(source, n, left, right), _plain(reverse, n, left, right)
     of_a, of_c = np.int32(support[i]), np.int32(support[k])
     of_e, of_g = np.int32(support[m]), np.int32(support[n])
     for j in range(np.uint64(len(part))):
@@ -117,52 +131,37 @@ def _add_four(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _add_one(
-    source: Source,
-    reverse: Source,
-    support: NDArray[np.int64],
-    k: int,
-    left: int,
-    part: NDArray[np.float32],
+    row: NDArray[Any], back: NDArray[Any], support: int, part: NDArray[np.float32]
 ) -> None:
     """Add the ratios of one row."""
-    right, taken = left + len(part), np.int32(support[k])
-    row = source.matrix[source.places[k], left:right]
-    back = reverse.matrix[reverse.places[k], left:right]
+    taken = np.int32(support)
     for j in range(np.uint64(len(part))):
         part[j] += _ratio(row[j], taken, back[j])
 
 
 @njit(nogil=True, cache=True)
-def _add_group(
-    source: Source,
-    reverse: Source,
-    support: NDArray[np.int64],
-    group: NDArray[np.int64],
-    left: int,
-    part: NDArray[np.float32],
-) -> None:
-    if len(group) == _TOGETHER:
-        _add_four(source, reverse, support, group, left, part)
-    else:
-        for k in group:
-            _add_one(source, reverse, support, k, left, part)
-
-
-@njit(nogil=True, cache=True)
 def _find_in_tile(
-    items: NDArray[np.int64], left: int, right: int, places: NDArray[np.int64]
+    items: NDArray[np.int64],
+    instants: NDArray[np.int64],
+    left: int,
+    right: int,
+    places: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    when: NDArray[np.int64],
 ) -> int:
-    """Find the places of the items of a tile; give their number."""
+    """Find the items of a tile: their places, themselves and their instants; give their number."""
     n = 0
     for place in range(len(items)):
         if left <= items[place] < right:
-            places[n] = place
+            places[n], columns[n], when[n] = place, items[place], instants[place]
             n += 1
     return n
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def rough_ratios(
+    first: int,
+    last: int,
     source: Source,
     reverse: Source,
     out: LeftOut,
@@ -171,43 +170,57 @@ def rough_ratios(
     totals: NDArray[np.float64],
     rough: NDArray[np.float64],
 ) -> None:
-    """Add up the ratios of all items in 32 bits, which takes a third of the time.
+    """Add up the ratios of items `first` … `last` − 1 in 32 bits, in a third of the time.
 
     Nobody's part is left out: only items that the user to leave out did not take come out right.
-    Exact totals of some `items` are added up beside it, as `total_ratios_of` does, since a row is
-    in the cache only once.
+    Exact totals of those of some `items` that are among them are added up beside it, as
+    `total_ratios_of` does, since a row is in the cache only once.
 
-    Counts of 16 bits are exact in 32-bit floats. What is free may be rounded once, each quotient is
-    rounded once, and a sum of four of them, which is one of two pairs, twice. Of at most 64 rows,
-    16 fours or 15 and three single ones, sums are rounded up to 17 times more, before all goes on
-    in 64 bits. So the total is off by a share of at most 21 · 2⁻²⁴ and a little, and half of ROUGH
+    A count and what is free may be rounded once on their way to 32 bits, each quotient is rounded
+    once, and a sum of four of them, which is one of two pairs, twice. Of up to 16 such sums, or
+    single ratios, all but the first are rounded once more as they are added up, before all goes on
+    in 64 bits. So the total is off by a share of at most 20 · 2⁻²⁴ and a little, and half of ROUGH
     is 24 · 2⁻²⁴. All terms are at least 0 and far from the smallest number there is: the total is 0
     only where the exact one is.
     """
-    support = out.support
-    live = np.flatnonzero(support)
-    some, here = np.empty(WIDE_TILE, np.float32), np.empty(len(items), np.int64)
+    support, rows = out.support, np.empty(len(out.support), np.int64)
+    n_plain, n_rows = _order_rows(source, reverse, support, rows)
+    n_tiles = max(1, -(-(last - first) // WIDE_TILE))
+    size = max(1, -(-(last - first) // n_tiles))  # of all tiles: short reads wait for memory
+    some, here = np.empty(size, np.float32), np.empty(len(items), np.int64)
+    row, back = np.empty(size, source.counts.dtype), np.empty(size, reverse.counts.dtype)
     columns, when = np.empty(len(items), np.int64), np.empty(len(items), np.int64)
     counts, free = np.empty(len(items), np.int32), np.empty(len(items), np.int32)
     exact = np.empty(len(items))
-    for left in range(0, len(rough), WIDE_TILE):
-        right = min(left + WIDE_TILE, len(rough))
-        total, part = rough[left:right], some[: right - left]
+    for left in range(first, last, size):
+        right = min(left + size, last)
+        total, part, width = rough[left:right], some[: right - left], right - left
         total[:] = 0.0
         part[:] = np.float32(0.0)
-        n = _find_in_tile(items, left, right, here)
-        columns[:n], when[:n], exact[:n] = items[here[:n]] - left, instants[here[:n]], 0.0
-        for k in range(0, len(live), _TOGETHER):
-            group = live[k : k + _TOGETHER]
-            _add_group(source, reverse, support, group, left, part)
-            for at in group:
-                row = source.matrix[source.places[at], left:right]
-                back = reverse.matrix[reverse.places[at], left:right]
-                _add_ratios_of(
-                    row, back, out.of_rows[at], support[at], columns[:n], when, counts, free, exact
-                )
-            if (k + _TOGETHER) % _ROUGH_ROWS == 0 or k + _TOGETHER >= len(live):
-                for j in range(np.uint64(len(part))):
+        exact[:] = 0.0
+        n = _find_in_tile(items, instants, left, right, here, columns, when)
+        k, n_added, n_exact = 0, 0, 0
+        while k < n_rows:
+            if k + _TOGETHER <= n_plain:
+                _add_four(source, reverse, support, rows[k : k + _TOGETHER], left, part)
+                n_more = _TOGETHER
+            else:
+                load(source, rows[k], left, row[:width])
+                load(reverse, rows[k], left, back[:width])
+                _add_one(row, back, support[rows[k]], part)
+                n_more = 1
+            k += n_more
+            n_added += 1
+            # In the order of the rows, those that come last here in between.
+            until = len(support) if k == n_rows else rows[k - 1] + 1
+            for at in range(n_exact, until):
+                if support[at]:
+                    _add_ratios_of(source, reverse, out, at, columns[:n], when, counts, free, exact)
+            n_exact = max(n_exact, until)
+            if n_added == _ADDED or k == n_rows:
+                n_added = 0
+                for j in range(np.uint64(width)):
                     total[j] += np.float64(part[j])
                     part[j] = np.float32(0.0)
-        totals[here[:n]] = exact[:n]
+        for j in range(n):
+            totals[here[j]] = exact[j]

@@ -1,5 +1,6 @@
 """The kernels of measures that other rooms build on: pure functions on arrays, no ids, no files."""
 
+from surerec.measures._aggregates import equal_columns
 from surerec.measures._folding import NARROW, RATIO, TOTAL, room_for
 from surerec.measures._plan import Plan, pays, rows_of, score_profile
 from surerec.measures._rough import ROUGH, rough_ratios, total_ratios_of
@@ -12,6 +13,7 @@ __all__ = [
     "TOTAL",
     "LeftOut",
     "Plan",
+    "equal_columns",
     "pays",
     "room_for",
     "rough_ratios",

@@ -9,6 +9,7 @@ import numpy as np
 from surerec.precedence._cache import RowCache
 from surerec.precedence._rows import Block, RowStore, check_fits
 from surerec.precedence._sources import Source, read_row
+from surerec.precedence._spans import narrowest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +32,7 @@ class BoundedRows(RowStore):
     """
 
     kind = "bounded"
+    keeps_rows = True
 
     def __init__(
         self,
@@ -42,7 +44,7 @@ class BoundedRows(RowStore):
         self.spans: dict[Direction, Spans] = {"followers": following, "predecessors": preceding}
         self.held = held
         self.cache_bytes = cache_bytes
-        self._cache = RowCache(following.n_items, following.counter, cache_bytes)
+        self._cache = RowCache(following.n_items, self._counter_of_others(), cache_bytes)
 
     def followers(self, item: int) -> NDArray[np.unsignedinteger]:
         """Give ``PC(item, ·)``."""
@@ -84,6 +86,15 @@ class BoundedRows(RowStore):
         for direction, rows in self.held.items():
             arrays |= rows.arrays(direction)
         return arrays
+
+    def _counter_of_others(self) -> np.dtype[Any]:
+        """Give the narrowest integers for rows that are not held: mostly those of rare items.
+
+        No count of a row is above the support of its item.
+        """
+        support = np.diff(self.spans["followers"].offsets)
+        largest = [support[rows.slots < 0].max(initial=0) for rows in self.held.values()]
+        return narrowest(int(max(largest)))
 
     def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
         spans = self.spans[direction]

@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from surerec.precedence._kernels import _prefetch
+from surerec.precedence._kernels import ask_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,6 @@ LANE_BITS = 4
 
 _AHEAD = 12  # spans; the memory behind a span arrives while the ones before it are counted
 _LINES = 4  # of the cache, asked for at the beginning of a span; longer ones the processor foresees
-_LINE = 64  # bytes
 
 
 @intrinsic
@@ -135,8 +134,7 @@ def count_lanes(
         ahead = k + np.uint64(_AHEAD)
         if ahead < all_spans:
             place = np.uint64(starts[ahead]) >> np.uint64(LANE_BITS)
-            for line in range(_LINES):
-                _prefetch(items, place + np.uint64(line * _LINE // items.itemsize))  # type: ignore[call-arg]  # numba adds the context
+            ask_for(items, place, _LINES)
         start, stop = np.uint64(starts[k]), np.uint64(stops[k])
         lane = np.uint64(1) << (start & np.uint64(LANES - 1))
         lanes = lanes | lane if stop == before else lane

@@ -35,6 +35,8 @@ class RowStore(Protocol):
     """The strategy by which a model folder calls it; None if it cannot be stored."""
     holds_all: ClassVar[bool] = False
     """Whether every row of both directions lies in one matrix, which `block` gives."""
+    keeps_rows: ClassVar[bool] = False
+    """Whether rows asked for a moment ago are still there, and the same: to ask again is cheap."""
     has_counts: ClassVar[bool] = True
     """Whether there are rows at all."""
 

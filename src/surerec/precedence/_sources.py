@@ -55,8 +55,12 @@ def load(source: Source, k: int, left: int, tile: NDArray[Any]) -> None:
         for j in range(width):
             tile[j] = other[j]
         return
-    place -= len(source.counted)
-    tile[:] = 0
+    _load_compressed(source, place - len(source.counted), left, tile)
+
+
+@njit(nogil=True, cache=True)
+def _load_compressed(source: Source, place: int, left: int, tile: NDArray[Any]) -> None:
+    """Write the same of a compressed row."""
     low, end = source.offsets[place], source.offsets[place + 1]
     high, stop = end, left + len(tile)
     while low < high:
@@ -65,11 +69,50 @@ def load(source: Source, k: int, left: int, tile: NDArray[Any]) -> None:
             low = middle + 1
         else:
             high = middle
+    last = low + len(tile) - 1
+    if low <= last < end and source.items[low] == left and source.items[last] == stop - 1:
+        # No column is missing, as of rows that are compressed because 16 bits do not hold them.
+        for j in range(np.uint64(len(tile))):
+            tile[j] = source.counts[np.uint64(low) + j]
+        return
+    tile[:] = 0
     while low < end and source.items[low] < stop:
         column = np.int64(source.items[low]) - left
         if column >= 0:  # always, if the items ascend, which those of a stranger may not
             tile[column] = source.counts[low]
         low += 1
+
+
+@njit(nogil=True, cache=True)
+def _pick_compressed(
+    source: Source, place: int, columns: NDArray[np.int64], out: NDArray[Any]
+) -> None:
+    """Write some columns of a compressed row, each found by bisection."""
+    begin, end = source.offsets[place], source.offsets[place + 1]
+    for j in range(len(columns)):
+        low, high = begin, end
+        while low < high:
+            middle = (low + high) >> 1
+            if source.items[middle] < columns[j]:
+                low = middle + 1
+            else:
+                high = middle
+        there = low < end and source.items[low] == columns[j]
+        out[j] = source.counts[low] if there else 0
+
+
+@njit(nogil=True, inline="always")  # a call of it would take longer than a few columns
+def pick(source: Source, k: int, columns: NDArray[np.int64], out: NDArray[Any]) -> None:
+    """Write some columns of row `k`."""
+    place, n_dense, n_counted = source.places[k], len(source.matrix), len(source.counted)
+    if place < n_dense:
+        for j in range(np.uint64(len(columns))):
+            out[j] = source.matrix[place, np.uint64(columns[j])]
+    elif place < n_dense + n_counted:
+        for j in range(np.uint64(len(columns))):
+            out[j] = source.counted[place - n_dense, np.uint64(columns[j])]
+    else:
+        _pick_compressed(source, place - n_dense - n_counted, columns, out)
 
 
 @njit(nogil=True, cache=True)

@@ -43,6 +43,11 @@ def narrowest(largest: int) -> np.dtype[Any]:
     return np.dtype(np.uint16) if largest <= _MOST_IN_16_BITS else WIDE
 
 
+def narrow_codes(taken: NDArray[np.uint32], n_items: int) -> NDArray[Any]:
+    """Give item codes as narrow as they fit in: half as much to read while rows are counted."""
+    return taken.astype(narrowest(max(n_items - 1, 0)), copy=False)
+
+
 def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
     """Give the codes of the items whose counts 16 bits may not hold, whatever their order.
 
@@ -68,7 +73,7 @@ class Spans:
     offsets: NDArray[np.int64]
     starts: NDArray[Any]
     stops: NDArray[Any]
-    items: NDArray[np.uint32]
+    items: NDArray[np.unsignedinteger]
 
     @property
     def n_items(self) -> int:
@@ -77,7 +82,7 @@ class Spans:
 
     @classmethod
     def from_arrays(
-        cls, side: str, arrays: Mapping[str, NDArray[Any]], items: NDArray[np.uint32]
+        cls, side: str, arrays: Mapping[str, NDArray[Any]], items: NDArray[np.unsignedinteger]
     ) -> Spans:
         """Put spans together from their arrays by role, and the flat profiles."""
         return cls(**{part: arrays[f"{side}_{part}"] for part in _STORED}, items=items)

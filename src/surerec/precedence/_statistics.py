@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -19,7 +20,7 @@ from surerec.precedence._held import divide_budget, hold_rows
 from surerec.precedence._kernels import items_outside
 from surerec.precedence._lanes import lanes
 from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
-from surerec.precedence._spans import Ties, narrowest, spans
+from surerec.precedence._spans import Ties, narrow_codes, narrowest, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -330,6 +331,8 @@ def _rows(
     support = np.diff(following.offsets)
     if strategy == "on-demand":
         return support, OnDemandRows(following, preceding)
+    codes = narrow_codes(interactions.items_taken, interactions.n_items)
+    following, preceding = replace(following, items=codes), replace(preceding, items=codes)
     return support, _bounded(following, preceding, budget)
 
 

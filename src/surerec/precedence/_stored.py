@@ -10,7 +10,7 @@ from surerec._memory import available_memory
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import HeldRows
 from surerec.precedence._rows import DenseRows, OnDemandRows
-from surerec.precedence._spans import Spans
+from surerec.precedence._spans import Spans, narrow_codes
 from surerec.precedence._uncounted import NoRows
 
 if TYPE_CHECKING:
@@ -61,9 +61,12 @@ def rows_from(
         return NoRows()
     if kind not in (OnDemandRows.kind, BoundedRows.kind) or interactions is None:
         raise ValueError(f"there are no {kind} rows without profiles")
-    taken, longest = interactions.items_taken, int(np.diff(interactions.offsets).max(initial=0))
+    codes = interactions.items_taken
+    if kind == BoundedRows.kind:  # what counts every row when asked for holds nothing at all
+        codes = narrow_codes(codes, interactions.n_items)
+    longest = int(np.diff(interactions.offsets).max(initial=0))
     following, preceding = (
-        Spans.from_arrays(side, arrays, taken) for side in ("following", "preceding")
+        Spans.from_arrays(side, arrays, codes) for side in ("following", "preceding")
     )
     # Before anything is counted: kernels do not look where they read and write.
     for spans in (following, preceding):

@@ -1,0 +1,31 @@
+"""Rows for kernels, scattered over all the places where a store may hold them."""
+
+import numpy as np
+
+from surerec.precedence import Source
+
+MOST_IN_16_BITS = 2**16 - 1
+
+
+def scattered(rows, random, n_kinds=3):
+    """Give rows in a matrix, counted beside it (if two kinds), or compressed (if three).
+
+    Those that 16 bits do not hold are compressed.
+    """
+    kinds = random.integers(0, n_kinds, len(rows))
+    kinds[rows.max(axis=1, initial=0) > MOST_IN_16_BITS] = 2
+    order = [np.flatnonzero(kinds == kind) for kind in range(3)]
+    order = [random.permutation(some) for some in order]
+    places = np.empty(len(rows), np.int64)
+    places[np.concatenate(order)] = np.arange(len(rows))
+    compressed = rows[order[2]]
+    owners, items = np.nonzero(compressed)
+    offsets = np.searchsorted(owners, np.arange(len(compressed) + 1))
+    return Source(
+        rows[order[0]].astype(np.uint16),
+        rows[order[1]].astype(np.uint16),
+        offsets,
+        items.astype(np.uint32),
+        compressed[owners, items].astype(np.uint32),
+        places,
+    )
