@@ -231,7 +231,7 @@ def check_codes(name: str, codes: object, n: int) -> NDArray[np.int64]:
     """
     array = check_wholes(name, codes)
     # Negative ones are the largest without a sign: one look at all of them.
-    if array.size and int(array.view(np.uint64).max()) >= n:
+    if array.size and int(np.maximum.reduce(array.view(np.uint64))) >= n:
         wrong = int(array.min()) if array.min() < 0 else int(array.max())
         raise InputError(f"{name} has {wrong}; codes go from 0 to {n - 1:,}.")
     return array

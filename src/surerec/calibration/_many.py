@@ -114,8 +114,7 @@ def _best_of(
     """Give so many of the best items of each person; what is known gets a score of −∞."""
     n_known = np.array([len(query.history) for query in people])
     outside = np.ones(scores.shape, dtype=bool)
-    known = np.repeat(np.arange(len(people)), n_known), np.concatenate([q.history for q in people])
-    outside[known], scores[known] = False, -np.inf
+    _leave_known(scores, outside, np.concatenate([q.history for q in people]), n_known)
     terms = np.array(list(_terms_of(scorer, scores, outside, n_known, statistics.n_users)))
     found = _best_codes(scores, outside, limits)
     owners = np.repeat(np.arange(len(people)), limits)
@@ -124,6 +123,21 @@ def _best_of(
     n_outside = statistics.n_items - n_known
     shares = shares_by_terms(shown, terms[owners].T, ranks, n_outside[owners])
     return Best(owners, found, ranks, shown, shares)
+
+
+@njit(nogil=True, cache=True)
+def _leave_known(
+    scores: NDArray[np.float64],
+    outside: NDArray[np.bool_],
+    known: NDArray[np.int64],
+    n_known: NDArray[np.int64],
+) -> None:
+    """Mark what is known of each person, one after the other, and give it a score of −∞."""
+    done = 0
+    for person in range(len(n_known)):
+        for item in known[done : done + n_known[person]]:
+            scores[person, item], outside[person, item] = -np.inf, False
+        done += n_known[person]
 
 
 def _terms_of(

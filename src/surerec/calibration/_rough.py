@@ -38,9 +38,11 @@ _FEW = 4  # of so many candidates one may be scored by itself: beyond, all at on
 
 def has_rough_scores(plan: Plan) -> bool:
     """Tell whether a measure is a mean of ratios of 16-bit counts: these wait for the divider."""
-    mean_ratio = plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0
-    rows = (plan.forward.matrix, plan.forward.counted, plan.reverse.matrix, plan.reverse.counted)
-    return mean_ratio and all(matrix.itemsize == NARROW for matrix in rows)
+    if not (plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0):
+        return False
+    forward, reverse = plan.forward, plan.reverse
+    sizes = forward.matrix.itemsize, forward.counted.itemsize
+    return sizes == (reverse.matrix.itemsize, reverse.counted.itemsize) == (NARROW, NARROW)
 
 
 @njit(nogil=True, cache=True)

@@ -94,10 +94,12 @@ class MeasureScorer(Scorer):
 
         Other measures gain nothing by it. Rows stay where they are as long as the plan is held.
         """
-        mean_ratio = (self.measure.statistic, self.measure.aggregate) == ("ratio", "mean")
-        if self.plan is None and mean_ratio and self.statistics.rows.keeps_rows and len(history):
-            return plan_of(self.statistics, self.measure, history, literal=self.literal)
-        return self.plan
+        plan = self.plan
+        if plan is not None or not (self.statistics.rows.keeps_rows and len(history)):
+            return plan
+        if (self.measure.statistic, self.measure.aggregate) != ("ratio", "mean"):
+            return None
+        return plan_of(self.statistics, self.measure, history, literal=self.literal)
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`Scorer`.

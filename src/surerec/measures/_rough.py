@@ -23,12 +23,25 @@ ROUGH = 24 * 2.0**-23
 """The share that a rough total may be off the exact one by, twice."""
 
 
-@njit(nogil=True, error_model="numpy", inline="always")  # a call for each row would take longer
+@njit(nogil=True, inline="always")
+def _is_plain(source: Source, k: int) -> bool:
+    """Tell whether a row lies in the matrix, or among those that were counted."""
+    return source.places[k] < len(source.matrix) + len(source.counted)
+
+
+@njit(nogil=True, inline="always")
+def _plain(source: Source, k: int) -> NDArray[np.uint16]:
+    """Give such a row where it lies."""
+    place, n_dense = source.places[k], len(source.matrix)
+    return source.matrix[place] if place < n_dense else source.counted[place - n_dense]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def _add_ratios_of(
-    source: Source,
-    reverse: Source,
-    out: LeftOut,
-    k: int,
+    row: NDArray[Any],
+    back: NDArray[Any],
+    at: int,
+    support: int,
     items: NDArray[np.int64],
     instants: NDArray[np.int64],
     counts: NDArray[np.int32],
@@ -39,15 +52,45 @@ def _add_ratios_of(
 
     Picked first, one by one, and then divided in vectors: `counts` and `free` are room for that.
     """
-    n, taken, at = np.uint64(len(items)), np.int32(out.support[k]), out.of_rows[k]
-    pick(source, k, items, counts)
-    pick(reverse, k, items, free)
+    n, taken = np.uint64(len(items)), np.int32(support)
+    for j in range(n):
+        item = np.uint64(items[j])
+        counts[j] = row[item]
+        free[j] = back[item]
     for j in range(n):
         instant = instants[j]
         counts[j] -= np.int32((at >= 0) & (at < instant))
         free[j] = taken - free[j] + np.int32((instant >= 0) & (instant < at))
     for j in range(n):
         totals[j] += np.float64(counts[j]) / np.maximum(np.float64(free[j]), 1.0)
+
+
+@njit(nogil=True, cache=True)
+def _add_ratios_at(
+    source: Source,
+    reverse: Source,
+    out: LeftOut,
+    k: int,
+    items: NDArray[np.int64],
+    instants: NDArray[np.int64],
+    counts: NDArray[np.int32],
+    free: NDArray[np.int32],
+    totals: NDArray[np.float64],
+) -> None:
+    """Do the same for row `k`, wherever it lies."""
+    at, support = out.of_rows[k], out.support[k]
+    there, yonder = source.places[k], reverse.places[k]
+    if there < len(source.matrix) and yonder < len(reverse.matrix):
+        row, back = source.matrix[there], reverse.matrix[yonder]
+        _add_ratios_of(row, back, at, support, items, instants, counts, free, totals)
+    else:
+        n = len(items)
+        picked = np.empty((2, n), np.uint32)
+        pick(source, k, items, picked[0])
+        pick(reverse, k, items, picked[1])
+        _add_ratios_of(
+            picked[0], picked[1], at, support, np.arange(n), instants, counts, free, totals
+        )
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -67,7 +110,7 @@ def total_ratios_of(
     counts, free = np.empty(len(items), np.int32), np.empty(len(items), np.int32)
     for k in range(len(source.places)):
         if out.support[k]:
-            _add_ratios_of(source, reverse, out, k, items, instants, counts, free, totals)
+            _add_ratios_at(source, reverse, out, k, items, instants, counts, free, totals)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -75,15 +118,6 @@ def _ratio(count: Any, taken: Any, back: Any) -> Any:
     """Give a ratio in 32 bits; where nobody is free to take it later, nobody did."""
     still = np.float32(np.int32(taken - np.int32(back)))
     return np.float32(count) / np.maximum(still, np.float32(1.0))
-
-
-@njit(nogil=True, inline="always")
-def _plain(source: Source, k: int, left: int, right: int) -> NDArray[np.uint16]:
-    """Give columns of a row where they lie: in the matrix, or among those that were counted."""
-    place = source.places[k]
-    if place < len(source.matrix):
-        return source.matrix[place, left:right]
-    return source.counted[place - len(source.matrix), left:right]
 
 
 @njit(nogil=True, cache=True)
@@ -97,9 +131,8 @@ def _order_rows(
     n_plain = n = 0
     for wanted in (True, False):
         for k in range(len(support)):
-            forth = source.places[k] < len(source.matrix) + len(source.counted)
-            back = reverse.places[k] < len(reverse.matrix) + len(reverse.counted)
-            if support[k] and (forth and back) == wanted:
+            is_plain = _is_plain(source, k) and _is_plain(reverse, k)
+            if support[k] and is_plain == wanted:
                 rows[n] = k
                 n += 1
         n_plain = n if wanted else n_plain
@@ -117,10 +150,10 @@ def _add_four(
 ) -> None:
     """Add the ratios of four plain rows, in 32 bits."""
     right, (i, k, m, n) = left + len(part), (group[0], group[1], group[2], group[3])
-    a, b = _plain(source, i, left, right), _plain(reverse, i, left, right)
-    c, d = _plain(source, k, left, right), _plain(reverse, k, left, right)
-    e, f = _plain(source, m, left, right), _plain(reverse, m, left, right)
-    g, h = _plain(source, n, left, right), _plain(reverse, n, left, right)
+    a, b = _plain(source, i)[left:right], _plain(reverse, i)[left:right]
+    c, d = _plain(source, k)[left:right], _plain(reverse, k)[left:right]
+    e, f = _plain(source, m)[left:right], _plain(reverse, m)[left:right]
+    g, h = _plain(source, n)[left:right], _plain(reverse, n)[left:right]
     of_a, of_c = np.int32(support[i]), np.int32(support[k])
     of_e, of_g = np.int32(support[m]), np.int32(support[n])
     for j in range(np.uint64(len(part))):
@@ -213,9 +246,19 @@ def rough_ratios(
             n_added += 1
             # In the order of the rows, those that come last here in between.
             until = len(support) if k == n_rows else rows[k - 1] + 1
-            for at in range(n_exact, until):
+            for at in range(np.uint64(n_exact), np.uint64(until)):
                 if support[at]:
-                    _add_ratios_of(source, reverse, out, at, columns[:n], when, counts, free, exact)
+                    there, yonder = source.places[at], reverse.places[at]
+                    if there < len(source.matrix) and yonder < len(reverse.matrix):
+                        # As in `_add_ratios_at`, but a call of it hands on twelve arrays.
+                        _add_ratios_of(
+                            source.matrix[there], reverse.matrix[yonder], out.of_rows[at],
+                            support[at], columns[:n], when, counts, free, exact,
+                        )  # fmt: skip
+                    else:
+                        _add_ratios_at(
+                            source, reverse, out, at, columns[:n], when, counts, free, exact
+                        )
             n_exact = max(n_exact, until)
             if n_added == _ADDED or k == n_rows:
                 n_added = 0
