@@ -26,11 +26,11 @@ ROUGH = 24 * 2.0**-23
 @njit(nogil=True, inline="always")
 def _is_plain(source: Source, k: int) -> bool:
     """Tell whether a row lies in the matrix, or among those that were counted."""
-    return source.places[k] < len(source.matrix) + len(source.counted)
+    return bool(source.places[k] < len(source.matrix) + len(source.counted))
 
 
 @njit(nogil=True, inline="always")
-def _plain(source: Source, k: int) -> NDArray[np.uint16]:
+def _plain(source: Source, k: int) -> Any:
     """Give such a row where it lies."""
     place, n_dense = source.places[k], len(source.matrix)
     return source.matrix[place] if place < n_dense else source.counted[place - n_dense]
@@ -79,9 +79,8 @@ def _add_ratios_at(
 ) -> None:
     """Do the same for row `k`, wherever it lies."""
     at, support = out.of_rows[k], out.support[k]
-    there, yonder = source.places[k], reverse.places[k]
-    if there < len(source.matrix) and yonder < len(reverse.matrix):
-        row, back = source.matrix[there], reverse.matrix[yonder]
+    if _is_plain(source, k) and _is_plain(reverse, k):
+        row, back = _plain(source, k), _plain(reverse, k)
         _add_ratios_of(row, back, at, support, items, instants, counts, free, totals)
     else:
         n = len(items)
