@@ -118,34 +118,20 @@ class _Strip:
     def _one_more(self, counted: Any, where: Any) -> Any:
         return self.builder.sub(counted, self.builder.sext(where, self.vector))
 
-    def nth(self, rank: Any, guess: Any) -> Any:
+    def nth(self, rank: Any, n_bits: Any) -> Any:
         """Give in each column the count of that rank, from 1, by bisection.
 
-        `guess` is how many bits they all have, most likely; if it is too low, it is raised. Then,
-        beginning with the highest, a bit is set where fewer than `rank` counts are below what has
-        it set.
+        Of counts of so many bits, or else the largest of these: beginning with the highest, a bit
+        is set where fewer than `rank` counts are below what has it set.
         """
         builder, one = self.builder, ir.Constant(self.number, 1)
-        widest = ir.Constant(self.number, self.number.width)
         found, bits = (cgutils.alloca_once(builder, t) for t in (self.vector, self.number))
         builder.store(self.all(0), found)
-        builder.store(guess, bits)
-        names = ("guess", "check", "raise", "bits", "bit", "done")
-        try_guess, check, raise_guess, next_bit, set_bit, done = (
-            builder.append_basic_block(name) for name in names
+        builder.store(n_bits, bits)
+        next_bit, set_bit, done = (
+            builder.append_basic_block(name) for name in ("bits", "bit", "done")
         )
-        builder.branch(try_guess)
-        builder.position_at_end(try_guess)
-        builder.cbranch(builder.icmp_unsigned("<", builder.load(bits), widest), check, next_bit)
-        builder.position_at_end(check)
-        most = builder.sub(builder.shl(one, builder.load(bits)), one)
-        beyond = builder.icmp_unsigned("<", self.count_at_most(self.all(most)), self.all(rank))
-        flags = ir.IntType(self.n_lanes)
-        some = builder.icmp_unsigned("!=", builder.bitcast(beyond, flags), ir.Constant(flags, 0))
-        builder.cbranch(some, raise_guess, next_bit)
-        builder.position_at_end(raise_guess)
-        builder.store(builder.add(builder.load(bits), one), bits)
-        builder.branch(try_guess)
+        builder.branch(next_bit)
         builder.position_at_end(next_bit)
         left = builder.icmp_unsigned("!=", builder.load(bits), ir.Constant(self.number, 0))
         builder.cbranch(left, set_bit, done)
@@ -159,6 +145,32 @@ class _Strip:
         builder.branch(next_bit)
         builder.position_at_end(done)
         return builder.load(found)
+
+    def nth_and_next(self, rank: Any, guess: Any) -> tuple[Any, Any, Any]:
+        """Give the same, how many counts are not above it, and the least that is.
+
+        `guess` is how many bits the counts of that rank have, most likely. If it is too low, not
+        enough counts are up to what was found; then it is raised.
+        """
+        builder = self.builder
+        bits = cgutils.alloca_once(builder, self.number)
+        builder.store(guess, bits)
+        look, look_again, done = (
+            builder.append_basic_block(name) for name in ("look", "again", "found")
+        )
+        builder.branch(look)
+        builder.position_at_end(look)
+        found = self.nth(rank, builder.load(bits))
+        reached, following = self.count_and_next(found)
+        flags = ir.IntType(self.n_lanes)
+        beyond = builder.bitcast(builder.icmp_unsigned("<", reached, self.all(rank)), flags)
+        some = builder.icmp_unsigned("!=", beyond, ir.Constant(flags, 0))
+        builder.cbranch(some, look_again, done)
+        builder.position_at_end(look_again)
+        builder.store(builder.add(builder.load(bits), ir.Constant(self.number, 1)), bits)
+        builder.branch(look)
+        builder.position_at_end(done)
+        return found, reached, following
 
     def bits_of_largest(self, values: Any) -> Any:
         """Give how many bits the largest number of a vector has."""
@@ -190,8 +202,7 @@ def _middles_of_strip(
         bits = builder.trunc(
             context.cast(builder, arguments[2], guess_type, types.intp), strip.number
         )
-        middle = strip.nth(builder.add(half, odd), bits)
-        reached, following = strip.count_and_next(middle)
+        middle, reached, following = strip.nth_and_next(builder.add(half, odd), bits)
         same = builder.icmp_unsigned(">", reached, strip.all(half))
         found = (middle, builder.select(same, middle, following))
         for value, kind, array in zip(found, out_types, arguments[3:], strict=True):
