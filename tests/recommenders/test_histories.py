@@ -125,7 +125,9 @@ def test_every_form_of_histories_says_the_same(films, strangers, tmp_path):
     assert_frame_equal(by_time.sort("user_id", "rank"), expected.sort("user_id", "rank"))
 
 
-def test_batches_come_as_they_are_made(films, strangers):
+def test_batches_come_as_they_are_made(films, strangers, monkeypatch):
+    """A few hundred people are work for two threads."""
+    monkeypatch.setenv("SUREREC_THREADS", "2")
     model = sr.PrecedenceMining().fit(films)
     batches = list(model.iter_recommendations(histories=strangers))
     assert len(batches) == 2

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from surerec.recommenders._wanted import Wanted
 
 _USERS_AT_ONCE: Final = 512
+_WORTH_A_THREAD: Final = 128
 _ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
 
 
@@ -254,7 +255,8 @@ class AskingMany(Asking):
         longest = self.statistics_.n_items if wanted.limit is None else wanted.limit
         most = int(np.clip(_ROWS_AT_ONCE // max(longest, 1), 1, _USERS_AT_ONCE))
         n_batches, n_threads = -(-len(people) // most), available_threads()
-        if n_batches > 1:  # as many for each thread: the last would keep the others waiting
+        if n_batches > 1 or len(people) >= n_threads * _WORTH_A_THREAD:
+            # As many for each thread: the last would keep the others waiting.
             n_batches = n_threads * -(-n_batches // n_threads)
         at_once = -(-len(people) // max(n_batches, 1))
 
