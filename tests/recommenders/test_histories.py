@@ -26,7 +26,7 @@ def films():
 
 @pytest.fixture(scope="module")
 def strangers():
-    """More people than any thread takes at once, whose ids are users' of the data."""
+    """More people than one thread is given, whose ids are users' of the data."""
     return sr.datasets.synthetic(300, 60, 4_000, seed=99)
 
 
