@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,12 +46,9 @@ class WrappedRecipe(Recipe):
         return re.sub(r"[^A-Za-z0-9._-]", "", self.stored or self.adapter.name) or "model"
 
     def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
-        """Count no precedence, and order items by their popularity in these profiles alone."""
+        """Count no precedence."""
         del ties
-        support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
-        known = copy(interactions)
-        known.popularity = np.argsort(np.argsort(-support, kind="stable"))
-        return without_counts(known, support)
+        return without_counts(interactions)
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
         """Fit a copy on these profiles; what cannot be fitted is taken as it comes."""

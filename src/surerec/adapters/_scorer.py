@@ -123,11 +123,16 @@ class WrappedScorer(Scorer):
             return super().reaches(users)
         return (users >= 0) & (self.rows[users] >= 0)
 
-    def known_items(self, statistics: PrecedenceStatistics) -> NDArray[np.bool_]:
-        """Tell which items the model knows anything of."""
+    def candidates(
+        self,
+        statistics: PrecedenceStatistics,
+        known: NDArray[np.integer],
+        users: Sequence[int] = (),  # noqa: ARG002  # the model was fitted without what is asked for
+    ) -> NDArray[np.int64]:
+        """Return the items that the model knows: all, or those that somebody of its fit consumed."""
         if self._knows_all:
-            return np.ones(len(self.columns), dtype=bool)
-        return super().known_items(statistics)
+            return np.setdiff1d(np.arange(len(self.columns)), known)
+        return statistics.items_outside(known)
 
     def value(
         self,

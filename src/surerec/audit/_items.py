@@ -13,7 +13,13 @@ from surerec.audit._kernels import online_p_values
 from surerec.audit._measured import Measured
 from surerec.calibration import compare_with_items
 from surerec.conformal import left_out_up_to, smoothed_p_values
-from surerec.evaluation import CHECKED_EPSILONS, candidates_of, judge_by, split_user
+from surerec.evaluation import (
+    CHECKED_EPSILONS,
+    candidates_of,
+    judge_by,
+    split_user,
+    unknown_among,
+)
 from surerec.measures import Query
 
 if TYPE_CHECKING:
@@ -141,17 +147,19 @@ def _person(
     rng: np.random.Generator,
 ) -> _Person:
     candidates = candidates_of(statistics, split)
+    unknown = unknown_among(statistics, split, candidates)
     tested = np.searchsorted(candidates, split.test)
     none = np.empty(0)
     if subject.judge is not None:
-        _, judged = next(judge_by({"": subject.judge})(statistics, split, candidates))
+        _, given = next(judge_by({"": subject.judge})(statistics, split, candidates))
+        judged = given.without(unknown)
         assert judged.counts is not None  # noqa: S101  # it gives confidence
         left_out = judged.counts <= left_out_up_to(epsilons, judged.levels)[:, None]
         return _Person(split, len(candidates), left_out[:, tested], (~left_out).sum(1), *[none] * 3)
     scores = scorer.score_query(Query(split.training, (split.user,)))
     chances = 1 - rng.random(len(candidates)) if subject.smoothed else None
     assessed = compare_with_items(scores, split.calibration, candidates, chances=chances)
-    left_out = ~np.stack([assessed.included(epsilon) for epsilon in epsilons])
+    left_out = unknown | ~np.stack([assessed.included(epsilon) for epsilon in epsilons])
     known = scores[split.calibration]
     after = scores[np.concatenate((split.calibration, split.test))]
     online = np.empty(len(after))

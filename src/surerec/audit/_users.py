@@ -81,7 +81,7 @@ def cross_tested(
                     missed[at, theirs] += (entries > found.cut) | np.isinf(entries)
     return Measured(
         users=outcomes.cases.users,
-        n_known=outcomes.cases.n_known,
+        n_known=outcomes.n_known,
         n_candidates=outcomes.n_candidates,
         owners=outcomes.owners,
         items=outcomes.items,
@@ -114,7 +114,7 @@ def with_threshold_of(
     cuts = np.array([each.cut for each in found])[:, None]
     return Measured(
         users=tested.cases.users,
-        n_known=tested.cases.n_known,
+        n_known=tested.n_known,
         n_candidates=tested.n_candidates,
         owners=tested.owners,
         items=tested.items,

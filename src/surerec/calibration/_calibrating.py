@@ -74,7 +74,7 @@ def cases_of(calibration: UserCalibration, interactions: Interactions) -> Cases:
             f"Lists are calibrated on at least {FEWEST_USERS} users, and this model has fewer, or "
             "was saved by an earlier surerec: fit it again."
         )
-    known = interactions.offsets[users.users] + users.n_known
+    known = interactions.offsets[users.users] + users.n_before
     stops = known + np.bincount(users.owners, minlength=len(users))
     if (users.users < 0).any() or (stops > interactions.offsets[users.users + 1]).any():
         raise InputError(

@@ -65,15 +65,15 @@ def best_sets(
         return None
     parts: list[tuple[NDArray[Any], ...]] = []
     n_before = 0
-    for people, scores in _scored(scorer, queries):
-        lengths = [statistics.n_items - len(query.history) for query in people]
+    for people, hidden, scores in _scored(scorer, statistics, queries):
+        lengths = [statistics.n_items - len(items) for items in hidden]
         if cut == "rank":
             lengths = [
                 int(np.count_nonzero(levels > significance + TOLERANCE))
                 for levels in thresholds.by_rank(people, lengths)
             ]
         limits = np.array(lengths if k is None else np.minimum(lengths, k))
-        best = _best_of(scorer, statistics, people, scores, limits)
+        best = _best_of(scorer, statistics, people, hidden, scores, limits)
         levels = thresholds.levels(
             people, best.owners, best.ranks.astype(np.float64) if cut == "rank" else -best.shares
         )
@@ -96,31 +96,42 @@ def best_sets(
     )
 
 
-def _scored(scorer: Scorer, queries: Queries) -> Iterator[tuple[list[Query], NDArray[np.float64]]]:
-    """Give some people at a time, and every item's score for each of them."""
+def _scored(
+    scorer: Scorer, statistics: PrecedenceStatistics, queries: Queries
+) -> Iterator[tuple[list[Query], list[NDArray[np.int64]], NDArray[np.float64]]]:
+    """Yield some queries at a time, the items that are no candidates of each, and all scores."""
     for start in range(0, len(queries), scorer.at_once):
         block = queries.part(start, start + scorer.at_once)
-        people = [block[place] for place in range(len(block))]
-        yield people, scorer.score_candidates(people)
+        people, hidden = [], []
+        for place in range(len(block)):
+            query = block[place]
+            people.append(query.known_to(statistics))
+            unknown = statistics.unknown_without(query.users)
+            hidden.append(np.union1d(query.history, unknown) if len(unknown) else query.history)
+        yield people, hidden, scorer.score_candidates(people)
 
 
 def _best_of(
     scorer: Scorer,
     statistics: PrecedenceStatistics,
     people: Sequence[Query],
+    hidden: Sequence[NDArray[np.int64]],
     scores: NDArray[np.float64],
     limits: NDArray[np.int64],
 ) -> Best:
-    """Give so many of the best items of each person; what is known gets a score of −∞."""
+    """Give so many of the best items of each person; what is no candidate gets a score of −∞."""
     n_known = np.array([len(query.history) for query in people])
+    n_hidden = np.array([len(items) for items in hidden])
+    n_outside = statistics.n_items - n_hidden
     outside = np.ones(scores.shape, dtype=bool)
-    _leave_known(scores, outside, np.concatenate([q.history for q in people]), n_known)
-    terms = np.array(list(_terms_of(scorer, scores, outside, n_known, statistics.n_users)))
+    _leave_known(scores, outside, np.concatenate(hidden), n_hidden)
+    terms = np.array(
+        list(_terms_of(scorer, scores, outside, n_known, n_outside, statistics.n_users))
+    )
     found = _best_codes(scores, outside, limits)
     owners = np.repeat(np.arange(len(people)), limits)
     ranks = np.arange(1, len(owners) + 1) - np.repeat(np.cumsum(limits) - limits, limits)
     shown = scorer.value(scores[owners, found], n_known[owners], statistics.n_users)
-    n_outside = statistics.n_items - n_known
     shares = shares_by_terms(shown, terms[owners].T, ranks, n_outside[owners])
     return Best(owners, found, ranks, shown, shares)
 
@@ -145,13 +156,13 @@ def _terms_of(
     scores: NDArray[np.float64],
     outside: NDArray[np.bool_],
     n_known: NDArray[np.int64],
+    n_outside: NDArray[np.int64],
     n_users: int,
 ) -> Iterator[tuple[float, float, float]]:
     """Give what makes shares of each person's values, of what is outside of what they know.
 
     Values of a few people at once, as calls for one take longer than the values.
     """
-    n_outside = scores.shape[1] - n_known
     for start in range(0, len(scores), _TOGETHER):
         some = slice(start, start + _TOGETHER)
         known = np.repeat(n_known[some], n_outside[some])

@@ -206,6 +206,7 @@ class PrecisionCalibration(UserCalibration):
         candidates: NDArray[np.int64],
     ) -> Assessment:
         """Give every candidate's bin; without a precision they are only ranked."""
+        query = query.known_to(statistics)
         scores, values, ranking = self.rank(scorer, statistics, query)
         gap, place = self._gap(scorer, query), self.users.place_of(query.user)
         at = ranking.places(candidates, statistics.n_items)

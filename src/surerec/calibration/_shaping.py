@@ -58,7 +58,7 @@ def choose_bins(outcomes: Outcomes) -> tuple[Bins, NDArray[np.bool_]]:
     array of bool
         Whose own future tipped the choice: without them it would have been another.
     """
-    shares, n_known = outcomes.candidate_shares, outcomes.cases.n_known
+    shares, n_known = outcomes.candidate_shares, outcomes.n_known
     assert shares is not None  # noqa: S101  # they are asked for to choose by
     hits = np.zeros(shares.shape, dtype=bool)
     known = np.isfinite(outcomes.ranks)

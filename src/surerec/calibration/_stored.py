@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _TYPES: Final = {
     "users": np.int64,
+    "n_before": np.int64,
     "n_known": np.int64,
     "entries": np.float64,
     "owners": np.int64,
@@ -44,8 +45,10 @@ class CalibrationUsers:
     ----------
     users : array of int
         Each calibration user's code in the model's data; −1 for somebody it does not know.
+    n_before : array of int
+        How many of their interactions came before the held-out ones.
     n_known : array of int
-        How many of their items were known.
+        How many of these items somebody else consumed.
     entries, owners : array
         For each future item the cut that lets it in, and whose it is.
     first_ranks : array of float
@@ -57,6 +60,7 @@ class CalibrationUsers:
     """
 
     users: NDArray[np.int64]
+    n_before: NDArray[np.int64]
     n_known: NDArray[np.int64]
     entries: NDArray[np.float64]
     owners: NDArray[np.int64]
@@ -71,7 +75,8 @@ class CalibrationUsers:
         cases = outcomes.cases
         return cls(
             users=codes_in(statistics, cases.interactions)[0][cases.users],
-            n_known=cases.n_known,
+            n_before=cases.n_known,
+            n_known=outcomes.n_known,
             entries=outcomes.entries(cut),
             owners=outcomes.owners,
             first_ranks=RiskCurve.of_first(outcomes.ranks, outcomes.owners, len(cases)).entries,
@@ -102,6 +107,7 @@ class CalibrationUsers:
         kept = stays[self.owners]
         return CalibrationUsers(
             users=self.users[stays],
+            n_before=self.n_before[stays],
             n_known=self.n_known[stays],
             entries=self.entries[kept],
             owners=(np.cumsum(stays) - 1)[self.owners[kept]],
@@ -140,8 +146,8 @@ class CalibrationUsers:
         if (
             found.users.shape != (n,)
             or found.users.min(initial=0) < -1
-            or found.n_known.min(initial=0) < 0
-            or found.n_known.shape != (n,)
+            or min(found.n_known.min(initial=0), found.n_before.min(initial=0)) < 0
+            or not found.n_known.shape == found.n_before.shape == (n,)
             or found.first_ranks.shape != (n,)
             or {found.values.shape, found.masses.shape} != {(n, SLATE_MOST)}
             or found.period.shape != (2,)

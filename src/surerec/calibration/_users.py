@@ -131,6 +131,7 @@ class UserCalibration(Calibration):
         candidates: NDArray[np.int64],
     ) -> UserAssessment:
         """Give the ε below which every candidate is in the set."""
+        query = query.known_to(statistics)
         scores, values, ranking = self.rank(scorer, statistics, query)
         threshold = self._thresholds.of(query)
         at = ranking.places(candidates, statistics.n_items)
@@ -167,10 +168,12 @@ class UserCalibration(Calibration):
 
         Nothing else is looked at, so that judging an event costs little more than scoring.
         """
+        query = query.known_to(statistics)
         scores, values, ranked = self._scored(scorer, statistics, query)
         if scorer.is_partial and not scores[item] > -np.inf:
             return 0.0  # in no set
-        rank, share = place_among(item, ranked, scores, values, statistics.popularity)
+        popularity = statistics.popularity_without(query.users)
+        rank, share = place_among(item, ranked, scores, values, popularity)
         entry = rank if self.cut == "rank" else -share
         return float(self._thresholds.of(query).levels(np.array([entry]))[0])
 
@@ -194,7 +197,8 @@ class UserCalibration(Calibration):
         what they meant in calibration.
         """
         scores, values, ranked = self._scored(scorer, statistics, query)
-        return scores, values, Ranking.of(ranked, scores, values, statistics.popularity)
+        popularity = statistics.popularity_without(query.users)
+        return scores, values, Ranking.of(ranked, scores, values, popularity)
 
     def probabilities(
         self, query: Query, ranking: Ranking, at: NDArray[np.int64], gap: str
@@ -254,6 +258,7 @@ class UserCalibration(Calibration):
         """Give the k best items, and the probability that at least one is a hit."""
         if k > SLATE_MOST:
             raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
+        query = query.known_to(statistics)
         ranking = self.rank(scorer, statistics, query)[2]
         gap, best = self._gap(scorer, query), ranking.items[:k]
         chances = self._chances_of(query, ranking.shares[:k], gap)[0].probability

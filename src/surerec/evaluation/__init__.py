@@ -18,6 +18,7 @@ from surerec.evaluation._judging import (
     assess_split,
     candidates_of,
     judge_by,
+    unknown_among,
 )
 from surerec.evaluation._metrics import (
     MeanAndError,
@@ -105,6 +106,7 @@ __all__ = [
     "risk_curve",
     "size_at_miss",
     "split_user",
+    "unknown_among",
     "validity",
     "validity_table",
     "write_table",

@@ -12,7 +12,6 @@ from surerec._calendar import day_of
 from surerec._checks import check_whole
 from surerec.errors import InputError, TooFewUsers
 from surerec.futures import Cases, Outcomes, observe
-from surerec.interactions import Interactions
 from surerec.measures import as_recipe
 
 if TYPE_CHECKING:
@@ -138,40 +137,16 @@ def _blocks(cases: Cases, n_blocks: int) -> tuple[NDArray[np.int64], NDArray[np.
 def _observed(
     recipe: Recipe, cases: Cases, begin: int, ties: Ties, *, keep: bool
 ) -> Outcomes | None:
-    past = _known_before(cases.interactions, begin)
-    if past is None or not len(cases):
+    happened = cases.interactions.times < begin
+    if not happened.any() or not len(cases):
         return None
-    statistics = recipe.count(past, ties)
+    statistics = recipe.count(cases.interactions.only(happened), ties)
     return observe(
         recipe.fit(statistics),
         statistics,
         cases,
         keep_candidates=keep,
         doing=f"Futures from {day_of(begin)}",
-    )
-
-
-def _known_before(interactions: Interactions, time: int) -> Interactions | None:
-    """Give what had happened by then as if there had been nothing else; None if nothing had.
-
-    Not :meth:`Interactions.until`, which keeps the codes: those rank items by what all of the data
-    say, and count users who are still to come. Items are shuffled first, as those of equal
-    popularity keep the order in which they are given.
-    """
-    past = interactions.until(time)
-    users = np.flatnonzero(np.diff(past.offsets))
-    if not users.size:
-        return None
-    shuffled = np.random.default_rng(0).permutation(interactions.n_items)
-    places = np.empty_like(shuffled)
-    places[shuffled] = np.arange(len(shuffled))
-    return Interactions.from_profiles(
-        past.offsets[np.append(users, interactions.n_users)],  # those between take nothing
-        places[past.items_taken],
-        past.times,
-        user_ids=interactions.users.ids.gather(users),
-        item_ids=interactions.items.ids.gather(shuffled),
-        name=interactions.name,
     )
 
 

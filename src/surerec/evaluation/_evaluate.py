@@ -16,7 +16,7 @@ from surerec._progress import progress
 from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.evaluation._judging import candidates_of, judge_by, user_rows
+from surerec.evaluation._judging import candidates_of, judge_by, unknown_among, user_rows
 from surerec.evaluation._protocol import SplitOrder, choose_users, split_user
 from surerec.evaluation._tables import curves_table, metrics_table, validity_table
 from surerec.measures import as_recipe, as_scorer
@@ -75,8 +75,13 @@ def evaluate_user(
     split = split_user(statistics.interactions, user, shares=shares, order=order, seed=seed)
     candidates = candidates_of(statistics, split)
     relevant = np.isin(candidates, split.test)
-    judged = judge(statistics, split, candidates)
-    return [{"split": order, "user": user, **row} for row in user_rows(judged, relevant, k)]
+    rows = user_rows(
+        judge(statistics, split, candidates),
+        relevant,
+        unknown_among(statistics, split, candidates),
+        k,
+    )
+    return [{"split": order, "user": user, **row} for row in rows]
 
 
 def evaluate(

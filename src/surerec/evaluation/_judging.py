@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from surerec.calibration import compare_with_items
 from surerec.evaluation._metrics import hits_curve, ranking_metrics
 from surerec.evaluation._tables import K_MAX
@@ -14,7 +16,6 @@ from surerec.recommenders import Recommender
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, ItemAssessment
@@ -37,6 +38,13 @@ class Judgement(NamedTuple):
         """Take what is judged from an assessment."""
         return cls(assessment.key, *(assessment.counted or ()))
 
+    def without(self, unknown: NDArray[np.bool_]) -> Judgement:
+        """Return it with unknown items ranked last and in no set."""
+        if not unknown.any():
+            return self
+        counts = None if self.counts is None else np.where(unknown, 0, self.counts)
+        return self._replace(key=np.where(unknown, -np.inf, self.key), counts=counts)
+
 
 class Judge(Protocol):
     """Lets algorithms judge the candidates of one user."""
@@ -48,8 +56,19 @@ class Judge(Protocol):
 
 
 def candidates_of(statistics: PrecedenceStatistics, split: Split) -> NDArray[np.int64]:
-    """Give the items outside what is known of the user."""
+    """Return the items outside what is known of the user.
+
+    Those that nobody else consumed are among them, so that they count as missed: see
+    :func:`unknown_among`.
+    """
     return statistics.items_outside(split.known)
+
+
+def unknown_among(
+    statistics: PrecedenceStatistics, split: Split, candidates: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which candidates nobody but the user consumed: no algorithm can know them."""
+    return np.isin(candidates, statistics.unknown_without((split.user,)))
 
 
 def judge_by(algorithms: Mapping[str, Recommender | Scorer]) -> Judge:
@@ -106,10 +125,14 @@ def assess_split(
 
 
 def user_rows(
-    judgements: Iterable[tuple[str, Judgement]], relevant: NDArray[np.bool_], k: int
+    judgements: Iterable[tuple[str, Judgement]],
+    relevant: NDArray[np.bool_],
+    unknown: NDArray[np.bool_],
+    k: int,
 ) -> Iterator[dict[str, Any]]:
     """Measure each judgement of one user's candidates: a row for each algorithm."""
-    for algorithm, judgement in judgements:
+    for algorithm, given in judgements:
+        judgement = given.without(unknown)
         metrics = ranking_metrics(judgement.key, relevant, k=k)
         row = {"algorithm": algorithm, **metrics._asdict()}
         row["hits"] = hits_curve(judgement.key, relevant, K_MAX).tolist()

@@ -129,7 +129,7 @@ def binned(outcomes: Outcomes, bins: Bins) -> tuple[NDArray[np.int64], NDArray[n
     shape = len(outcomes), bins.n
     counts, hits = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     ends = np.searchsorted(outcomes.owners, np.arange(len(outcomes) + 1))
-    for case, n_known in enumerate(outcomes.cases.n_known):
+    for case, n_known in enumerate(outcomes.n_known):
         places = bins.of(shares[case, : outcomes.n_candidates[case]], int(n_known))
         ranks = outcomes.ranks[ends[case] : ends[case + 1]]
         taken = places[ranks[np.isfinite(ranks)].astype(np.int64) - 1]

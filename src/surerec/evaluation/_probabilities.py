@@ -106,7 +106,8 @@ def _pairs(
         scores = scorer.score_query(query)
         values = scorer.value(scores, len(query.history), statistics.n_users)
         candidates = candidates_of(scorer, statistics, query, scores)
-        ranking = Ranking.of(candidates, scores, values, statistics.popularity)
+        popularity = statistics.popularity_without(query.users)
+        ranking = Ranking.of(candidates, scores, values, popularity)
         best = ranking.items[:TOP]
         bins = chances.bins.of(ranking.shares, len(query.history))[:TOP]
         return {

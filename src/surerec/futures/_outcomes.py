@@ -44,6 +44,8 @@ class Outcomes:
         Its rank among the candidates, by score and then by popularity; infinite if unknown.
     shares : array of float
         Its share of all candidates' scores (see :class:`Ranking`); 0 if unknown.
+    n_known : array of int
+        For each case, the items of the history that somebody else consumed.
     n_candidates : array of int
         For each case, the items up for recommendation.
     values, masses : array of float32, n_cases × 100
@@ -61,6 +63,7 @@ class Outcomes:
     items: NDArray[np.int64]
     ranks: NDArray[np.float64]
     shares: NDArray[np.float64]
+    n_known: NDArray[np.int64]
     n_candidates: NDArray[np.int64]
     values: NDArray[np.float32]
     masses: NDArray[np.float32]
@@ -133,6 +136,7 @@ def observe(
         items=np.empty(ends[-1], dtype=np.int64),
         ranks=np.empty(ends[-1]),
         shares=np.empty(ends[-1]),
+        n_known=np.empty(n_cases, dtype=np.int64),
         n_candidates=np.empty(n_cases, dtype=np.int64),
         values=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
         masses=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
@@ -140,7 +144,6 @@ def observe(
         counts=None if binned is None else binned[0],
         hits=None if binned is None else binned[1],
     )
-    known_to_model = asked.known_items(statistics)
     at_once = max(_CASES_AT_ONCE, asked.at_once)
 
     def one(case: int, query: Query, scores: NDArray[np.float64]) -> None:
@@ -148,28 +151,31 @@ def observe(
         candidates = candidates_of(asked, statistics, query, scores)
         if is_allowed is not None:
             candidates = candidates[is_allowed[candidates]]
-        ranking = Ranking.of(candidates, scores, values, statistics.popularity)
+        popularity = statistics.popularity_without(query.users)
+        ranking = Ranking.of(candidates, scores, values, popularity)
         ranks, shares = ranking.by_item(statistics.n_items)
         future = futures[case]
-        seen = (future >= 0) & known_to_model[future]
+        seen = (future >= 0) & np.isfinite(ranks[future])
         here = slice(ends[case], ends[case + 1])
         found.items[here] = np.where(seen, future, -1)
         found.ranks[here] = np.where(seen, ranks[future], np.inf)
         found.shares[here] = np.where(seen, shares[future], 0.0)
+        found.n_known[case] = len(query.history)
         found.n_candidates[case] = len(ranking.items)
         found.values[case], found.masses[case] = ranking.of_the_best()
         if found.candidate_shares is not None:
             found.candidate_shares[case, : len(ranking.items)] = ranking.shares
         if bins is not None and binned is not None:
             places = bins.of(ranking.shares, len(query.history))
-            reached = ranks[future[seen]]
-            hit = reached[np.isfinite(reached)].astype(np.int64) - 1
+            hit = ranks[future[seen]].astype(np.int64) - 1
             binned[0, case] = np.bincount(places, minlength=bins.n)
             binned[1, case] = np.bincount(places[hit], minlength=bins.n)
 
     def block(start: int) -> int:
         stop = min(start + at_once, n_cases)
-        queries = [cases.query(case, users, items) for case in range(start, stop)]
+        queries = [
+            cases.query(case, users, items).known_to(statistics) for case in range(start, stop)
+        ]
         if asked.at_once > 1:
             scored: Iterable[NDArray[np.float64]] = asked.score_candidates(queries)
         else:  # one after the other, so that no more than one row is held
@@ -190,8 +196,8 @@ def candidates_of(
     query: Query,
     scores: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """Give the items that are ranked: all outside the history, but for those without a score."""
-    outside = statistics.items_outside(query.history)
+    """Return the items that are ranked: what the scorer knows without the user, and scores."""
+    outside = scorer.candidates(statistics, query.history, query.users)
     return outside[scores[outside] > -np.inf] if scorer.is_partial else outside
 
 

@@ -284,14 +284,6 @@ class GrowingInteractions(Interactions):
         self._genres = _lengthened(self._genres, self.n_items)
         return self._genres
 
-    @property
-    def popularity(self) -> NDArray[np.int64]:  # type: ignore[override]
-        """The place of each item in the order of popularity, those taken as often by code."""
-        support = np.bincount(self.items_taken, minlength=self.n_items)
-        places = np.empty(self.n_items, dtype=np.int64)
-        places[np.argsort(-support, kind="stable")] = np.arange(self.n_items)
-        return places
-
     def keeping(self, rows: NDArray[np.bool_]) -> Interactions:
         """Give some of the rows, under the same codes."""
         return self._flattened().keeping(rows)

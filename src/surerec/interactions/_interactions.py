@@ -94,9 +94,6 @@ class Interactions:
         What the data are, and where they came from.
     rows_read : RowsRead
         What became of the rows of the source.
-    popularity : array of int64, n_items
-        The place of each item, by code, in the order of popularity: 0 for the most taken. By
-        default the order of the codes; a model folder keeps no other.
 
     Examples
     --------
@@ -122,7 +119,6 @@ class Interactions:
         name: str | None = None,
         origin: str | None = None,
         rows_read: RowsRead | None = None,
-        popularity: NDArray[np.int64] | None = None,
     ) -> None:
         self.users = users
         self.items = items
@@ -135,7 +131,6 @@ class Interactions:
         self.name = name
         self.origin = origin
         self.rows_read = rows_read or RowsRead(rows=len(items_taken))
-        self.popularity = _checked_popularity(popularity, len(items))
 
     @classmethod
     def from_profiles(
@@ -284,7 +279,7 @@ class Interactions:
         return self.keeping(self.times < time)
 
     def keeping(self, rows: NDArray[np.bool_]) -> Interactions:
-        """Give some of the rows, under the same codes and the same order of popularity.
+        """Give some of the rows, under the same codes.
 
         Parameters
         ----------
@@ -302,6 +297,37 @@ class Interactions:
         some.items_taken = self.items_taken[rows]
         some.times = self.times[rows]
         return some
+
+    def only(self, rows: NDArray[np.bool_]) -> Interactions:
+        """Return some of the rows as if no others had been read, with users and items of their own.
+
+        Unlike :meth:`keeping`, nothing tells of the other rows: neither codes, which order items by
+        popularity, nor the order of equally popular items, which is shuffled.
+
+        Parameters
+        ----------
+        rows : array of bool, n_rows
+            Which of the flat profiles' rows are kept.
+
+        Examples
+        --------
+        >>> taken = Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+        >>> taken.only(np.array([False, False, True]))
+        Interactions(1 users, 1 items, 1 rows)
+        """
+        some = self.keeping(rows)
+        users = np.flatnonzero(np.diff(some.offsets))
+        shuffled = np.random.default_rng(0).permutation(self.n_items)
+        places = np.empty_like(shuffled)
+        places[shuffled] = np.arange(len(shuffled))
+        return Interactions.from_profiles(
+            some.offsets[np.append(users, self.n_users)],  # users between have no rows
+            places[some.items_taken],
+            some.times,
+            user_ids=self.users.ids.gather(users),
+            item_ids=self.items.ids.gather(shuffled),
+            name=self.name,
+        )
 
     def without_users(self, users: NDArray[np.integer]) -> Interactions:
         """Give the interactions of the other users, under the same codes.
@@ -340,19 +366,6 @@ class Interactions:
                 Columns.Datetime: pl.Series(self.times).cast(pl.Datetime("us")),
             }
         )
-
-
-def _checked_popularity(popularity: NDArray[np.int64] | None, n_items: int) -> NDArray[np.int64]:
-    in_order = np.arange(n_items)
-    if popularity is None:
-        return in_order
-    places = np.asarray(popularity)
-    if places.dtype.kind not in "iu" or not np.array_equal(np.sort(places), in_order):
-        raise InputError(
-            f"popularity must give each of {n_items:,} items its own place, from 0 for the most "
-            "taken on."
-        )
-    return places.astype(np.int64)
 
 
 def _texts_by_code(titles: pl.DataFrame | None, items: IdMap) -> dict[str, pl.Series]:

@@ -15,7 +15,7 @@ from surerec._threads import run_blocks
 from surerec.calibration import Cut
 from surerec.conformal import DEFAULT_STEP, Steering
 from surerec.errors import InputError
-from surerec.futures import Ranking
+from surerec.futures import Ranking, candidates_of
 from surerec.interactions import Interactions
 from surerec.live._ledger import is_first_of_day
 from surerec.live._tape import FEWEST, Calibrated, Tape, cut_of
@@ -163,10 +163,6 @@ class _Counted:
             self.fitted = earlier.fitted
             self.scorer = recipe.grown(earlier.scorer, self.statistics)
         self.knows = self.statistics.support > 0
-        by_support = np.argsort(-self.statistics.support.astype(np.int64), kind="stable")
-        # Of that date: the codes go by what became popular later.
-        self._popularity = np.empty(len(by_support), dtype=np.int64)
-        self._popularity[by_support] = np.arange(len(by_support))
 
     def history(self, user: int, place: int) -> NDArray[np.int64]:
         """Give what was known of a user before a place in the flat profiles, as far as counted."""
@@ -182,11 +178,12 @@ class _Counted:
         times = self.profiles.times[self.profiles.offsets[user] : place]
         moment = int(self.profiles.times[place])
         taken = self.profiles.items_taken[self.profiles.offsets[user] : place]
-        scores = self.scorer.score_query(Query(history, (user,), times[self.knows[taken]], moment))
-        values = self.scorer.value(scores, len(history), self.statistics.n_users)
-        candidates = self.statistics.items_outside(history)
-        candidates = candidates[self.knows[candidates]]
-        ranking = Ranking.of(candidates, scores, values, self._popularity)
+        query = Query(history, (user,), times[self.knows[taken]], moment).known_to(self.statistics)
+        scores = self.scorer.score_query(query)
+        values = self.scorer.value(scores, len(query.history), self.statistics.n_users)
+        candidates = candidates_of(self.scorer, self.statistics, query, scores)
+        popularity = self.statistics.popularity_without(query.users)
+        ranking = Ranking.of(candidates, scores, values, popularity)
         at = np.flatnonzero(ranking.items == item)
         entry = np.inf
         if len(at):

@@ -1,7 +1,9 @@
 """Folds of users: what is trained without a fold may score its users.
 
-Users are dealt into folds by their codes, whatever they took. Somebody who was not there when the
-folds were dealt is in none of them (−1), and any fold's model may score them: they get the first.
+Users are dealt into folds by their codes, whatever they took. A user who was not there when the
+folds were dealt is in none of them (−1), and any fold's model may score them. Calibration users are
+scored by all of the models, so new users are too: each by one, chosen by the first item of the
+history, which stays the same as the history grows.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ import numpy as np
 from surerec.errors import InputError, TooFewUsers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 _MOST: Final = int(np.iinfo(np.int8).max)
 _FEWEST_USERS: Final = 20
+_MIX: Final = 0x9E3779B9  # 2³² / golden ratio: neighbouring codes get different folds
 
 
 def deal(n_users: int, n_folds: int, seed: int) -> NDArray[np.int8]:
@@ -29,14 +34,25 @@ def deal(n_users: int, n_folds: int, seed: int) -> NDArray[np.int8]:
     return fold_of
 
 
-def fold_for(fold_of: NDArray[np.int8], users: int | tuple[int, ...] | None) -> int:
-    """Give the fold whose model may score somebody who is left out: theirs, or the first.
+def fold_for(
+    fold_of: NDArray[np.int8], users: Sequence[int], history: NDArray[np.integer], n_folds: int
+) -> int:
+    """Return the fold whose model may score users who are left out.
 
-    With several users, that of the first who is in one: it saw none of them if they share it.
+    With several users, that of the first who is in one: it saw none of them if they share it. For a
+    new user it is chosen by the history.
+
+    Examples
+    --------
+    >>> fold_for(np.array([2, 0], dtype=np.int8), (0,), np.array([7]), 3)
+    2
+    >>> [fold_for(np.array([2, 0], dtype=np.int8), (), np.array([item, 5]), 3) for item in range(6)]
+    [0, 1, 0, 2, 1, 0]
     """
-    several = () if users is None else (users,) if isinstance(users, int) else users
-    found = folds_of(fold_of, np.array(several, dtype=np.int64))
-    return int(found[found >= 0][0]) if (found >= 0).any() else 0
+    found = folds_of(fold_of, np.array(users, dtype=np.int64))
+    if (found >= 0).any():
+        return int(found[found >= 0][0])
+    return (int(history[0]) * _MIX % (1 << 32) * n_folds) >> 32 if len(history) else 0
 
 
 def folds_of(fold_of: NDArray[np.int8], users: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.precedence import PrecedenceStatistics
+
 
 @dataclass(frozen=True, eq=False)
 class Query:
@@ -116,6 +118,20 @@ class Query:
                 "out one."
             )
         return self.users[0] if self.users else None
+
+    def known_to(self, statistics: PrecedenceStatistics) -> Query:
+        """Return the query without what only the users left out consumed, as a new user asks it.
+
+        Without them nobody knows these items, and unknown items of a new user's history are
+        dropped. A history of nothing else stays as it is.
+        """
+        if not self.users or statistics.interactions is None:
+            return self
+        kept = ~np.isin(self.history, statistics.unknown_without(self.users))
+        if kept.all() or not kept.any():
+            return self
+        times = None if self.times is None else self.times[kept]
+        return replace(self, history=self.history[kept], times=times)
 
     def first(self, n_items: int) -> Query:
         """Give the same question with only the first items of the history."""

@@ -145,9 +145,17 @@ class Scorer:
         """
         return users
 
-    def known_items(self, statistics: PrecedenceStatistics) -> NDArray[np.bool_]:
-        """Tell which items it knows anything of, by code: by default those that somebody took."""
-        return statistics.support > 0
+    def candidates(
+        self,
+        statistics: PrecedenceStatistics,
+        known: NDArray[np.integer],
+        users: Sequence[int] = (),
+    ) -> NDArray[np.int64]:
+        """Return the codes of the items that it can rank, ascending.
+
+        By default those outside `known` that somebody consumed other than the users left out.
+        """
+        return statistics.items_outside(known, users)
 
     def value(
         self,

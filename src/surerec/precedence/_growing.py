@@ -62,7 +62,7 @@ class GrowingStatistics(PrecedenceStatistics):
             )
         self.base = base
         self._room = base.n_items
-        self._lost = set[int]()  # items that nobody takes any more
+        self._lost = set(np.flatnonzero(base.support == 0).tolist())  # nobody takes them
         self._support = base.support.astype(np.uint32)
         self._order = np.argsort(-base.support.astype(np.int64), kind="stable")
         self._places = np.empty(base.n_items, dtype=np.int64)
@@ -83,13 +83,10 @@ class GrowingStatistics(PrecedenceStatistics):
         """How many codes users have: forgotten ones keep theirs, and count no more."""
         return self.interactions.n_users
 
-    def items_outside(self, known: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Give the codes of all items but the known ones and those that nobody takes any more."""
-        outside = super().items_outside(known)
-        if not self._lost:
-            return outside
-        lost = np.fromiter(self._lost, dtype=np.int64)
-        return outside[~np.isin(outside, lost)]
+    @property
+    def _unconsumed(self) -> NDArray[np.int64]:  # type: ignore[override]
+        """Items that nobody consumes any more."""
+        return np.fromiter(self._lost, dtype=np.int64)
 
     def add(self, user: Any, item: Any, time: int) -> bool:
         """Take in that somebody took something, by id; tell whether that changed anything.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -19,11 +20,12 @@ from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import divide_budget, hold_rows
 from surerec.precedence._kernels import items_outside
 from surerec.precedence._lanes import lanes
+from surerec.precedence._popularity import places_by_support, places_without
 from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
 from surerec.precedence._spans import Ties, narrow_codes, narrowest, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -58,8 +60,7 @@ class PrecedenceStatistics:
     interactions : Interactions or None
         The profiles behind the counts; None if the counts were given.
     popularity : array of int64
-        The place of each item in the order of popularity, 0 for the most taken: that of the
-        profiles, the order of the codes for given counts.
+        The place of each item in the order of popularity, 0 for the most taken.
 
     Examples
     --------
@@ -86,16 +87,12 @@ class PrecedenceStatistics:
         interactions: Interactions | None = None,
         popularity: NDArray[np.int64] | None = None,
     ) -> None:
-        if popularity is None:
-            popularity = (
-                np.arange(len(support)) if interactions is None else interactions.popularity
-            )
         self.n_users = n_users
         self.support = support
         self.rows = rows
         self.ties = ties
         self.interactions = interactions
-        self.popularity = popularity
+        self.popularity = places_by_support(support) if popularity is None else popularity
 
     @classmethod
     def from_counts(
@@ -169,12 +166,55 @@ class PrecedenceStatistics:
         """Give ``PC(·, item)``: how many users took each item before this one."""
         return _as_given(self.rows.predecessors(check_code("item", item, self.n_items)))
 
-    def items_outside(self, known: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Give the codes of all items but the known ones, by code: the candidates.
+    def items_outside(
+        self, known: NDArray[np.integer], users: Sequence[int] = ()
+    ) -> NDArray[np.int64]:
+        """Return the codes of the candidates, ascending.
 
-        Whoever wants the most popular first sorts by ``popularity``.
+        These are all items outside `known` that somebody consumed other than the given users.
+
+        Parameters
+        ----------
+        known : array of int
+            Item codes.
+        users : sequence of int, optional
+            The users who are left out: what only they consumed, nobody else knows.
         """
-        return items_outside(check_codes("known", known, self.n_items), self.n_items)
+        known = check_codes("known", known, self.n_items)
+        unknown = self.unknown_without(users)
+        return items_outside(
+            np.concatenate((known, unknown)) if len(unknown) else known, self.n_items
+        )
+
+    def unknown_without(self, users: Sequence[int]) -> NDArray[np.int64]:
+        """Return the codes of the items that nobody consumed other than the given users."""
+        if not users:
+            return self._unconsumed
+        if len(users) == 1:
+            own = self.taken_by(users[0])[0]
+            only = own[self.support[own] == 1].astype(np.int64)
+        else:
+            own, times = np.unique(self._consumed_by(users), return_counts=True)
+            only = own[self.support[own] == times].astype(np.int64)
+        return np.concatenate((self._unconsumed, only)) if len(self._unconsumed) else only
+
+    def popularity_without(self, users: Sequence[int]) -> NDArray[np.int64]:
+        """Return the places of items in the order of popularity, some users left out."""
+        if not users:
+            return self.popularity
+        return places_without(self.popularity, self.support, self._consumed_by(users))
+
+    def _consumed_by(self, users: Iterable[int]) -> NDArray[np.uint32]:
+        return np.concatenate(
+            [_NO_ITEMS, *(self.taken_by(user)[0] for user in dict.fromkeys(users))]
+        )
+
+    @cached_property
+    def _unconsumed(self) -> NDArray[np.int64]:
+        """Items without any user; given counts may have some, and they stay candidates."""
+        if self.interactions is None:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(self.support == 0)
 
     def without_user(self, user: int) -> PrecedenceStatistics:
         """Give the statistics without one user (leave-one-out), exactly as if counted without them.
@@ -208,7 +248,7 @@ class PrecedenceStatistics:
             support,
             rows,
             ties=self.ties,
-            popularity=self.popularity,
+            popularity=places_without(self.popularity, self.support, items),
         )
 
     def taken_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:

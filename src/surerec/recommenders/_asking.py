@@ -68,7 +68,7 @@ class Asking(AskingTogether):
     def candidates(self, query: Query) -> NDArray[np.int64]:
         """Give the codes of the items that may be recommended."""
         self._within(query)
-        outside = self.statistics_.items_outside(query.history)
+        outside = self.scorer_.candidates(self.statistics_, query.history, query.users)
         return outside if query.allowed is None else np.intersect1d(outside, query.allowed)
 
     def assess(

@@ -26,7 +26,7 @@ def budget_rows(
     wanted: Wanted,
 ) -> pl.DataFrame:
     """Give the rows of some people, with the chances of each one's list."""
-    queries = [asked[place] for place in range(len(asked))]
+    queries = [asked[place].known_to(model.statistics_) for place in range(len(asked))]
     parts, rankings, lengths, expected, covered = [], [], [], [], []
     for query in queries:
         assessment = model.assess(query, wanted=wanted)

@@ -67,7 +67,8 @@ class AskingTogether(Offers):
         return kept.assess(self.scorer_, self.statistics_, party.company, candidates, party.words)
 
     def _candidates_of(self, party: Party, wanted: Wanted | None = None) -> NDArray[np.int64]:
-        outside = self.statistics_.items_outside(party.company.known)
+        company = party.company
+        outside = self.scorer_.candidates(self.statistics_, company.known, company.users)
         if wanted is None or wanted.allowed is None:
             return outside
         return np.intersect1d(outside, wanted.allowed)

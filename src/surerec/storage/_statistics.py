@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
-import numpy as np
 import polars as pl
 
 from surerec._checks import check_profiles
@@ -53,7 +52,6 @@ def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
     tables: dict[str, dict[str, pl.Series]] = {}
     source = statistics.interactions
     if source is not None:
-        _check_order(source)
         arrays |= {
             "offsets": source.offsets,
             "items_taken": source.items_taken,
@@ -92,15 +90,6 @@ def statistics_from(files: Files, manifest: Manifest) -> PrecedenceStatistics:
         ties=cast("Ties", manifest.settings.ties),
         interactions=source,
     )
-
-
-def _check_order(interactions: Interactions) -> None:
-    """Refuse items that are not numbered by popularity: a folder has no place for another order."""
-    if (interactions.popularity != np.arange(interactions.n_items)).any():
-        raise InputError(
-            "These statistics cannot be stored: their items are not numbered by popularity, and a "
-            "model folder keeps no other order; number them so, as read_interactions does."
-        )
 
 
 def _plain_ids(ids: IdMap) -> pl.Series:

@@ -187,12 +187,12 @@ class KeptPromise:
         Ranks are among all items that no member has taken, whatever the candidates.
         """
         outcomes = self.calibration.outcomes
-        outside = statistics.items_outside(company.known)
+        outside = scorer.candidates(statistics, company.known, company.users)
         member_ranks = company.ranks(scorer, statistics, outside)
         joint = None
         if self.calibration.aggregation.joint:
             joint = company.joint_ranks(scorer, statistics, outside)
-        popularity = statistics.popularity
+        popularity = statistics.popularity_without(company.users)
         value, ranks = rank_together(
             self.calibration.aggregation, member_ranks, joint, popularity[outside]
         )

@@ -103,8 +103,9 @@ def ranks_of(
     candidates: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Rank candidates by a query's scores, from 1; those of equal score by popularity."""
-    scores = scorer.score_query(query)[candidates]
-    order = np.lexsort((statistics.popularity[candidates], -scores))
+    scores = scorer.score_query(query.known_to(statistics))[candidates]
+    popularity = statistics.popularity_without(query.users)
+    order = np.lexsort((popularity[candidates], -scores))
     ranks = np.empty(len(candidates))
     ranks[order] = np.arange(1, len(candidates) + 1)
     return ranks

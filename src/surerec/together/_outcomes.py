@@ -139,13 +139,12 @@ def observe_groups(
         What makes one ranking of theirs; outcomes come for each of them.
     """
     users, items = codes_in(statistics, cases.interactions)
-    known_items = scorer.known_items(statistics)
     asks_joint = any(each.joint for each in aggregations)
 
     def one(group: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
         company = Company(tuple(cases.query(int(case), users, items) for case in group))
-        candidates = statistics.items_outside(company.known)
-        popularity = statistics.popularity[candidates]
+        candidates = scorer.candidates(statistics, company.known, company.users)
+        popularity = statistics.popularity_without(company.users)[candidates]
         ranks = company.ranks(scorer, statistics, candidates)
         joint = company.joint_ranks(scorer, statistics, candidates) if asks_joint else None
         together = np.stack(
@@ -156,13 +155,16 @@ def observe_groups(
         )
         place_of = np.full(statistics.n_items, -1)
         place_of[candidates] = np.arange(len(candidates))
+        is_known = np.zeros(statistics.n_items, dtype=bool)
+        is_known[company.known] = True
         rows = []
         for member, case in enumerate(group):
-            # What is new to the data has a code below 0 of its own, so that items stay apart.
+            # What nobody else knows has a code below 0 of its own, so that items stay apart.
             taken = cases.future(int(case))
-            future = np.where(items[taken] >= 0, items[taken], -1 - taken)
-            future = future[(future < 0) | (place_of[future] >= 0)]
-            seen = (future >= 0) & known_items[future]
+            taken = taken[~is_known[items[taken]] | (items[taken] < 0)]
+            is_candidate = (items[taken] >= 0) & (place_of[items[taken]] >= 0)
+            future = np.where(is_candidate, items[taken], -1 - taken)
+            seen = future >= 0
             here = place_of[future]
             entries = np.concatenate((ranks[member][None, here], together[:, here]))
             names = np.stack((np.full(len(future), member), future)).astype(np.float64)

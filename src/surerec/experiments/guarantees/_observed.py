@@ -122,6 +122,8 @@ def per_user_p_values(
         query = Query(known, (int(cases.users[case]),))
         p_values = model.assess(query, candidates).p_values  # without frames
         assert p_values is not None  # noqa: S101  # this kind has them
+        unknown = statistics.unknown_without(query.users)
+        p_values = np.where(np.isin(candidates, unknown), 0.0, p_values)
         return p_values[np.searchsorted(candidates, future)], p_values
 
     with progress(f"p-values by {measure}, person by person", total=len(cases)) as advance:

@@ -53,7 +53,7 @@ def slate_reliability(outcomes: Outcomes, *, k: int = 10, seed: int = 0) -> Reli
     n = len(outcomes)
     hit = RiskCurve.of_first(outcomes.ranks, outcomes.owners, n).entries <= k
     features = slate_features(
-        outcomes.cases.n_known, outcomes.values[:, k - 1], outcomes.masses[:, k - 1]
+        outcomes.n_known, outcomes.values[:, k - 1], outcomes.masses[:, k - 1]
     )
     calibrates = np.random.default_rng(seed).permutation(n) < n // 2
     said = hit_probabilities(features[calibrates], hit[calibrates], features[~calibrates])

@@ -16,6 +16,8 @@ from surerec.measures.als._settings import AlsSettings
 from surerec.measures.als._training import check_can_train, train_items
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from surerec.precedence import PrecedenceStatistics
@@ -48,7 +50,8 @@ class Factorisation:
     >>> import surerec as sr
     >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
     >>> found = Factorisation.train(sr.count_precedence(films), AlsSettings(factors=8))
-    >>> found.items.shape, found.person(found.fold_for(3), np.array([7, 2])).shape
+    >>> history = np.array([7, 2])
+    >>> found.items.shape, found.person(found.fold_for((3,), history), history).shape
     ((5, 8, 60), (8,))
     """
 
@@ -75,16 +78,31 @@ class Factorisation:
         InputError
             If there are too few users to learn from, or implicit is not installed.
         """
-        settings, profiles = settings or AlsSettings(), statistics.interactions
+        settings = settings or AlsSettings()
+        fold_of = deal(statistics.n_users, settings.folds, settings.seed)
+        return cls._train(statistics, settings, fold_of, settings.folds)
+
+    @classmethod
+    def train_whole(cls, statistics: PrecedenceStatistics, settings: AlsSettings) -> Factorisation:
+        """Train one set of factors on all users: it may score new users alone."""
+        return cls._train(statistics, settings, np.full(statistics.n_users, -1, np.int8), 1)
+
+    @classmethod
+    def _train(
+        cls,
+        statistics: PrecedenceStatistics,
+        settings: AlsSettings,
+        fold_of: NDArray[np.int8],
+        n_folds: int,
+    ) -> Factorisation:
+        profiles = statistics.interactions
         if profiles is None:
             raise InputError(
                 "These counts were given without profiles: the measure 'als' needs profiles."
             )
         check_can_train()
-        fold_of = deal(statistics.n_users, settings.folds, settings.seed)
-        items = np.empty((settings.folds, settings.factors, statistics.n_items), np.float32)
-        total = settings.folds * settings.iterations
-        with progress("Factorising", total=total) as advance:
+        items = np.empty((n_folds, settings.factors, statistics.n_items), np.float32)
+        with progress("Factorising", total=n_folds * settings.iterations) as advance:
             for fold, room in enumerate(items):
                 others = profiles.without_users(np.flatnonzero(fold_of == fold))
                 enough = int((np.diff(others.offsets) >= _SHORTEST).sum())
@@ -98,9 +116,9 @@ class Factorisation:
         """Number of items that have factors."""
         return int(self.items.shape[2])
 
-    def fold_for(self, users: int | tuple[int, ...] | None) -> int:
-        """Give the fold whose factors may score users: theirs, or the first for a new person."""
-        return fold_for(self.fold_of, users)
+    def fold_for(self, users: Sequence[int], history: NDArray[np.integer]) -> int:
+        """Return the fold whose factors may score users: theirs, or any for a new user."""
+        return fold_for(self.fold_of, users, history, len(self.items))
 
     @cached_property
     def _by_item(self) -> NDArray[np.float32]:

@@ -65,7 +65,7 @@ class AlsScorer(Scorer):
 
         By the history alone, and factors that nobody to leave out had a part in.
         """
-        return self.factors.score(self.factors.fold_for(query.users), query.history)
+        return self.factors.score(self.factors.fold_for(query.users, query.history), query.history)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give the fold of each user, whose factors were trained without its users."""
@@ -76,7 +76,8 @@ class AlsScorer(Scorer):
 
         They add up to the score.
         """
-        fold, profiles = self.factors.fold_for(query.users), self.statistics.interactions
+        fold = self.factors.fold_for(query.users, query.history)
+        profiles = self.statistics.interactions
         alike = self.factors.likeness(fold, query.history, item).tolist()
         weight = 1.0 + self.factors.settings.alpha
         assert profiles is not None  # noqa: S101  # factors are trained on profiles

@@ -22,7 +22,6 @@ class Person(NamedTuple):
 
     history: NDArray[np.integer]
     without: tuple[int, ...] = ()
-    moment: int | None = None
 
 
 class Asked(NamedTuple):
@@ -30,7 +29,6 @@ class Asked(NamedTuple):
 
     rows: ProfileRows
     without: tuple[int, ...]
-    moment: int | None
     taken: list[NDArray[np.uint32]]
     """What each of those who are left out took, in time order."""
     own: list[NDArray[np.int64]]
@@ -48,7 +46,6 @@ class Asked(NamedTuple):
         cls,
         rows: ProfileRows,
         without: tuple[int, ...],
-        moment: int | None,
         taken: list[NDArray[np.uint32]],
         then: ItemMeans,
         means: ItemMeans,
@@ -59,7 +56,7 @@ class Asked(NamedTuple):
         weights = (recent / recent.sum()).astype(np.float32)
         by_age = np.stack((np.ones(len(age)), late, recent, last))
         own = [np.sort(items).astype(np.int64) for items in taken]
-        return cls(rows, without, moment, taken, own, then, means, weights, by_age)
+        return cls(rows, without, taken, own, then, means, weights, by_age)
 
     @property
     def by_code(self) -> Expected:

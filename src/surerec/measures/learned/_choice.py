@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures.learned._examples import Examples, Sampling
-    from surerec.measures.learned._features import Features
+    from surerec.measures.learned._examples import Examples, Sampling, Strangers
 
 LARGER: Final = "larger trees"
 INGREDIENTS: Final = (*EXTRAS, LARGER)
@@ -94,18 +93,16 @@ class Question(NamedTuple):
     after: NDArray[np.int64]
 
     @classmethod
-    def of(cls, features: Features, user: int, sampling: Sampling) -> Question:
-        """Ask for a user of the statistics, left out of them."""
-        interactions = features.statistics.interactions
-        assert interactions is not None  # noqa: S101  # features are made from profiles
-        profile, times = interactions.taken(user).astype(np.int64), interactions.times_of(user)
+    def of(cls, strangers: Strangers, user: int, sampling: Sampling) -> Question | None:
+        """Ask for a user; None where the features know nothing of their past or of their future."""
+        profile, times = strangers.profile(user)
         length = sampling.future.longest_past(times)
-        known, moment = profile[:length], int(times[length - 1])
-        return cls(
-            features.of(known, without=(user,), moment=moment),
-            features.statistics.items_outside(known),
-            profile[length : sampling.future.stop(times, length)],
-        )
+        known, after = profile[:length], profile[length : sampling.future.stop(times, length)]
+        known, after = known[known >= 0], after[after >= 0]
+        if not len(known) or not len(after):
+            return None
+        features = strangers.features
+        return cls(features.of(known), features.statistics.items_outside(known), after)
 
 
 class _Judged(NamedTuple):
@@ -157,26 +154,28 @@ class Grown(NamedTuple):
 
 
 def ask(
-    features: Features, users: NDArray[np.int64], keys: NDArray[np.int64], sampling: Sampling
+    strangers: Strangers, users: NDArray[np.int64], sampling: Sampling, parts: int
 ) -> list[Question]:
-    """Ask for users who are set aside, as many as there is room for; nothing where they are few.
+    """Ask for users who are set aside, as many as there is room for.
 
     Parameters
     ----------
-    features : Features
-        With all extras, over the statistics that the users are part of.
-    users, keys : array of int
-        Whom is learned from, and the numbers that seeded their draws.
+    strangers : Strangers
+        The users, and features with all extras that do not know them.
+    users : array of int
+        Whom is learned from, by code.
     sampling : Sampling
         How examples are drawn.
+    parts : int
+        Among how many calls the room is shared.
     """
+    features = strangers.features
     room = 4 * len(features.in_words) * features.statistics.n_items
-    most = min(MOST_HELD_OUT, _MOST_ROOM // room)
-    judges = users[[sampling.sets_aside(int(key)) for key in keys]]
+    most = -(-min(MOST_HELD_OUT, _MOST_ROOM // room) // parts)
+    judges = users[[sampling.sets_aside(int(user)) for user in users]]
     judges = np.random.default_rng(sampling.seed).permutation(judges)[:most]
-    if len(judges) < _FEWEST_JUDGED:
-        return []
-    return list(run_blocks(lambda user: Question.of(features, user, sampling), judges.tolist()))
+    found = run_blocks(lambda user: Question.of(strangers, user, sampling), judges.tolist())
+    return [each for each in found if each is not None]
 
 
 def grow_best(
@@ -190,20 +189,22 @@ def grow_best(
 
     Features are compared in few small trees on a third of the users. Larger trees are compared as
     they would be used: beside the small ones, each half of the answer. Alone they were measured to
-    make sets larger where data are few.
+    make sets larger where data are few. A fold has its own data and one thread: LightGBM's data sets
+    must not be shared by several.
     """
+    if len(asked) < _FEWEST_JUDGED:
+        asked = []
     binned = Binned.of(examples, [*in_words(tuple(EXTRAS))])
     kept = given or (_with_extras(binned, asked, seed) if asked else Kept())
     sizes = [SMALL, LARGE] if asked or LARGER in kept.names else [SMALL]
-    texts = list(run_blocks(lambda size: binned.grow(kept.columns(), size, seed, advance), sizes))
+    texts = [binned.grow(kept.columns(), size, seed, advance) for size in sizes]
     small = Grown(texts[0], binned.intercept, kept)
     if len(sizes) == 1:
         return small
     both = Grown(_mean(texts), binned.intercept, kept)
     if not asked:
         return both
-    alone, beside = run_blocks(lambda each: _judge(asked, each), [small, both])
-    gain, error = _gain(alone, beside, seed)
+    gain, error = _gain(_judge(asked, small), _judge(asked, both), seed)
     best = both._replace(kept=kept.with_(LARGER)) if gain > _SURELY * error else small
     return best._replace(kept=best.kept.tried(LARGER, gain))
 
@@ -215,10 +216,10 @@ def _with_extras(binned: Binned, asked: Sequence[Question], seed: int) -> Kept:
     def judged(kept: Kept) -> _Judged:
         return _judge(asked, Grown(some.grow(kept.columns(), QUICK, seed), some.intercept, kept))
 
-    kept, (first, *_) = Kept(), EXTRAS
-    before, with_first = run_blocks(judged, [kept, kept.with_(first)])
+    kept = Kept()
+    before = judged(kept)
     for name in EXTRAS:
-        after = with_first if name == first else judged(kept.with_(name))
+        after = judged(kept.with_(name))
         gain, error = _gain(before, after, seed)
         if gain > _SURELY * error:
             kept, before = kept.with_(name), after

@@ -1,10 +1,8 @@
-"""What the trees are trained on: other users' pasts, and what they took next or did not.
+"""What the trees are trained on: the pasts of users whom the features do not know.
 
-A user is left out of all counts. So an item that they took is counted by one taker less than if
-they had not, and trees that can tell items apart by their counts would learn just that: one less
-than usual, taken. Therefore each item that they did not take is counted without one of its takers,
-drawn at random, and both kinds of items are counted alike. (On small data, trees that were trained
-without this measured worse than the best of the formulas.)
+Features come from other users alone, so that an example looks as it will for a new user. Leaving a
+user out of counts that include them is not the same for training: an item that they consumed would
+be counted by one user less than one that they did not, and trees would learn just that.
 """
 
 from __future__ import annotations
@@ -15,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from surerec._threads import run_blocks
-from surerec.interactions import IdMap, Interactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from surerec.interactions import Interactions
     from surerec.measures.learned._features import Features
     from surerec.measures.learned._futures import TrainedFuture
 
@@ -47,12 +45,12 @@ class Sampling:
     """The share of users who are set aside."""
 
     def among(self, n_users: int) -> Sampling:
-        """Give the same for so many users: of many a smaller share is set aside."""
+        """Return the same for so many users: of many a smaller share is set aside."""
         return replace(self, held_out=min(self.held_out, MOST_HELD_OUT / max(n_users, 1)))
 
-    def sets_aside(self, key: int) -> bool:
-        """Tell whether the user of a key is: trees are compared by them, and not grown on them."""
-        return bool(np.random.default_rng((self.seed, key)).random() < self.held_out)
+    def sets_aside(self, user: int) -> bool:
+        """Return whether a user is set aside: trees are compared by them, and not grown on them."""
+        return bool(np.random.default_rng((self.seed, user)).random() < self.held_out)
 
 
 class Examples(NamedTuple):
@@ -72,44 +70,52 @@ class Examples(NamedTuple):
     owners: NDArray[np.int64]
     """Whose they are, by code."""
 
+    @classmethod
+    def joined(cls, parts: list[Examples]) -> Examples:
+        """Put examples end to end."""
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
 
 def log_odds(n_taken: float, n_others: float) -> float:
     """Give the log-odds of an item to be one of those taken, if all are alike."""
     return float(np.log((n_taken + 0.5) / (n_others + 0.5)))
 
 
-def without_users(interactions: Interactions, left_out: NDArray[np.bool_]) -> Interactions:
-    """Give the profiles of the other users; items keep their codes."""
-    users = np.flatnonzero(~left_out)
-    lengths = np.diff(interactions.offsets)
-    rows = np.repeat(~left_out, lengths)
-    return Interactions(
-        IdMap(interactions.users.ids.gather(users), noun="user"),
-        interactions.items,
-        np.concatenate(([0], np.cumsum(lengths[users]))),
-        interactions.items_taken[rows],
-        interactions.times[rows],
-        popularity=interactions.popularity,
-    )
+@dataclass(frozen=True)
+class Strangers:
+    """Users whom the features do not know, with what they consumed in the features' codes."""
+
+    features: Features
+    interactions: Interactions
+    codes: NDArray[np.int64]
+    """Of each of their items the code that the features have for it, −1 for none."""
+
+    @classmethod
+    def of(cls, features: Features, interactions: Interactions) -> Strangers:
+        """Look up the items of interactions that are not behind the features."""
+        profiles = features.statistics.interactions
+        assert profiles is not None  # noqa: S101  # features are made from profiles
+        return cls(features, interactions, profiles.items.codes(interactions.items.ids))
+
+    def profile(self, user: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what a user consumed in time order, −1 for what the features do not know; when."""
+        return self.codes[self.interactions.taken(user)], self.interactions.times_of(user)
 
 
 def make_examples(
-    features: Features,
+    strangers: Strangers,
     users: NDArray[np.int64],
-    keys: NDArray[np.int64],
     sampling: Sampling,
     advance: Callable[[float], None],
-) -> Examples:
-    """Draw examples from some users, each with their own contribution left out.
+) -> list[Examples]:
+    """Draw examples from some users, whose codes also seed their draws.
 
     Parameters
     ----------
-    features : Features
-        Over the statistics that the users are part of.
+    strangers : Strangers
+        The users, and the features that do not know them.
     users : array of int
-        Their codes there.
-    keys : array of int
-        A number for each that seeds their draws, whoever else is drawn.
+        Their codes.
     sampling : Sampling
         How to draw.
     advance : callable
@@ -117,53 +123,45 @@ def make_examples(
     """
 
     def some(start: int) -> list[Examples]:
-        stop = start + _USERS_AT_ONCE
-        pairs = zip(users[start:stop].tolist(), keys[start:stop].tolist(), strict=True)
-        return [each for user, key in pairs for each in _of_user(features, user, key, sampling)]
+        block = users[start : start + _USERS_AT_ONCE].tolist()
+        return [each for user in block for each in _of_user(strangers, user, sampling)]
 
     parts: list[Examples] = []
     for found in run_blocks(some, range(0, len(users), _USERS_AT_ONCE)):
         parts += found
         advance(_USERS_AT_ONCE)
-    return Examples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return parts
 
 
-def _of_user(features: Features, user: int, key: int, sampling: Sampling) -> list[Examples]:
-    interactions = features.statistics.interactions
-    assert interactions is not None  # noqa: S101  # features are made from profiles
-    profile = interactions.taken(user).astype(np.int64)
-    chance = np.random.default_rng((sampling.seed, key))
+def _of_user(strangers: Strangers, user: int, sampling: Sampling) -> list[Examples]:
+    features = strangers.features
+    profile, times = strangers.profile(user)
+    chance = np.random.default_rng((sampling.seed, user))
     held_out = chance.random() < sampling.held_out
     examples = []
-    times = interactions.times_of(user)
-    ever = np.zeros(features.statistics.n_items, np.bool_)
-    ever[profile] = True
     for length in _cuts(times, sampling, chance):
-        stop = sampling.future.stop(times, length)
-        after = profile[length:stop]
+        known, after = profile[:length], profile[length : sampling.future.stop(times, length)]
+        known, after = known[known >= 0], after[after >= 0]
+        if not len(known) or not len(after):
+            continue
         # What is taken later still is not taken in this future.
-        not_then = features.statistics.items_outside(profile[:stop])
+        not_then = features.statistics.items_outside(np.concatenate((known, after)))
         n_negatives = min(sampling.negatives, len(not_then))
         if not n_negatives:
             continue
         others = chance.choice(not_then, n_negatives, replace=False)
         columns = np.concatenate((after, others))
-        nobody = np.full(len(after), -1)  # as there it is the user who is left out
-        later = ever[others]  # and there as well
-        found = features.of(
-            profile[:length],
-            without=(user,),
-            columns=columns,
-            stand_ins=np.concatenate(
-                (nobody, np.where(later, -1, features.takers(others, chance)))
-            ),
-            moment=int(times[length - 1]),  # never that of what came next
-        )
         taken = np.zeros(len(columns), np.float32)
         taken[: len(after)] = 1.0
-        offset = np.full(len(columns), log_odds(len(after), n_negatives))
-        owners = np.full(len(columns), user)
-        examples.append(Examples(found.T, taken, offset, np.full(len(columns), held_out), owners))
+        examples.append(
+            Examples(
+                features.of(known, columns=columns).T,
+                taken,
+                np.full(len(columns), log_odds(len(after), n_negatives)),
+                np.full(len(columns), held_out),
+                np.full(len(columns), user),
+            )
+        )
     return examples
 
 

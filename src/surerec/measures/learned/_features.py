@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from surerec._calendar import DAY
 from surerec._threads import run_together
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
-from surerec.measures.learned import _kernels as kernels
 from surerec.measures.learned._asked import Asked, Person
 from surerec.measures.learned._assembling import N_LAST, assemble, clear_nothing, sums_in_parts
 from surerec.measures.learned._forward import FORWARD, ForwardRidge
 from surerec.measures.learned._items import ItemFacts
-from surerec.measures.learned._near import WINDOWS, Near
+from surerec.measures.learned._near import Near
 from surerec.measures.learned._offered import EXTRAS, in_words
 from surerec.measures.learned._preference import PREFERENCE
-from surerec.measures.learned._recency import RECENCY, Recency
 from surerec.measures.learned._ridge import Ridge
 from surerec.precedence import of_matrix, spans
 
@@ -29,13 +26,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures.als import Factorisation
-    from surerec.precedence import Block, PrecedenceStatistics
+    from surerec.precedence import PrecedenceStatistics
 
     _Job = Callable[[], None]
     _Part = Callable[[], NDArray[np.float64]]
 
 
 _NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
+_ROUNDING: Final = 1e-6
+"""Of what one user tells a ridge: less is what rounding leaves of nothing."""
 
 
 def _call(job: _Job) -> None:
@@ -54,8 +53,8 @@ class Features:
     ----------
     statistics : PrecedenceStatistics
         The counts, made from profiles. If they have grown since they were counted whole, counts and
-        support are of now, and all else is of then: who took what soon after, places, days, the
-        calendar and the ridge.
+        support are of now, and all else is of then: who took what soon after, places, days and the
+        ridge.
     ridge : Ridge, optional
         Made of the same profiles; by default it is fitted here.
     extras : sequence of str, optional
@@ -86,7 +85,6 @@ class Features:
         self._nobody = self._facts.without(())
         self._following = spans(statistics.interactions, "followers", statistics.ties)
         self._soon = Near(self._following)
-        self._recency = Recency.of(statistics.interactions) if "calendar" in extras else None
         if forward is None and "past to future" in extras:
             forward = ForwardRidge.fit(statistics.interactions)
         self.forward, self.factors = forward, factors
@@ -98,8 +96,6 @@ class Features:
         *,
         without: tuple[int, ...] = (),
         columns: NDArray[np.int64] | None = None,
-        stand_ins: NDArray[np.int64] | None = None,
-        moment: int | None = None,
         only: Sequence[str] | None = None,
         in_threads: bool = False,
     ) -> NDArray[np.float32]:
@@ -113,47 +109,32 @@ class Features:
             The users whose own contribution is left out.
         columns : array of int, optional
             The items; by default all.
-        stand_ins : array of int, optional
-            For each column one of its takers, left out of that column too; −1 for nobody. See
-            `surerec.measures.learned._examples`.
-        moment : int, optional
-            When the last item of the history was taken, in microseconds since 1970; by default as
-            that user took it, else after all that is known.
         only : sequence of str, optional
             The ingredients whose features are looked at; those of others are 0. By default all.
         in_threads : bool, default=False
             Whether other threads may help where every item is asked for.
         """
-        asked = self._asked(Person(history, without, moment))
+        asked = self._asked(Person(history, without))
         rows, means = asked.rows, asked.means
         wanted = EXTRAS if only is None else only
         if columns is None:
             return self._of_all(asked, wanted, *self._ridges(asked, wanted), in_threads=in_threads)
-        parts, near = self._near(asked, columns)
+        near = self._near(asked, columns)
         blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
-        here = means.at(columns)
-        if stand_ins is not None:
-            taken_at = self._leave_out(rows, columns, stand_ins, parts, near, blocks)
-            here = self._facts.without_takers(without, columns, stand_ins, taken_at)
         both, nobody = (of_matrix(*blocks[0]), of_matrix(*blocks[1])), rows.left_out.for_nobody()
         sums, to_do = sums_in_parts(*both, nobody, asked.weights, len(columns))
         for part in to_do:
             part()
         found = np.zeros((len(self.in_words), len(columns)), np.float32)
         ridge = self.ridge.score(rows.history, asked.by_age, asked.own, columns)
-        assemble(sums, here, means, rows, ridge, near, found)
-        if self._recency is not None and "calendar" in wanted:
-            # Nobody stands in there: what the user took next is in none of those days.
-            lately = self._recency.features(self._day(asked), columns, self._own(without))
-            found[self._places_of(RECENCY)] = lately
+        assemble(sums, means.at(columns), means, rows, ridge, near, found)
         if self.forward is not None and "past to future" in wanted:
             found[self._places_of(FORWARD)] = self.forward.score(
                 rows.history, asked.by_age, asked.taken, columns
             )
         if self.factors is not None and "matrix factorisation" in wanted:
             found[self._places_of(PREFERENCE)] = self._preference(rows.history, without)[columns]
-        clear_nothing(found, _NOTHING)
-        return found
+        return self._cleared(asked, found, columns)
 
     def of_many(
         self, people: Sequence[Person], only: Sequence[Container[str]]
@@ -183,7 +164,7 @@ class Features:
 
     def _asked(self, person: Person) -> Asked:
         """Look up what is known of a person, and of the items without some users."""
-        history, without, moment = person
+        history, without = person
         if not len(history):
             raise InputError("The history is empty: it needs at least one item.")
         rows = ProfileRows(self.statistics, history, without)
@@ -192,7 +173,7 @@ class Features:
         if self.statistics is not self._counted:
             then = then.padded(self.statistics.n_items)
             means = then._replace(support=rows.support_of_all().astype(np.int64))
-        return Asked.of(rows, without, moment, self._taken(without), then, means)
+        return Asked.of(rows, without, self._taken(without), then, means)
 
     def _of_all(
         self,
@@ -218,15 +199,10 @@ class Features:
             ridge.append(expect())
 
         def look_near() -> None:
-            near.append(self._near(asked, None)[1])
+            near.append(self._near(asked, None))
 
         def look_ahead(part: _Part) -> None:
             found[self._places_of(FORWARD)] = part()
-
-        def look_back(recency: Recency) -> None:
-            own = self._own(asked.without)
-            lately = recency.features_of_all(self._day(asked), n_items, own)
-            found[self._places_of(RECENCY)] = lately
 
         def prefer() -> None:
             found[self._places_of(PREFERENCE)] = self._preference(history, asked.without)
@@ -235,14 +211,35 @@ class Features:
         jobs: list[_Job] = [regress, *to_do, look_near]
         if ahead is not None:
             jobs.insert(0, partial(look_ahead, ahead))
-        if self._recency is not None and "calendar" in wanted:
-            jobs.append(partial(look_back, self._recency))
         if self.factors is not None and "matrix factorisation" in wanted:
             jobs.append(prefer)
         (run_together if in_threads else _run_in_turn)(_call, jobs)
         assemble(sums, asked.means, asked.means, rows, ridge[0], near[0], found)
+        return self._cleared(asked, found, None)
+
+    def _cleared(
+        self, asked: Asked, found: NDArray[np.float32], columns: NDArray[np.int64] | None
+    ) -> NDArray[np.float32]:
+        """Set to 0 what would be 0 had the users left out never been there."""
         clear_nothing(found, _NOTHING)
+        ridges = [(self.ridge, 22, 4)]
+        if self.forward is not None:
+            places = self._places_of(FORWARD)
+            ridges.append((self.forward, places.start, places.stop - places.start))
+        for ridge, first, n_rows in ridges:
+            rows = found[first : first + n_rows]
+            clear_nothing(rows, np.float32(_ROUNDING / max(self._counted.n_users, 1)))
+            least = self._least_support(ridge.n_items)
+            own = [items[asked.then.support[items] < least] for items in asked.own]
+            rare = np.concatenate([np.empty(0, np.int64), *own])
+            if len(rare):
+                rows[:, rare if columns is None else np.isin(columns, rare)] = 0.0
         return found
+
+    def _least_support(self, n_known: int) -> int:
+        """Return how many users consumed each item that a ridge knows, at the least."""
+        support = self._nobody.support
+        return int(support[n_known - 1]) if 0 < n_known < len(support) else 0
 
     def _taken(self, users: tuple[int, ...]) -> list[NDArray[np.uint32]]:
         """Give what some users took, of those who were there when all was counted."""
@@ -255,7 +252,7 @@ class Features:
         found, n_then = np.zeros(self.statistics.n_items), self._counted.n_items
         known = history[history < n_then]  # what is new since they were trained has no factors
         if self.factors is not None and len(known):
-            fold = self.factors.fold_for(self._known(users))
+            fold = self.factors.fold_for(self._known(users), history)
             found[:n_then] = self.factors.score(fold, known)
         return found
 
@@ -264,74 +261,16 @@ class Features:
         first = list(self.in_words).index(next(iter(extra)))
         return slice(first, first + len(extra))
 
-    def _own(self, users: tuple[int, ...]) -> NDArray[np.int64]:
-        """Give where in the flat profiles some users have theirs."""
-        starts = self._interactions.offsets
-        parts = [np.arange(starts[user], starts[user + 1]) for user in self._known(users)]
-        return np.concatenate([np.empty(0, np.int64), *parts])
-
-    def _day(self, asked: Asked) -> int:
-        """Give the day of the last known item."""
-        assert self._recency is not None  # noqa: S101  # only asked for its features
-        if asked.moment is not None and self.statistics is not self._counted:
-            return min(asked.moment // DAY, self._recency.last_day)
-        if asked.moment is not None:
-            return asked.moment // DAY
-        own, last = self._own(asked.without), asked.rows.history[-1]
-        taken = self._interactions.times[own[self._interactions.items_taken[own] == last]]
-        return int(taken.max()) // DAY if taken.size else self._recency.last_day
-
     def _known(self, users: tuple[int, ...]) -> tuple[int, ...]:
         """Give those of some users who were there when all was counted."""
         return tuple(user for user in users if user < self._counted.n_user_codes)
 
-    def takers(self, items: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
-        """Draw one taker of each item; −1 where nobody took it."""
-        starts, stops = self._following.offsets[items], self._following.offsets[items + 1]
-        drawn = starts + (chance.random(len(items)) * (stops - starts)).astype(np.int64)
-        taken = stops > starts
-        ends = self._following.stops[np.where(taken, drawn, 0)].astype(np.int64)
-        users = np.searchsorted(self._interactions.offsets[1:], ends)  # each profile has its end
-        return np.where(taken, users, -1)
-
-    def _near(
-        self, asked: Asked, columns: NDArray[np.int64] | None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Give what the last items weigh, and the share who took each item soon after."""
+    def _near(self, asked: Asked, columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
+        """Give the share of the takers of the last items who took each item soon after."""
         last, support = asked.rows.history[-N_LAST:], asked.then.support
         parts = (1 / (np.maximum(support[last], 1) * float(len(last)))).astype(np.float32)
         own = np.array(self._known(asked.without), dtype=np.int64)
         own_ends = self._interactions.offsets[1:][own]
         there = last < self._counted.n_items
         n_items = self.statistics.n_items
-        return parts, self._soon.shares(last[there], parts[there], own_ends, columns, n_items)
-
-    def _leave_out(
-        self,
-        rows: ProfileRows,
-        columns: NDArray[np.int64],
-        stand_ins: NDArray[np.int64],
-        parts: NDArray[np.float32],
-        near: NDArray[np.float32],
-        blocks: tuple[Block, Block],
-    ) -> NDArray[np.int64]:
-        """Take the stand-ins out of their columns; give where they took the items."""
-        taken_at = np.empty(len(columns), np.int64)
-        kernels.leave_out_stand_ins(
-            rows.history,
-            columns,
-            stand_ins,
-            self._interactions.offsets,
-            self._interactions.items_taken,
-            self._interactions.times,
-            self.statistics.ties == "strict",
-            parts,
-            WINDOWS,
-            blocks[0].matrix,
-            blocks[1].matrix,
-            near,
-            np.full(self.statistics.n_items, -1),
-            taken_at,
-        )
-        near[near < parts.min() / 2] = 0.0  # what rounding leaves of nothing would tell them apart
-        return taken_at
+        return self._soon.shares(last[there], parts[there], own_ends, columns, n_items)

@@ -16,6 +16,7 @@ from surerec.measures.learned._ridge import (
     inverse_of,
     sum_table,
     table_of_rows,
+    whole_classes,
 )
 from surerec.measures.learned._ridge_kernels import (
     leave_out_foreseen,
@@ -86,7 +87,7 @@ class ForwardRidge:
         from scipy import sparse  # noqa: PLC0415  # slow to import, and not needed by other measures
 
         room = int((available_memory() // 48) ** 0.5)  # two matrices, a factor, and air
-        n_items, n_users = min(interactions.n_items, most_items, room), interactions.n_users
+        n_items, n_users = whole_classes(interactions, min(most_items, room)), interactions.n_users
         lengths = np.diff(interactions.offsets)
         owners = np.repeat(np.arange(n_users), lengths)
         place = np.arange(len(owners)) - interactions.offsets[owners]

@@ -63,35 +63,6 @@ class ItemFacts:
         """Give the means over all users but some."""
         return self._means(*self._sums_without(users))
 
-    def without_takers(
-        self,
-        users: tuple[int, ...],
-        columns: NDArray[np.int64],
-        owners: NDArray[np.int64],
-        taken_at: NDArray[np.int64],
-    ) -> ItemMeans:
-        """Give the means of some items, for each without one of its takers as well.
-
-        Parameters
-        ----------
-        users : tuple of int
-            Left out of all.
-        columns : array of int
-            The items.
-        owners, taken_at : array of int
-            For each item the taker to leave out, and where in the flat profiles they took it; −1
-            for nobody.
-        """
-        data = self._interactions
-        support, place, time = (sums[columns] for sums in self._sums_without(users))
-        there = taken_at >= 0
-        rows, owners = taken_at[there], owners[there]
-        starts = data.offsets[owners]
-        support[there] -= 1
-        place[there] -= _places(rows - starts, data.offsets[owners + 1] - starts)
-        time[there] -= data.times[rows] // self._unit
-        return self._means(support, place, time)
-
     def _sums_without(
         self, users: tuple[int, ...]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,11 +11,17 @@ import numpy as np
 from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.errors import InputError
+from surerec.errors import InputError, TooFewUsers
 from surerec.measures._folds import check_enough, deal, fold_for, renumbered
 from surerec.measures.learned._boosting import LARGE, SMALL
 from surerec.measures.learned._choice import INGREDIENTS, Kept, ask, grow_best
-from surerec.measures.learned._examples import Sampling, log_odds, make_examples, without_users
+from surerec.measures.learned._examples import (
+    Examples,
+    Sampling,
+    Strangers,
+    log_odds,
+    make_examples,
+)
 from surerec.measures.learned._features import Features
 from surerec.measures.learned._futures import TrainedFuture
 from surerec.measures.learned._offered import EXTRAS, in_words
@@ -27,22 +34,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.interactions import Interactions
     from surerec.measures.learned._choice import Grown, Question
-    from surerec.measures.learned._examples import Examples
-    from surerec.precedence import PrecedenceStatistics
+    from surerec.precedence import PrecedenceStatistics, Ties
 
 
 _SHORTEST: Final = 5
 """Items of a profile at the least, to be trained on."""
 _N_CUTS: Final = 2
+N_FOLDS: Final = 4
+"""Features that examples are made with know half of the users."""
 
 
 @dataclass(frozen=True)
 class LearnedMeasure:
     """What was learned of which items follow a profile; it needs no statistics to be kept.
 
-    Users are dealt into folds. Model k is trained on the users outside fold k alone, with features
-    from their profiles alone, so that nothing of a user of fold k is in it: it scores them.
+    Users are dealt into folds. Model k is trained on the users outside fold k alone, so that nothing
+    of a user of fold k is in it: it scores them. Its examples are made as they will be for new
+    users: features know nothing of the user of an example, nor of anybody in fold k.
 
     Attributes
     ----------
@@ -64,7 +74,7 @@ class LearnedMeasure:
     >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
     >>> learned = LearnedMeasure.train(sr.count_precedence(films))
     >>> len(learned.folds), learned.feature_names[0]
-    (3, 'count')
+    (4, 'count')
     """
 
     folds: list[str]
@@ -80,7 +90,7 @@ class LearnedMeasure:
         *,
         horizon: float = 0.4,
         window: float | None = None,
-        n_folds: int = 3,
+        n_folds: int = N_FOLDS,
         n_users: int = 2700,
         negatives: int = 90,
         ingredients: Sequence[str] | None = None,
@@ -96,8 +106,9 @@ class LearnedMeasure:
             The share of a profile that is its future, or how many next items are.
         window : float, optional
             The days of the future, if it is one of the calendar.
-        n_folds : int, default=3
-            Into how many folds users are dealt; each costs a count and a training.
+        n_folds : int, default=4
+            Into how many folds users are dealt. Each costs a training, and each two of them cost
+            counts.
         n_users : int, default=2700
             How many users a model is trained on at the most, drawn at random.
         negatives : int, default=90
@@ -114,7 +125,12 @@ class LearnedMeasure:
             If there are too few users to learn from, or LightGBM is not installed.
         """
         future = TrainedFuture(horizon, window)
-        n_folds = check_whole("n_folds", n_folds, lowest=2)
+        profiles = statistics.interactions
+        if profiles is None:
+            raise InputError(
+                "These counts were given without profiles: the learned measure needs profiles."
+            )
+        n_folds = check_whole("n_folds", n_folds, lowest=3)
         most_users = check_whole("n_users", n_users)
         sampling = Sampling(
             future,
@@ -124,22 +140,10 @@ class LearnedMeasure:
         )
         given = None if ingredients is None else Kept.given(ingredients)
         fold_of = deal(statistics.n_users, n_folds, seed)
-        with progress(
-            "Learning", total=n_folds * (most_users + SMALL.most + LARGE.most)
-        ) as advance:
-            # The trees of a fold grow while examples for the next are gathered.
-            gathered = (
-                _gather_without(
-                    statistics,
-                    fold_of == fold,
-                    n_folds,
-                    most_users,
-                    sampling,
-                    (seed, fold),
-                    given,
-                    advance,
-                )
-                for fold in range(n_folds)
+        n_each = min(most_users, statistics.n_users)
+        with progress("Learning", total=n_folds * (n_each + SMALL.most + LARGE.most)) as advance:
+            gathered = _gather(
+                profiles, statistics.ties, fold_of, most_users, sampling, given, advance
             )
             grown = list(run_blocks(lambda each: grow_best(*each, given, seed, advance), gathered))
         names = _used(grown)
@@ -155,18 +159,17 @@ class LearnedMeasure:
             "given": given is not None,
         }
         if not future.is_share:
-            assert statistics.interactions is not None  # noqa: S101  # it was learned from profiles
             # Of the others' futures alone, as all that scores somebody is.
             n_next = [
-                future.mean_length(statistics.interactions, np.flatnonzero(fold_of != fold))
+                future.mean_length(profiles, np.flatnonzero(fold_of != fold))
                 for fold in range(n_folds)
             ]
             params |= {"window": window, "n_next": n_next}
         return cls(folds, fold_of, names, intercepts, params)
 
-    def fold_for(self, users: int | tuple[int, ...] | None) -> int:
-        """Give the fold whose model may score users: theirs, or the first for a new person."""
-        return fold_for(self.fold_of, users)
+    def fold_for(self, users: Sequence[int], history: NDArray[np.integer]) -> int:
+        """Return the fold whose model may score users: theirs, or any for a new user."""
+        return fold_for(self.fold_of, users, history, len(self.folds))
 
     def base(self, fold: int, history_length: int, n_items: int) -> float:
         """Give what is added to the trees of a fold: the log-odds if all items were alike.
@@ -217,36 +220,67 @@ class LearnedMeasure:
         return replace(self, fold_of=renumbered(self.fold_of, earlier_codes))
 
 
-def _gather_without(
-    statistics: PrecedenceStatistics,
-    left_out: NDArray[np.bool_],
-    n_folds: int,
+def _gather(
+    interactions: Interactions,
+    ties: Ties,
+    fold_of: NDArray[np.int8],
     most_users: int,
     sampling: Sampling,
-    seed: tuple[int, int],
     given: Kept | None,
     advance: Callable[[float], None],
-) -> tuple[Examples, list[Question]]:
-    """Draw examples from the users of the other folds, with features of their profiles alone.
+) -> list[tuple[Examples, list[Question]]]:
+    """Draw examples for the trees of each fold, and ask for users who are set aside.
 
-    And ask for some of them who are set aside, by whom ingredients are chosen if none are given.
+    For each two folds, features are made of the users of neither. They know nobody of the two: the
+    users of one give examples to the trees of the other.
     """
-    if statistics.interactions is None:
-        raise InputError(
-            "These counts were given without profiles: the learned measure needs profiles."
+    n_folds = int(fold_of.max(initial=-1)) + 1
+    lengths = np.diff(interactions.offsets)
+    chosen = [
+        _draw(
+            np.flatnonzero((lengths >= _SHORTEST) & (fold_of != fold)), most_users, sampling, fold
         )
-    others = without_users(statistics.interactions, left_out)
-    enough = np.flatnonzero(np.diff(others.offsets) >= _SHORTEST)
-    check_enough(len(enough), _SHORTEST)
-    chosen = np.sort(np.random.default_rng(seed).permutation(enough)[:most_users])
-    counted = count_precedence(others, ties=statistics.ties)
+        for fold in range(n_folds)
+    ]
+    examples: list[list[Examples]] = [[] for _ in range(n_folds)]
+    asked: list[list[Question]] = [[] for _ in range(n_folds)]
+    for pair in combinations(range(n_folds), 2):
+        others = interactions.only(np.repeat(~np.isin(fold_of, pair), lengths))
+        strangers = Strangers.of(_features(others, ties, given, sampling.seed), interactions)
+        for trees, fold in (pair, pair[::-1]):
+            users = chosen[trees][fold_of[chosen[trees]] == fold]
+            drawn = sampling.among(len(chosen[trees]))
+            examples[trees] += make_examples(strangers, users, drawn, advance)
+            if given is None:
+                asked[trees] += ask(strangers, users, drawn, n_folds - 1)
+    return [
+        (Examples.joined(_some(parts)), questions)
+        for parts, questions in zip(examples, asked, strict=True)
+    ]
+
+
+def _draw(
+    users: NDArray[np.int64], most_users: int, sampling: Sampling, fold: int
+) -> NDArray[np.int64]:
+    """Draw the users whom the trees of a fold learn from."""
+    check_enough(len(users), _SHORTEST)
+    return np.sort(np.random.default_rng((sampling.seed, fold)).permutation(users)[:most_users])
+
+
+def _features(interactions: Interactions, ties: Ties, given: Kept | None, seed: int) -> Features:
+    counted = count_precedence(interactions, ties=ties)
     wants_factors = given is None or "matrix factorisation" in given.names
-    factors = try_factors(counted, n_folds, sampling.seed) if wants_factors else None
-    features = Features(counted, extras=tuple(EXTRAS), factors=factors)
-    keys, sampling = np.flatnonzero(~left_out)[chosen], sampling.among(len(chosen))
-    examples = make_examples(features, chosen, keys, sampling, advance)
-    advance(most_users - len(chosen))
-    return examples, ask(features, chosen, keys, sampling) if given is None else []
+    factors = try_factors(counted, seed) if wants_factors else None
+    return Features(counted, extras=tuple(EXTRAS), factors=factors)
+
+
+def _some(parts: list[Examples]) -> list[Examples]:
+    if not parts:
+        raise TooFewUsers(
+            "Nothing can be learned here: no item is shared by enough users. Give more users, or "
+            "leave out items that hardly anybody consumed."
+        )
+    return parts
 
 
 def _used(grown: list[Grown]) -> list[str]:

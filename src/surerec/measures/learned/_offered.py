@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from surerec.errors import InputError
 from surerec.measures.learned._forward import FORWARD
 from surerec.measures.learned._preference import PREFERENCE
-from surerec.measures.learned._recency import RECENCY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +43,6 @@ FEATURES: Final[dict[str, str]] = {
 """The features in order, each in words."""
 
 EXTRAS: Final[dict[str, dict[str, str]]] = {
-    "calendar": RECENCY,
     "past to future": FORWARD,
     "matrix factorisation": PREFERENCE,
 }
@@ -56,8 +54,8 @@ def in_words(extras: Sequence[str]) -> dict[str, str]:
 
     Examples
     --------
-    >>> len(in_words(())), list(in_words(["calendar"]))[-1]
-    (26, 'age')
+    >>> len(in_words(())), list(in_words(["matrix factorisation"]))[-1]
+    (26, 'preference')
     """
     return FEATURES | {name: words for each in extras for name, words in EXTRAS[each].items()}
 
@@ -67,8 +65,8 @@ def extras_of(names: Sequence[str]) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> extras_of([*in_words(["calendar"])]), extras_of([*FEATURES])
-    (('calendar',), ())
+    >>> extras_of([*in_words(["past to future"])]), extras_of([*FEATURES])
+    (('past to future',), ())
     """
     extras = tuple(each for each, more in EXTRAS.items() if not {*more}.isdisjoint(names))
     if [*names] != [*in_words(extras)]:

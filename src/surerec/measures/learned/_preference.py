@@ -1,8 +1,7 @@
 """What a matrix factorisation (ALS) expects, of factors that were trained without the person.
 
 Factors cannot leave one user out exactly, so users are dealt into folds, and somebody is folded in
-by the item factors of theirs. Where trees are trained this is done once more inside: the factors of
-an example were learned from neither its user nor anybody of the fold that the trees will score.
+by the item factors of theirs. Trees are trained on users whom no factors know.
 """
 
 from __future__ import annotations
@@ -26,9 +25,12 @@ def train_factors(statistics: PrecedenceStatistics, n_folds: int, seed: int) -> 
     return Factorisation.train(statistics, AlsSettings(folds=n_folds, seed=seed))
 
 
-def try_factors(statistics: PrecedenceStatistics, n_folds: int, seed: int) -> Factorisation | None:
-    """Do the same, or give nothing where there are too few users or implicit is not installed."""
+def try_factors(statistics: PrecedenceStatistics, seed: int) -> Factorisation | None:
+    """Train one set of factors on all users, which may score anybody else.
+
+    None where there are too few users or implicit is not installed.
+    """
     try:
-        return train_factors(statistics, n_folds, seed)
+        return Factorisation.train_whole(statistics, AlsSettings(seed=seed))
     except InputError:
         return None

@@ -74,7 +74,7 @@ class Ridge:
             How many items at the most; fewer if memory is short.
         """
         room = int((available_memory() // 32) ** 0.5)  # the matrix, its factor, and air
-        n_items = min(interactions.n_items, most_items, room)
+        n_items = whole_classes(interactions, min(most_items, room))
         gram = co_occurrences(
             interactions.offsets, interactions.items_taken, interactions.n_items, n_items
         )
@@ -183,6 +183,18 @@ class Ridge:
         here, there = sums[:, : len(wanted)], sums[:, len(wanted) :]
         each = [part.sum(axis=1) for part in np.split(there, ends[:-1], axis=1)[: len(own)]]
         return here, np.array(each).reshape(len(own), len(table)).T
+
+
+def whole_classes(interactions: Interactions, most_items: int) -> int:
+    """Return how many of the most popular items a ridge knows, at most so many.
+
+    All items of one support or none: else a ridge that knows only some of them would tell an item
+    that a user left out consumed from others that as many users did.
+    """
+    if interactions.n_items <= most_items:
+        return interactions.n_items
+    support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    return int(np.count_nonzero(support > support[most_items])) or most_items
 
 
 def _only(own: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:

@@ -118,13 +118,9 @@ class LearnedScorer(Scorer):
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
         self._within(query)
-        fold = self.learned.fold_for(query.users)
+        fold = self.learned.fold_for(query.users, query.history)
         features = self._features.of(
-            query.history,
-            without=query.users,
-            moment=_moment(query),
-            only=self._looked_at[fold],
-            in_threads=True,
+            query.history, without=query.users, only=self._looked_at[fold], in_threads=True
         )
         scores = np.empty(self.statistics.n_items)
         self._add_trees(scores, fold, query, features, in_threads=True)
@@ -135,9 +131,9 @@ class LearnedScorer(Scorer):
         scores = np.empty((len(queries), self.statistics.n_items))
         for start in range(0, len(queries), self.at_once):
             some = [self._within(query) for query in queries[start : start + self.at_once]]
-            folds = [self.learned.fold_for(query.users) for query in some]
+            folds = [self.learned.fold_for(query.users, query.history) for query in some]
             found = self._features.of_many(
-                [Person(query.history, query.users, _moment(query)) for query in some],
+                [Person(query.history, query.users) for query in some],
                 [self._looked_at[fold] for fold in folds],
             )
             rows = scores[start : start + len(some)]
@@ -158,7 +154,8 @@ class LearnedScorer(Scorer):
         in_threads: bool,
     ) -> None:
         """Write what the trees of a fold say of every item."""
-        scores[:] = self.learned.base(fold, len(query.history), len(scores))
+        n_items = len(scores) - len(self.statistics.unknown_without(query.users))
+        scores[:] = self.learned.base(fold, len(query.history), n_items)
         self._trees[fold].add_to(scores, features, in_threads=in_threads)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -185,10 +182,9 @@ class LearnedScorer(Scorer):
         In log-odds against the average training example, the strongest first (TreeSHAP).
         """
         column = np.array([item], dtype=np.int64)
-        values = self._features.of(
-            query.history, without=query.users, columns=column, moment=_moment(query)
-        )[:, 0]
-        moved = contributions(self._texts[self.learned.fold_for(query.users)], values)[:-1]
+        values = self._features.of(query.history, without=query.users, columns=column)[:, 0]
+        fold = self.learned.fold_for(query.users, query.history)
+        moved = contributions(self._texts[fold], values)[:-1]
         words = self._features.in_words.values()
         found = zip(words, values.tolist(), moved.tolist(), strict=True)
         return tuple(
@@ -197,7 +193,7 @@ class LearnedScorer(Scorer):
 
     def about(self, query: Query) -> str:
         """Say which ingredients the trees of the person's fold have, and why."""
-        return self.learned.about(self.learned.fold_for(query.users))
+        return self.learned.about(self.learned.fold_for(query.users, query.history))
 
     def parts(self) -> Parts:
         """Give what is to be stored, ridges included, so that opening it learns nothing."""
@@ -208,8 +204,3 @@ def _looked_at(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
     """Give the ingredients by whose features some tree splits."""
     split = {names[feature] for tree in trees for feature in tree.features}
     return tuple(each for each, more in EXTRAS.items() if not split.isdisjoint(more))
-
-
-def _moment(query: Query) -> int | None:
-    """Give when the last known item was taken, if that is known."""
-    return None if query.times is None or not len(query.times) else int(query.times[-1])
