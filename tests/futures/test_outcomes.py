@@ -1,4 +1,5 @@
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +40,18 @@ def test_shares_keep_the_order_and_sum_to_one(values):
 
 @pytest.fixture(scope="module")
 def films():
-    return sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=5)
+    """Twenty users have an item of their own in their history, and one that they consume next."""
+    made = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=5).to_frame()
+    own = made.filter(pl.col("user_id").is_in(made["user_id"].unique().sort()[:20].implode()))
+    first = own.group_by("user_id").agg(pl.col("datetime").min())
+    last = own.group_by("user_id").agg(pl.col("datetime").max() + pl.duration(days=1))
+    singles = [
+        some.with_columns(item_id=pl.col("user_id").cast(pl.Int64) + code)
+        for some, code in ((first, 10_000), (last, 20_000))
+    ]
+    columns = ["user_id", "item_id", "datetime"]
+    frames = [each.select(pl.col(c).cast(made[c].dtype) for c in columns) for each in singles]
+    return sr.read_interactions(pl.concat([made.select(columns), *frames]), time="datetime")
 
 
 @pytest.mark.parametrize("measure", ["CM3", "CM12", "NCM15"])
@@ -51,16 +63,17 @@ def test_outcomes_are_those_of_scoring_without_the_user(films, measure):
     for case in range(0, len(cases), 7):
         known, future = cases.known(case), cases.future(case)
         others = counts.without_user(int(cases.users[case]))
-        scores = MeasureScorer(others, measure).score(known)
-        rest = [code for code in range(counts.n_items) if code not in set(known.tolist())]
-        order = sorted(rest, key=lambda code: (-scores[code], code))
+        scores = MeasureScorer(others, measure).score(known[others.support[known] > 0])
+        rest = [c for c in np.flatnonzero(others.support).tolist() if c not in set(known.tolist())]
+        order = sorted(rest, key=lambda code: (-scores[code], others.popularity[code]))
         here = found.owners == case
-        assert found.items[here].tolist() == future.tolist()
-        assert found.ranks[here].tolist() == [order.index(item) + 1 for item in future]
+        ranks = [order.index(item) + 1 if item in rest else np.inf for item in future]
+        assert found.items[here].tolist() == [i if i in rest else -1 for i in future.tolist()]
+        assert found.ranks[here].tolist() == ranks
         assert found.n_candidates[case] == len(rest)
         shares = found.candidate_shares[case, : len(rest)]
         assert shares.sum() == pytest.approx(1, abs=1e-4)
-        assert np.isin(found.shares[here], shares).all()
+        assert np.isin(found.shares[here & np.isfinite(found.ranks)], shares).all()
 
 
 def test_what_the_statistics_do_not_know_is_in_no_set(films):
@@ -68,7 +81,8 @@ def test_what_the_statistics_do_not_know_is_in_no_set(films):
     past = sr.count_precedence(films.until(middle))
     cases = profile_cases(films, 0.4)
     found = observe(MeasureScorer(past, "CM12"), past, cases)
-    unknown = past.support[np.concatenate([found.cases.future(c) for c in range(len(found))])] == 0
+    others = [past.without_user(int(user)).support for user in found.cases.users]
+    unknown = np.concatenate([each[found.cases.future(c)] for c, each in enumerate(others)]) == 0
     assert (np.isinf(found.ranks) == unknown).all()
     assert (found.items[unknown] == -1).all()
 
@@ -94,5 +108,5 @@ def test_scores_that_are_not_numbers_are_refused(films):
         def score(self, history, *, without_user=None):  # noqa: ARG002
             return np.full(films.n_items, np.nan)
 
-    with pytest.raises(InputError, match="Broken gave 50 scores that are not numbers"):
+    with pytest.raises(InputError, match="Broken gave 90 scores that are not numbers"):
         observe(Broken(), sr.count_precedence(films), profile_cases(films, 3))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from surerec.measures.learned._recency import RECENCY, Recency
 
 import surerec as sr
 from surerec._calendar import DAY
@@ -16,7 +17,6 @@ from surerec.measures.learned._forward import ForwardRidge
 from surerec.measures.learned._futures import TrainedFuture
 from surerec.measures.learned._offered import EXTRAS, FEATURES
 from surerec.measures.learned._preference import train_factors
-from surerec.measures.learned._recency import RECENCY, Recency
 
 CALENDAR = slice(len(FEATURES), len(FEATURES) + len(RECENCY))
 USER, CUT = 7, 8

@@ -3,10 +3,10 @@ import math
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from surerec.measures.learned._recency import RECENCY, SPANS, Recency
 
 import surerec as sr
 from surerec._calendar import DAY
-from surerec.measures.learned._recency import RECENCY, SPANS, Recency
 
 N_ITEMS = 5
 profiles = st.lists(

@@ -66,11 +66,12 @@ def test_outcomes_are_those_of_the_definition(films, statistics):
         users = cases.users[group]
         others = sr.count_precedence(films.without_users(users))
         known = set(np.concatenate([cases.known(case) for case in group]).tolist())
-        outside = [item for item in range(films.n_items) if item not in known]
+        outside = [item for item in np.flatnonzero(others.support).tolist() if item not in known]
+        popularity = statistics.popularity_without(users.tolist())
         best = {}
         for place, case in enumerate(group):
             counts = sum(others.followers(int(item)).astype(int) for item in cases.known(case))
-            order = sorted(outside, key=lambda item: (-counts[item], films.popularity[item]))
+            order = sorted(outside, key=lambda item: (-counts[item], popularity[item]))
             for item in outside:
                 best[item] = [*best.get(item, []), order.index(item) + 1]
             mine = (found.owners == number) & (found.places == place)
@@ -80,7 +81,7 @@ def test_outcomes_are_those_of_the_definition(films, statistics):
         mean = {item: -sum(np.log(best[item])) for item in outside}
         together = sorted(
             outside,
-            key=lambda item: (min(best[item]), -mean[item].round(9), films.popularity[item]),
+            key=lambda item: (min(best[item]), -mean[item].round(9), popularity[item]),
         )
         here = found.owners == number
         ranks = [together.index(item) + 1 for item in found.items[here]]

@@ -129,7 +129,7 @@ class WrappedScorer(Scorer):
         known: NDArray[np.integer],
         users: Sequence[int] = (),  # noqa: ARG002  # the model was fitted without what is asked for
     ) -> NDArray[np.int64]:
-        """Return the items that the model knows: all, or those that somebody of its fit consumed."""
+        """Return the items that the model knows: all, or those that users of its fit consumed."""
         if self._knows_all:
             return np.setdiff1d(np.arange(len(self.columns)), known)
         return statistics.items_outside(known)

@@ -5,6 +5,7 @@ from surerec.precedence._growing import GrowingStatistics
 from surerec.precedence._growing_rows import GrowingRows
 from surerec.precedence._lanes import Lanes, lanes
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
+from surerec.precedence._popularity import places_without
 from surerec.precedence._rows import Block, RowStore, source
 from surerec.precedence._sources import Source, of_matrix
 from surerec.precedence._spans import Direction, Spans, Ties, spans
@@ -37,6 +38,7 @@ __all__ = [
     "count_precedence",
     "lanes",
     "of_matrix",
+    "places_without",
     "rows_from",
     "source",
     "spans",

@@ -63,7 +63,7 @@ def places_without(
     begin = np.searchsorted(ordered, smaller, side="left")
     end = np.searchsorted(ordered, smaller, side="right")
     keys = places.astype(np.float64)
-    keys[items] = begin - 0.5 + _mixed(items) * 2.0**-64 * (end - begin)
+    keys[items] = begin - 0.5 + _mixed(places[items]) * 2.0**-64 * (end - begin)
     moved = np.empty(len(places), dtype=np.int64)
     moved[np.argsort(keys, kind="stable")] = np.arange(len(places))
     return moved

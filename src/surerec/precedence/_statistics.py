@@ -60,7 +60,8 @@ class PrecedenceStatistics:
     interactions : Interactions or None
         The profiles behind the counts; None if the counts were given.
     popularity : array of int64
-        The place of each item in the order of popularity, 0 for the most taken.
+        The place of each item in the order of popularity, 0 for the most taken; for given counts
+        the order of the codes.
 
     Examples
     --------
@@ -132,7 +133,7 @@ class PrecedenceStatistics:
             raise InputError("No more users can have taken two items than took either of them.")
         counter = narrowest(int(matrix.max(initial=0)))
         rows = DenseRows(np.ascontiguousarray(matrix, dtype=counter))
-        return cls(people, taken.astype(np.uint32), rows)
+        return cls(people, taken.astype(np.uint32), rows, popularity=np.arange(n_items))
 
     @property
     def n_items(self) -> int:

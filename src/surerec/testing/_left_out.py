@@ -54,7 +54,8 @@ def check_leaves_users_out(
     check_whole("n_users", n_users)
     made, random = as_recipe(recipe), np.random.default_rng(check_seed(seed))
     expect(made.refits, f"{made.name} comes fitted: nothing can be compared with another fit")
-    fitted = made.fit(count_precedence(data))
+    fitted_on = count_precedence(data)
+    fitted = made.fit(fitted_on)
     expect(fitted.leaves_users_out, f"{made.name} does not say leaves_users_out = True")
     lengths = np.diff(data.offsets)
     enough = random.permutation(np.flatnonzero((lengths > 1) & (lengths < data.n_items)))
@@ -62,12 +63,21 @@ def check_leaves_users_out(
     folds = fitted.fold_of(enough)
     for user in enough[:n_users].tolist():
         history = data.taken(user)[: max(1, lengths[user] // 2)].astype(np.int64)
-        other = made.fit(count_precedence(_with_another_profile(data, user, random)))
+        counts = count_precedence(_with_another_profile(data, user, random))
+        other = made.fit(counts)
         here, there = (each.score(history, without_user=user) for each in (fitted, other))
         expect(
             np.allclose(here, there, rtol=1e-9, atol=1e-12),
             f"what scores user {data.users[user]!r} depends on what they took: {made.name} does "
             "not leave users out",
+        )
+        known = [
+            each.candidates(statistics, history, (user,)).tolist()
+            for each, statistics in ((fitted, fitted_on), (other, counts))
+        ]
+        expect(
+            known[0] == known[1],
+            f"what can be recommended to user {data.users[user]!r} depends on what they took next",
         )
         mates = enough[(folds == fitted.fold_of(np.array([user]))[0]) & (enough != user)]
         if len(mates):
@@ -90,6 +100,4 @@ def _with_another_profile(
     instead = random.permutation(np.concatenate((random.permutation(others), own)))[: len(own)]
     taken = data.items_taken.copy()
     taken[data.offsets[user] : data.offsets[user + 1]] = instead
-    return Interactions(
-        data.users, data.items, data.offsets, taken, data.times, popularity=data.popularity
-    )
+    return Interactions(data.users, data.items, data.offsets, taken, data.times)

@@ -189,8 +189,8 @@ def grow_best(
 
     Features are compared in few small trees on a third of the users. Larger trees are compared as
     they would be used: beside the small ones, each half of the answer. Alone they were measured to
-    make sets larger where data are few. A fold has its own data and one thread: LightGBM's data sets
-    must not be shared by several.
+    make sets larger where data are few. A fold has its own data and one thread: threads must not
+    share one of LightGBM's data sets.
     """
     if len(asked) < _FEWEST_JUDGED:
         asked = []

@@ -50,9 +50,9 @@ N_FOLDS: Final = 4
 class LearnedMeasure:
     """What was learned of which items follow a profile; it needs no statistics to be kept.
 
-    Users are dealt into folds. Model k is trained on the users outside fold k alone, so that nothing
-    of a user of fold k is in it: it scores them. Its examples are made as they will be for new
-    users: features know nothing of the user of an example, nor of anybody in fold k.
+    Users are dealt into folds. Model k is trained on the users outside fold k alone, so that
+    nothing of a user of fold k is in it: it scores them. Its examples are made as they will be for
+    new users: features know nothing of the user of an example, nor of anybody in fold k.
 
     Attributes
     ----------
