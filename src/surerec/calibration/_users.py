@@ -330,7 +330,7 @@ class UserCalibration(Calibration):
                 f"{needed:,} calibration users{f' with {group}' if group else ''}, and there "
                 f"{'is' if n == 1 else 'are'} {n:,}."
             )
-        # The users behind this person's threshold, as the floor is (Σ unknown losses + 1) / (n + 1).
+        # Of the users behind this threshold: the floor is (Σ unknown losses + 1) / (n + 1).
         unknown = ((1 - assessment.highest_confidence) * (n + 1) - 1) / n
         return (
             f"None: {self.promised.unknown(unknown, self.lacking)}, so no set of known items "

@@ -125,7 +125,7 @@ class Asked:
         self._said.clear()
         if kind not in _BY_PROFILE:
             return _TABLES[kind](self)
-        parts = []
+        parts: list[pl.DataFrame] = []
         for view in self.views:
             self._view = view
             try:

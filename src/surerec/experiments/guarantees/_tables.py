@@ -54,9 +54,10 @@ def sizes_table(observed: Iterable[Observed]) -> pl.DataFrame:
     for one in observed:
         for cut in _CUTS:
             row = {"data": one.name, "scorer": one.scorer, "cut": cut}
-            sizes = {f"at {miss}": size_at_miss(one.outcomes, cut, miss) for miss in MISSES}
-            row |= sizes | {"precision@10": precision(one.outcomes, 10)}
-            rows.append(row | {"floor": risk_curve(one.outcomes, cut).lowest_level()})
+            found = {f"at {miss}": size_at_miss(one.outcomes, cut, miss) for miss in MISSES}
+            found["precision@10"] = precision(one.outcomes, 10)
+            found["floor"] = risk_curve(one.outcomes, cut).lowest_level()
+            rows.append(row | found)
     return pl.DataFrame(rows).fill_nan(None)
 
 
