@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -192,13 +192,13 @@ def _print(console: Console, frame: pl.DataFrame) -> None:
     console.print()
 
 
-def _cells(row: Mapping[str, object]) -> list[str]:
-    floor = row.get("floor")
-    return [
-        (f"{value:,.0f}" if value >= 5 else f"{value:.3f}")  # noqa: PLR2004  # sizes and rates
-        if isinstance(value, float)
-        else size_cell(None, floor if isinstance(floor, float) else None)
-        if value is None and "floor" in row
-        else _show.plain(str(value))
-        for value in row.values()
-    ]
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    cells = []
+    for name, value in row.items():
+        if "floor" in row and (name == "floor" or value is None):
+            cells.append(size_cell(None, row["floor"]))
+        elif isinstance(value, float):  # a size or a rate
+            cells.append(f"{value:,.0f}" if value >= 5 else f"{value:.3f}")  # noqa: PLR2004
+        else:
+            cells.append(_show.plain(str(value)))
+    return cells
