@@ -39,6 +39,7 @@ from surerec.evaluation import (
 )
 from surerec.futures import observe, profile_cases
 from surerec.measures import as_recipe
+from surerec.reports import size_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +105,7 @@ def newcomers(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.Dat
         for epsilon in CHECKED_EPSILONS:
             found = coverage(*curves, outcomes, tested, "rank", epsilon)
             row = {"epsilon": epsilon, "loss": found.losses.mean(), "size": found.sizes.mean()}
+            row["floor"] = found.floor
             rows.append(row)
         precision.append(_precision(outcomes))
     means = pl.DataFrame(rows).group_by("epsilon", maintain_order=True).mean()
@@ -121,7 +123,7 @@ def next_item(films: sr.Interactions, n_splits: int, only: str) -> None:
         found[name] = coverage_over_splits(outcomes, "rank", n_splits=n_splits)
     for name, rows in found.items():
         row = rows.filter(pl.col("epsilon") == _EPSILON).to_dicts()[0]
-        print(f"| {name} | {1 - row['loss']:.3f} | {row['size']:,.0f} |")
+        print(f"| {name} | {1 - row['loss']:.3f} | {size_cell(row['size'], row['floor'])} |")
 
 
 def over_the_calendar(films: sr.Interactions, days: float, only: str) -> None:
@@ -169,7 +171,10 @@ def main() -> None:
                 ways["newcomers"] = newcomers
             for whom, measure in ways.items():
                 found, precision = measure(model, films, given.splits)
-                cells = [f"{row['loss']:.3f} / {row['size']:,.0f}" for row in found.to_dicts()]
+                cells = [
+                    f"{row['loss']:.3f} / {size_cell(row['size'], row['floor'])}"
+                    for row in found.to_dicts()
+                ]
                 off = float(np.abs(found["loss"] - found["epsilon"]).max())
                 kept = "yes" if off <= _BAR else f"NO: {off:.3f}"
                 print(f"| {name} | {whom} | {' | '.join(cells)} | {precision:.3f} | {kept} |")

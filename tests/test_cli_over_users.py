@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -101,12 +102,50 @@ def test_tables_by_profile_can_be_counted_as_of_then(run):
     assert done.out.count("Counted up to the start of each of ") == 2
     assert "was new to all" in done.out
     assert "per-user p-values" not in done.out
-    by_profile = run(*asked, "--table", "misses").out
-    assert "Counted up to" not in by_profile
-    assert "scores also used what other people did later" in by_profile
-    refused = run(*asked, "--table", "calendar", "--as-of")
-    assert refused.code != 0
-    assert "not for calendar" in refused.err
+    hindsight = run(*asked, "--table", "misses", "--hindsight").out
+    assert "Counted up to" not in hindsight
+    assert "scores also used what other users did later" in hindsight
+    for view in ("--as-of", "--hindsight"):
+        refused = run(*asked, "--table", "calendar", view)
+        assert refused.code == 2
+        assert "not for calendar" in refused.err
+
+
+def test_point_in_time_comes_before_hindsight(run, folder):
+    asked = ("guarantees", "now.csv", "--measure", "CM12", "--users", "150", "--splits", "2")
+    done = run(*asked, "--table", "sizes", "--output", "both")
+    assert done.code == 0
+    found = pl.read_csv(folder / "both" / "sizes-now.csv.csv")
+    assert found["view"].to_list() == ["point-in-time"] * 2 + ["hindsight"] * 3
+    assert done.out.index("Point-in-time: ") < done.out.index("Hindsight: ")
+
+
+def test_below_the_floor_tables_show_the_floor_and_no_size(run, folder):
+    """Every other row of the later half is of an item that nobody consumed before."""
+    rows = [
+        f"c{who},{'new' if k > 7 and k % 2 else 'p'}{who if k > 7 and k % 2 else who * 5 % 13}-{k},"
+        f"{who * 10 + k}"
+        for who in range(60)
+        for k in range(14)
+    ]
+    (folder / "fresh.csv").write_text("\n".join(["user,item,time", *rows]))
+    asked = ("guarantees", "fresh.csv", "--measure", "CM12", "--splits", "2", "--as-of")
+    done = run(*asked, "--table", "sizes", "--table", "misses", "--output", "fresh")
+    assert done.code == 0, done.err
+    found = pl.read_csv(folder / "fresh" / "sizes-fresh.csv.csv")
+    assert (found["floor"] > 0.1).all()
+    assert found["at 0.1"].null_count() == len(found)
+    assert f"≥ {np.ceil(1000 * found['floor'][0]) / 1000:.3f}" in done.out
+    assert "the smallest ε that any set can guarantee" in done.out
+
+
+def test_data_without_a_point_in_time_view_show_the_other_and_say_why(run, folder):
+    rows = [f"c{who},p{(who * 7 + k * k) % 23},0" for who in range(40) for k in range(20)]
+    (folder / "at-once.csv").write_text("\n".join(["user,item,time", *rows]))
+    done = run("guarantees", "at-once.csv", "--measure", "CM12", "--table", "sizes")
+    assert done.code == 0, done.err
+    assert "Point-in-time is left out: " in done.out
+    assert "hindsight" in done.out
 
 
 def test_of_all_tables_those_that_data_do_not_have_say_why(run, folder):

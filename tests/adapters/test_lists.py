@@ -1,5 +1,7 @@
 """Lists of scores from any system: complete, or only the best of each user."""
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -90,6 +92,10 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     assert "in no list of theirs (lists of 10 items)" in beyond.guarantee
     assert f"above {beyond.highest_confidence:.4g}" in beyond.guarantee
     assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
+    # What is said to be in no list is what keeps confidence down, but for the finite-sample term.
+    unknown = float(re.search(r"users, ([0-9.]+)% of what a user", beyond.guarantee)[1]) / 100
+    assert 0 < 1 - beyond.highest_confidence - unknown < 1 / len(sure.calibration_) + 0.001
+    assert sure.calibration_.unknown_share == pytest.approx(unknown, abs=0.01)
     assert len(beyond) == 10  # what is in no list is in no set
     within = sure.recommend(past.users[5], significance=sure.floor_ + 0.05)
     assert within.guarantee.startswith("Of what they take next")
@@ -198,7 +204,7 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     done = cli("calibrate", folder, *given, "--fallback", "popularity")
     assert done.code == 0, done.err
     assert "lists of 15 items of 400 users" in done.err
-    assert "the smallest ε that can be promised is" in done.err
+    assert "the smallest ε that can be guaranteed is" in done.err
     told = cli("recommend", folder, "--user", past.users[3], "--confidence", 0.8)
     assert told.code == 0, told.err
     assert "people who have a list" in " ".join(told.out.split())
@@ -216,3 +222,13 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     share = cli("calibrate", tmp_path / "other", *given, "--horizon", 0.4)
     assert share.code == 2
     assert "futures are cut already" in share.err
+
+
+def test_of_hits_only_users_without_any_listed_item_are_said_to_be_out_of_reach(halves, scores):
+    past, future = halves
+    wrapped = sr.wrap(frame_of(scores, past, k=5), promise="hit", horizon=5)
+    sure = wrapped.calibrate(past, future)
+    beyond = sure.recommend(past.users[5], significance=sure.floor_ / 2)
+    share = float(re.search(r"for ([0-9.]+)% of calibration users all", beyond.guarantee)[1]) / 100
+    assert 0 < 1 - beyond.highest_confidence - share < 1 / len(sure.calibration_) + 0.001
+    assert share < sure.calibration_.unknown_share

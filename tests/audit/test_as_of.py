@@ -1,3 +1,4 @@
+import numpy as np
 import polars as pl
 import pytest
 
@@ -19,12 +20,33 @@ def test_promises_by_profile_are_measured_as_of_then_beside_what_counts_knew_lat
     more = {"miss-rank-as-of", "miss-score-as-of", "hit-rank-as-of"}
     assert more <= kinds
     assert kinds - more == {verdict.kind for verdict in plain.verdicts}
+    assert {verdict.kind for verdict in found.verdicts[:3]} == more  # point-in-time comes first
+    assert found.coverage["kind"][0].endswith("-as-of")
     assert found.settings["as_of"]
     assert not plain.settings["as_of"]
     assert any("as of then: Counted up to the start of each of 12 blocks" in s for s in found.notes)
     for one in (found, plain):
-        assert "used what other people did later" in one.notes[0]
+        assert "used what other people did later" in one.notes[-1]
         assert "used what other people did later" in one.to_html()
+
+
+def test_below_the_floor_there_is_no_size(films):
+    rows = films.to_frame().with_row_index()
+    late = pl.col("datetime") > pl.col("datetime").median()
+    item = pl.when(late & (pl.col("index") % 3 == 0)).then(pl.format("new {}", "index"))
+    item = item.otherwise("item_id").cast(pl.String).alias("item_id")
+    data = sr.read_interactions(rows.select("user_id", item, "datetime"))
+    found = audit(data, n_users=200, window=30, as_of=True)
+    floors = found.coverage.filter(pl.col("kind") == "miss-rank-as-of")["floor"]
+    assert floors.n_unique() == 1
+    assert floors[0] > 0.1
+    user_level = found.coverage.filter(~pl.col("kind").str.starts_with("item"))
+    for row in user_level.to_dicts():
+        assert (row["size"] is None) == (row["epsilon"] + 1e-9 < row["floor"])
+    page = found.to_html()
+    assert f"≥ {np.ceil(1000 * floors[0]) / 1000:.3f}" in page
+    assert "the smallest ε that any set can guarantee" in page
+    assert ">nan<" not in page
 
 
 def test_what_may_know_the_futures_is_not_counted_as_of_then(films):

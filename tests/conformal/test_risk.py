@@ -112,3 +112,13 @@ def test_the_expected_loss_is_at_most_epsilon_over_many_draws():
         losses.append((entries[99] > curve.cut(0.3)).mean())
     spread = np.std(losses) / np.sqrt(len(losses))
     assert 0.3 - 0.01 - 3 * spread < np.mean(losses) < 0.3 + 3 * spread
+
+
+@given(USERS, EPSILONS, st.sampled_from([("of_shares", miss), ("of_first", no_hit)]))
+def test_the_floor_is_the_unknown_loss_of_users_and_the_finite_sample_term(users, epsilon, kind):
+    name, loss = kind
+    curve = curve_of(users, name)
+    unknown = sum(loss(entries, np.inf) for entries in users)
+    assert curve.unknown_loss == pytest.approx(float(unknown / len(users)))
+    assert curve.lowest_level() == pytest.approx(float((unknown + 1) / (len(users) + 1)))
+    assert (curve.cut(epsilon) == np.inf) == (epsilon + 1e-9 < curve.lowest_level())

@@ -1,6 +1,7 @@
 """Judged as of then, nothing that happened later has a part in a score."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 import surerec as sr
@@ -145,3 +146,20 @@ def test_trees_that_were_grown_on_all_of_the_data_are_found(few):
 def test_features_that_were_counted_from_all_of_the_data_are_found(few, monkeypatch):
     monkeypatch.setattr(as_of, "_known_before", lambda interactions, _: interactions)
     assert not unchanged_by_what_comes_later(few, lambda _: "learned")
+
+
+def test_what_is_new_is_counted_by_user_as_the_guarantee_is(films):
+    """Users with long profiles alone consume items that are new, so that pooling them differs."""
+    rows = films.to_frame().with_row_index()
+    new = (pl.len().over("user_id") > 20) & (pl.col("index") % 2 == 0)
+    late = pl.col("datetime") > pl.col("datetime").median()
+    item = pl.when(new & late).then(pl.format("new {}", "index")).otherwise("item_id")
+    data = sr.read_interactions(
+        rows.select("user_id", item.cast(pl.String).alias("item_id"), "datetime")
+    )
+    found = observe_as_of("CM12", profile_cases(data, 0.4), n_blocks=3)
+    unknown = np.isinf(found.outcomes.ranks)
+    by_user = [unknown[found.outcomes.owners == user].mean() for user in range(len(found.outcomes))]
+    assert found.unknown == pytest.approx(np.mean(by_user))
+    assert abs(found.unknown - unknown.mean()) > 0.01
+    assert f"{np.mean(by_user):.1%} of what a user consumed next was new" in found.in_words()

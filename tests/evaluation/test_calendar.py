@@ -110,6 +110,10 @@ def test_items_that_came_up_later_are_unknown_and_missed():
     renewed = last.filter(pl.col("model") != AGES[0])
     assert renewed["loss"].to_list() == [1.0] * len(renewed)
     assert renewed["unknown"].to_list() == [1.0] * len(renewed)
+    recounted = last.filter(pl.col("model") == AGES[1])
+    assert (recounted["floor"] + 1e-9 >= 1 / (recounted["n_calibration"] + 1)).all()
+    for row in found.to_dicts():
+        assert (row["size"] is None) == (row["epsilon"] + 1e-9 < row["floor"])
 
 
 def test_too_short_and_too_empty_calendars_are_refused(films):

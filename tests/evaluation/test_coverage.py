@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,3 +98,40 @@ def test_the_size_at_a_miss_rate_is_the_smallest_with_it(outcomes):
     size = size_at_miss(outcomes, "rank", 0.3)
     curve = risk_curve(outcomes, "rank")
     assert losses_at(curve, size).mean() <= 0.3 < losses_at(curve, size - 1).mean()
+
+
+@pytest.fixture(scope="module")
+def with_unknown(outcomes):
+    """The same, but a fifth of what each user with many held-out items consumed is unknown."""
+    n_future = np.bincount(outcomes.owners)[outcomes.owners]
+    many = n_future > np.median(n_future)
+    unknown = many & (np.random.default_rng(0).random(len(many)) < 0.2)
+    return replace(
+        outcomes,
+        items=np.where(unknown, -1, outcomes.items),
+        ranks=np.where(unknown, np.inf, outcomes.ranks),
+        shares=np.where(unknown, 0.0, outcomes.shares),
+    )
+
+
+@pytest.mark.parametrize("cut", ["rank", "score"])
+def test_a_set_that_holds_everything_and_supports_no_level_has_no_size(with_unknown, cut):
+    curve = risk_curve(with_unknown, cut)
+    floor, users = curve.lowest_level(), np.arange(len(with_unknown))
+    for epsilon, reached in ((floor - 0.01, False), (floor, True), (floor + 0.01, True)):
+        found = coverage(curve, curve, with_unknown, users, cut, epsilon)
+        assert found.floor == floor
+        assert np.isfinite(found.sizes).all() == reached
+        assert np.isnan(found.sizes).all() == (not reached)
+        assert np.isnan(size_at_miss(with_unknown, cut, epsilon)) == (not reached)
+
+
+@pytest.mark.parametrize("cut", ["rank", "score"])
+def test_over_splits_there_is_a_size_exactly_from_the_floor_on(with_unknown, cut):
+    levels = np.linspace(0.02, 0.3, 29).tolist()
+    found = coverage_over_splits(with_unknown, cut, epsilons=levels, n_splits=5)
+    assert found["floor"].n_unique() == 1
+    reached = found["epsilon"] + 1e-9 >= found["floor"]
+    assert 3 < reached.sum() < len(levels) - 3
+    assert (found["size"].is_not_null() == reached).all()
+    assert found["floor"][0] > risk_curve(with_unknown, cut).unknown_loss

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _PROMISE: dict[str, Any] = {"color": "#7f7f7f", "linewidth": 1.2, "zorder": 1}
 _KINDS = {
+    "miss-rank-as-of": Line("#009E73", "-", "v"),
+    "miss-score-as-of": Line("#009E73", (0, (2, 1)), "^"),
+    "hit-rank-as-of": Line("#CC79A7", (0, (1, 1.2)), "D"),
     "item-time": Line("#D55E00", "-", "o"),
     "item-random": Line("#E69F00", (0, (5, 1.5)), "s"),
     "miss-rank": Line("#0072B2", "-", "v"),

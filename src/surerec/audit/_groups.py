@@ -79,10 +79,10 @@ def group_rows(
                 owners = measured.owners[chosen]
                 counts = np.bincount(owners, minlength=len(measured.users))
                 sums = np.bincount(owners, measured.missed[at, chosen], len(measured.users))
-                losses, size = sums[counts > 0] / counts[counts > 0], None
+                losses, size, floor = sums[counts > 0] / counts[counts > 0], None, None
             else:
                 losses = measured.losses[at, chosen]
-                size = float(measured.sizes[at, chosen].mean()) if chosen.any() else None
+                size, floor = measured.size_and_floor(at, chosen)
             delivered, low, high = interval_over_users(losses)
             yield {
                 "kind": kind,
@@ -95,6 +95,7 @@ def group_rows(
                 "low": low,
                 "high": high,
                 "size": size,
+                "floor": floor,
                 "n_users": len(losses),
                 "n_items": int(
                     chosen.sum() if grouping.of_items else chosen[measured.owners].sum()
@@ -118,10 +119,12 @@ def mondrian_rows(
             row |= {"promised": 1 - epsilon, "n_users": int(chosen.sum())}
             for which, measured in (("common", common), ("own", own)):
                 delivered, low, high = interval_over_users(measured.losses[at, chosen])
+                size, floor = measured.size_and_floor(at, chosen)
                 row |= {
                     f"{which}_delivered": delivered,
                     f"{which}_low": low,
                     f"{which}_high": high,
-                    f"{which}_size": float(measured.sizes[at, chosen].mean()),
+                    f"{which}_size": size,
+                    f"{which}_floor": floor,
                 }
             yield row

@@ -37,7 +37,9 @@ class Measured:
     losses : array of float, ε × u
         What the promise is about: the share left out, or 1 where nothing hit.
     sizes : array of float, ε × u
-        Items in the set.
+        Items in the set; NaN where ε is below the floor.
+    floor : float, or array of float, u
+        The smallest ε that can be guaranteed, to everyone or to each user; 0 if nothing bounds it.
     """
 
     users: NDArray[np.int64]
@@ -48,6 +50,19 @@ class Measured:
     missed: NDArray[np.float64]
     losses: NDArray[np.float64]
     sizes: NDArray[np.float64]
+    floor: float | NDArray[np.float64] = 0.0
+
+    def size_and_floor(
+        self, at: int, chosen: NDArray[np.bool_] | None = None
+    ) -> tuple[float | None, float]:
+        """Compute the mean size of some users' sets at one ε, None below the floor, and the floor.
+
+        Of users with several thresholds the floor is the highest: the ε that all of them support.
+        """
+        mine = np.ones(len(self.users), dtype=bool) if chosen is None else chosen
+        sizes, floors = self.sizes[at, mine], np.broadcast_to(self.floor, mine.shape)[mine]
+        size = None if np.isnan(sizes).any() or not sizes.size else float(sizes.mean())
+        return size, float(floors.max(initial=0.0))
 
 
 class Interval(NamedTuple):
@@ -105,6 +120,7 @@ def coverage_rows(kind: str, name: str, measured: Measured) -> list[dict[str, An
     rows = []
     for at, epsilon in enumerate(CHECKED_EPSILONS):
         delivered, low, high = interval_over_users(measured.losses[at])
+        size, floor = measured.size_and_floor(at)
         rows.append(
             {
                 "kind": kind,
@@ -114,7 +130,8 @@ def coverage_rows(kind: str, name: str, measured: Measured) -> list[dict[str, An
                 "delivered": delivered,
                 "low": low,
                 "high": high,
-                "size": float(measured.sizes[at].mean()),
+                "size": size,
+                "floor": floor,
                 "n": len(measured.users),
                 "unit": "users",
                 "windows_below": None,

@@ -12,6 +12,7 @@ from surerec._inputs import damage_in_words
 from surerec.audit._verdicts import HEADLINE, at_headline, percent, with_interval
 from surerec.errors import InputError
 from surerec.reports import (
+    FLOOR_NOTE,
     Bullets,
     Heading,
     Paragraph,
@@ -20,6 +21,7 @@ from surerec.reports import (
     Table,
     Verdicts,
     require_plots,
+    size_cell,
 )
 from surerec.reports import to_html as page
 
@@ -114,6 +116,7 @@ def _blocks(audit: Findings) -> list[Block]:
         ),
         _coverage_table(audit.coverage),
         _size_table(audit.coverage),
+        *([Paragraph(FLOOR_NOTE)] if audit.coverage["size"].has_nulls() else []),
         *([Bullets(tuple(audit.notes))] if audit.notes else []),
     ]
     if len(audit.drift):
@@ -181,7 +184,9 @@ def _coverage_table(coverage: pl.DataFrame) -> Table:
 
 def _size_table(coverage: pl.DataFrame) -> Table:
     found = _by_name(coverage)
-    rows = tuple((name, *(f"{row['size']:,.0f}" for row in part)) for name, part in found)
+    rows = tuple(
+        (name, *(size_cell(row["size"], row["floor"]) for row in part)) for name, part in found
+    )
     header = ("", *(percent(row["promised"]) for row in found[0][1]))
     return Table("Mean set sizes, in items", header, rows)
 
@@ -249,7 +254,7 @@ def _group_row(row: Mapping[str, Any]) -> tuple[str, ...]:
         row["by"],
         row["group"],
         Strong(delivered) if falls_short else delivered,
-        "–" if row["size"] is None else f"{row['size']:,.0f}",
+        size_cell(row["size"], row["floor"]),
         f"{row['n_users']:,}",
         f"{row['n_items']:,}",
     )
@@ -259,7 +264,7 @@ def _mondrian_row(row: Mapping[str, Any]) -> tuple[str, ...]:
     cells = [row["kind"].removeprefix("miss-"), row["group"], f"{row['n_users']:,}"]
     for which in ("common", "own"):
         ends = {end: row[f"{which}_{end}"] for end in ("delivered", "low", "high")}
-        cells += [with_interval(ends), f"{row[f'{which}_size']:,.0f}"]
+        cells += [with_interval(ends), size_cell(row[f"{which}_size"], row[f"{which}_floor"])]
     return tuple(cells)
 
 
@@ -270,7 +275,7 @@ def _calendar_section(audit: Findings) -> list[Block]:
             row["window"],
             row["model"],
             Strong(percent(row["delivered"], 1)) if row["below"] else percent(row["delivered"], 1),
-            f"{row['size']:,.0f}",
+            size_cell(row["size"], row["floor"]),
             f"{row['n_calibration']:,}",
             f"{row['n_test']:,}",
             percent(row["unknown"], 1),
@@ -300,7 +305,7 @@ def _together_section(found: pl.DataFrame) -> list[Block]:
             row["promise"],
             f"{row['size']}",
             Strong(with_interval(row)) if row["verdict"] == "does not hold" else with_interval(row),
-            f"{row['items']:,.0f}",
+            size_cell(row["items"], row["floor"]),
             percent(row["members"], 1),
             percent(row["least_served"], 1),
             f"{row['n_groups']:,}",

@@ -9,7 +9,7 @@ import numpy as np
 from surerec.audit._measured import interval_over_users
 from surerec.audit._users import N_SPLITS
 from surerec.audit._verdicts import of_row
-from surerec.conformal import users_needed
+from surerec.conformal import TOLERANCE, users_needed
 from surerec.evaluation import CHECKED_EPSILONS
 from surerec.together import (
     GROUP_PROMISES,
@@ -73,13 +73,14 @@ def _rows(
     group_of = np.full(len(found), -1)
     group_of[units] = np.arange(len(units))
     for epsilon in CHECKED_EPSILONS:
-        losses, cuts = np.zeros(len(units)), np.zeros(len(units))
+        losses, cuts, floor = np.zeros(len(units)), np.zeros(len(units)), 0.0
         rng = np.random.default_rng(seed)
         for _ in range(N_SPLITS):
             half = rng.permutation(len(units)) % 2
             for side in (0, 1):
                 tests = half == side
-                cut = curve.of_owners(~tests).cut(epsilon)
+                calibrates = curve.of_owners(~tests)
+                cut, floor = calibrates.cut(epsilon), max(floor, calibrates.lowest_level())
                 left = np.where(curve.entries > cut, curve.losses, 0.0)
                 losses[tests] += np.bincount(curve.owners, left, len(units))[tests]
                 cuts[tests] += np.minimum(cut, found.n_candidates[units[tests]])
@@ -101,7 +102,8 @@ def _rows(
             "low": low,
             "high": high,
             "verdict": of_row(1 - epsilon, low, high) if supported else "cannot tell",
-            "items": float(cuts.mean()),
+            "items": float(cuts.mean()) if epsilon + TOLERANCE >= floor else None,
+            "floor": floor,
             "n_groups": len(units),
             "n_without": len(found) - len(units),
             "members": float(shares.mean()),

@@ -61,7 +61,7 @@ def cross_tested(
     n_users = len(outcomes)
     group_of = np.zeros(n_users, dtype=np.int64) if groups is None else groups
     shape = (len(epsilons), n_users)
-    losses, sizes = np.zeros(shape), np.zeros(shape)
+    losses, sizes, floors = np.zeros(shape), np.zeros(shape), np.zeros(n_users)
     missed = np.zeros((len(epsilons), len(by_item.entries)))
     rng = np.random.default_rng(seed)
     for _ in range(n_splits):
@@ -72,6 +72,7 @@ def cross_tested(
                 calibrates = (half != side) & (group_of == group)
                 curves = whole.of_owners(calibrates), whole.of_owners(tests)
                 users = np.flatnonzero(tests)
+                floors[users] = np.maximum(floors[users], curves[0].lowest_level())
                 theirs = tests[by_item.owners]
                 entries = by_item.entries[theirs]
                 for at, epsilon in enumerate(epsilons):
@@ -88,6 +89,7 @@ def cross_tested(
         missed=missed / n_splits,
         losses=losses / n_splits,
         sizes=sizes / n_splits,
+        floor=floors,
     )
 
 
@@ -121,4 +123,5 @@ def with_threshold_of(
         missed=((entries > cuts) | np.isinf(entries)).astype(np.float64),
         losses=np.stack([each.losses for each in found]),
         sizes=np.stack([each.sizes for each in found]),
+        floor=curves[0].lowest_level(),
     )

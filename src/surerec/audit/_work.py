@@ -109,14 +109,14 @@ class Work:
                 "too much memory; audit fewer users"
             )
             self.skipped.append(f"The cut by score is left out: {why}.")
-        if self.audited.has_times:
-            self.notes.append(KNEW_LATER)
         for promise in PROMISES.values():
             if promise.monotone:
                 cuts = [cut for cut in promise.audited if by_score or cut != "score"]
-                self._promise(promise, cuts)
                 if self.as_of:
                     self._as_of(promise, cuts)
+                self._promise(promise, cuts)
+        if self.audited.has_times:
+            self.notes.append(KNEW_LATER)
 
     def _as_of(self, promise: Promise, cuts: Sequence[Cut]) -> None:
         if not self.audited.has_times or not self.audited.scorer.leaves_users_out:
@@ -238,6 +238,8 @@ class Work:
 
     def result(self, days: float | None) -> Audit:
         """Draw the conclusions."""
+        # Point-in-time comes before hindsight.
+        self.coverage.sort(key=lambda row: not row["kind"].endswith("-as-of"))
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in self.coverage:
             rows.setdefault(row["kind"], []).append(row)

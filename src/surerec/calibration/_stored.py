@@ -123,8 +123,8 @@ class CalibrationUsers:
 
     @property
     def unknown_share(self) -> float:
-        """The share of what calibration users took next that the model did not know."""
-        return float(np.isinf(self.entries).mean())
+        """Mean over calibration users of the share of their held-out items that no set holds."""
+        return self.curve("miss-rate").unknown_loss
 
     def hit_probability(
         self, k: int, features: NDArray[np.float64], without: int | None = None

@@ -335,10 +335,12 @@ class UserCalibration(Calibration):
                 f"{needed:,} calibration users{f' with {group}' if group else ''}, and there "
                 f"{'is' if n == 1 else 'are'} {n:,}."
             )
+        # Of the users behind this threshold: the floor is (Σ unknown losses + 1) / (n + 1).
+        unknown = ((1 - assessment.highest_confidence) * (n + 1) - 1) / n
         return (
-            f"None: {self.users.unknown_share:.1%} of what calibration users took next was "
-            f"{self.lacking}, so no set of known items supports a confidence above "
-            f"{assessment.highest_confidence:.4g}; every item is in the set."
+            f"None: {self.promised.unknown(unknown, self.lacking)}, so no set of known items "
+            f"supports a confidence above {assessment.highest_confidence:.4g}; every item is in "
+            "the set."
         )
 
     def _gap(self, scorer: Scorer, query: Query) -> str:

@@ -107,7 +107,7 @@ def calibrate(
     missing = sure.calibration_.unknown_share
     messages().print(
         f"Calibrated {lists.lengths()} of {len(lists.users):,} users on the futures of "
-        f"{len(sure.calibration_):,}; {missing:.1%} of what they took is in no set, so that the "
-        f"smallest ε that can be promised is {sure.floor_:.4g}."
+        f"{len(sure.calibration_):,}. On average over them, {missing:.1%} of what a user consumed "
+        f"next is in no set; the smallest ε that can be guaranteed is {sure.floor_:.4g}."
     )
     messages().print(f"Saved in {_show.plain(str(model))}.")

@@ -26,6 +26,7 @@ from surerec.recommenders import (
     make_recommender,
     save_all,
 )
+from surerec.reports import size_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,9 +182,7 @@ def _held_out(console: Console, model: InductiveConformal, interactions: Interac
         inside = np.mean([inside[place] for inside, _ in rows])
         size = np.mean([sizes[place] for _, sizes in rows])
         held, items = over_users[place]
-        table.add_row(
-            f"{confidence:.0%}", f"{held:.1%}", f"{items:,.0f}", f"{inside:.1%}", f"{size:,.0f}"
-        )
+        table.add_row(f"{confidence:.0%}", f"{held:.1%}", items, f"{inside:.1%}", f"{size:,.0f}")
     console.print(table, highlight=False)
     console.print(
         "Calibrated over users (PopulationConformal, on half of the people, tested on the others) "
@@ -193,13 +192,13 @@ def _held_out(console: Console, model: InductiveConformal, interactions: Interac
     )
 
 
-def _over_users(model: InductiveConformal, interactions: Interactions) -> list[tuple[float, float]]:
+def _over_users(model: InductiveConformal, interactions: Interactions) -> list[tuple[float, str]]:
     """For each confidence: the share of later items inside sets calibrated over users, the size."""
     cases = profile_cases(interactions, 0.4)
     outcomes = observe(model.scorer_, model.statistics_, cases, keep_candidates=True)
     epsilons = [round(1 - at, 9) for at in _CONFIDENCES]
     found = coverage_over_splits(outcomes, "score", epsilons=epsilons, n_splits=5)
-    return list(zip(1 - found["loss"].to_numpy(), found["size"].to_numpy(), strict=True))
+    return [(1 - row["loss"], size_cell(row["size"], row["floor"])) for row in found.to_dicts()]
 
 
 def _later_items(

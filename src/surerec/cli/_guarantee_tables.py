@@ -29,16 +29,23 @@ from surerec.experiments.guarantees import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from surerec.futures import Cases, Horizon
+    from surerec.futures import Horizon
     from surerec.interactions import Interactions
 
 _PER_USER: Final = "CM12"
 _MOST_KEPT: Final = 3 << 30
 """Bytes of what scorers made of futures, for the tables that ask for it again."""
 
-_KNEW_LATER: Final = (
-    "Counted from all of the data: scores also used what other people did later; --as-of counts "
-    "only what had happened by then."
+
+class View(StrEnum):
+    """What scores users: counts up to the moment of their question, or of all of the data."""
+
+    as_of = "point-in-time"
+    hindsight = "hindsight"
+
+
+_HINDSIGHT: Final = (
+    "Hindsight: counted from all of the data, so scores also used what other users did later."
 )
 
 
@@ -60,7 +67,8 @@ HEADINGS: Final = {
     Tables.misses: "Share missed and items in the set at each ε, on users who did not calibrate",
     Tables.sizes: "Items in the set at equal mean miss rates",
     Tables.hits: "Hits among the next 5 items, promised with 1 − ε, and the length of the list",
-    Tables.calendar: "Share missed at each ε as the calendar moves on; unknown: new to the model",
+    Tables.calendar: "Share missed at each ε as the calendar moves on; unknown: new to the model, "
+    "mean over users",
     Tables.slates: "Probability that one of the 10 best is among the next 5: said and happened",
     Tables.probabilities: "Probability of each item: said and happened, on other users",
     Tables.precision: "Precision promised with confidence 0.9, and delivered to other users",
@@ -75,17 +83,24 @@ _BY_PROFILE: Final = (
     Tables.slates,
     Tables.precision,
 )
-"""Those that are about the last part of profiles, and can be counted as of then."""
+"""Those that are about the last part of profiles, and have every view."""
 
 
-def tables_wanted(given: list[Tables] | None, *, as_of: bool) -> list[Tables]:
-    """Give the tables to make: those named, else all that there are."""
-    every = list(_BY_PROFILE if as_of else Tables)
+def views_of(as_of: bool | None) -> tuple[View, ...]:  # noqa: FBT001  # a flag of the command
+    """Return the views to show, point-in-time first: both unless one was asked for."""
+    if as_of is None:
+        return tuple(View)
+    return (View.as_of,) if as_of else (View.hindsight,)
+
+
+def tables_wanted(given: list[Tables] | None, *, as_of: bool | None) -> list[Tables]:
+    """Return the tables to make: those named, else all that there are."""
+    every = list(Tables if as_of is None else _BY_PROFILE)
     wanted = given or every
     if others := [kind for kind in wanted if kind not in every]:
         raise InputError(
-            f"--as-of is for tables by profile ({', '.join(_BY_PROFILE)}), not for {others[0]}: "
-            "leave one of the two out."
+            f"--as-of and --hindsight are for tables by profile ({', '.join(_BY_PROFILE)}), not "
+            f"for {others[0]}: leave one of the two out."
         )
     return wanted
 
@@ -100,43 +115,59 @@ class Asked:
     splits: int
     window: float
     windows: int | None
-    as_of: bool = False
+    views: tuple[View, ...] = tuple(View)
+    _view: View = View.hindsight
     _said: list[str] = field(default_factory=list)
-    _kept: dict[tuple[str, Horizon], Observed] = field(default_factory=dict)
+    _kept: dict[tuple[str, Horizon, View], Observed] = field(default_factory=dict)
 
     def table(self, kind: Tables) -> pl.DataFrame:
-        """Make a table."""
+        """Make a table; one by profile holds every view, point-in-time first."""
         self._said.clear()
-        return _TABLES[kind](self)
+        if kind not in _BY_PROFILE:
+            return _TABLES[kind](self)
+        parts: list[pl.DataFrame] = []
+        for view in self.views:
+            self._view = view
+            try:
+                found = _TABLES[kind](self)
+            except InputError as error:
+                if view is self.views[-1] and not parts:
+                    raise
+                self._said.append(f"{view.capitalize()} is left out: {error}")
+                continue
+            parts.append(found.select(pl.lit(view.value).alias("view"), pl.all()))
+        return pl.concat(parts)
 
     def about(self) -> list[str]:
-        """Say what was known to what scored people in the last table, and how it was counted."""
+        """Describe what scored users in the last table, and how it was counted."""
         return list(dict.fromkeys(self._said))
 
     def observed(self, scorers: Iterable[str], horizon: Horizon = 0.4) -> Iterator[Observed]:
         """Let each scorer rank futures; what there is room for is kept for the next table."""
-        wanted = list(dict.fromkeys(scorers))
+        wanted, view = list(dict.fromkeys(scorers)), self._view
         others = observe_all(
             self.interactions,
-            [scorer for scorer in wanted if (scorer, horizon) not in self._kept],
+            [scorer for scorer in wanted if (scorer, horizon, view) not in self._kept],
             horizon=horizon,
             n_users=self.users,
-            as_of=self.as_of,
+            as_of=view is View.as_of,
         )
         for scorer in wanted:
-            one = self._kept.get((scorer, horizon)) or next(others)
-            self._keep(one, horizon)
-            self._said.append(_KNEW_LATER if one.as_of is None else one.as_of.in_words())
+            key = scorer, horizon, view
+            one = self._kept.get(key) or next(others)
+            kept = sum(each.outcomes.nbytes for each in self._kept.values())
+            if kept + one.outcomes.nbytes <= _MOST_KEPT:
+                self._kept[key] = one
+            said = _HINDSIGHT if one.as_of is None else f"Point-in-time: {one.as_of.in_words()}"
+            self._said.append(said)
             yield one
 
-    def _keep(self, one: Observed, horizon: Horizon) -> None:
-        kept = sum(each.outcomes.nbytes for each in self._kept.values())
-        if kept + one.outcomes.nbytes <= _MOST_KEPT:
-            self._kept[one.scorer, horizon] = one
-
-    def cases(self, horizon: Horizon = 0.4) -> Cases:
-        """Give whose futures are ranked."""
-        return chosen_cases(self.interactions, horizon, self.users)
+    def per_user_sizes(self) -> pl.DataFrame:
+        """Compute the sizes of the paper's per-user p-values: they have the hindsight view only."""
+        if self._view is not View.hindsight:
+            return pl.DataFrame()
+        found = per_user_sizes(chosen_cases(self.interactions, 0.4, self.users), _PER_USER)
+        return pl.DataFrame([{"scorer": _PER_USER, "cut": "per-user p-values"} | found])
 
     def calendar(self) -> Calendar:
         """Give the windows."""
@@ -145,18 +176,14 @@ class Asked:
 
 def _misses(asked: Asked) -> pl.DataFrame:
     found = misses_table(asked.observed(asked.scorers), n_splits=asked.splits)
-    return found.select(
-        "scorer", "cut", "epsilon", pl.col("loss").alias("miss rate"), pl.col("size").alias("items")
-    ).pivot(on="epsilon", index=["scorer", "cut"], values=["miss rate", "items"])
+    return found.rename({"loss": "miss rate", "size": "items"}).pivot(
+        on="epsilon", index=["scorer", "cut", "floor"], values=["miss rate", "items"]
+    )
 
 
 def _sizes(asked: Asked) -> pl.DataFrame:
     table = sizes_table(asked.observed(asked.scorers)).drop("data")
-    if asked.as_of:  # the paper's p-values are counted from all of the data
-        return table
-    paper = per_user_sizes(asked.cases(), _PER_USER)
-    first = pl.DataFrame([{"scorer": _PER_USER, "cut": "per-user p-values"} | paper])
-    return pl.concat([first, table])
+    return pl.concat([asked.per_user_sizes(), table], how="diagonal").select(table.columns)
 
 
 def _hits(asked: Asked) -> pl.DataFrame:
@@ -164,7 +191,7 @@ def _hits(asked: Asked) -> pl.DataFrame:
     return (
         hits_table(observed, n_splits=asked.splits)
         .drop("data")
-        .pivot(on="epsilon", index="scorer", values=["hit_rate", "length"])
+        .pivot(on="epsilon", index=["scorer", "floor"], values=["hit_rate", "length"])
     )
 
 
@@ -177,7 +204,7 @@ def _calendar(asked: Asked) -> pl.DataFrame:
         parts.append(
             found.select(pl.lit(scorer).alias("scorer"), pl.all()).pivot(
                 on="epsilon",
-                index=["scorer", "model", "unknown", "n_test", "n_windows"],
+                index=["scorer", "model", "floor", "unknown", "n_test", "n_windows"],
                 values=["loss", "size"],
             )
         )

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._guarantee_tables import HEADINGS, Asked, Tables, tables_wanted
+from surerec.cli._guarantee_tables import HEADINGS, Asked, Tables, tables_wanted, views_of
 from surerec.cli._output import make_folder, messages, stdout, write_aside, write_frame
 from surerec.cli._reading import Reading, takes_reading
 from surerec.datasets import synthetic
 from surerec.errors import InputError
 from surerec.experiments.guarantees import Reliability, item_reliabilities
 from surerec.measures import MEASURES
+from surerec.reports import FLOOR_NOTE, size_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
 
     import polars as pl
     from rich.console import Console
@@ -54,13 +55,14 @@ def guarantees(
         int | None, typer.Option(help="Only the latest so many windows; all if not given.")
     ] = None,
     as_of: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--as-of",
-            help="Count only what had happened by the start of each user's block of the calendar "
-            "(at most 12), not what others did later.",
+            "--as-of/--hindsight",
+            help="Only point-in-time (counts up to the start of each user's block of the calendar, "
+            "at most 12), or only hindsight (counts of all of the data, fitted once). Both if not "
+            "given.",
         ),
-    ] = False,
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="A folder for the tables as CSV, and the diagrams.")
     ] = None,
@@ -72,6 +74,9 @@ def guarantees(
     popularity. calendar: models of several ages. slates: are the probabilities of a hit calibrated?
     probabilities: and those of items? precision, precision-calendar: is what was promised of short
     lists delivered, to other users and in the next window? lists: miss rates among listed items.
+
+    Tables by profile show point-in-time first, then hindsight. Below the floor, the smallest ε that
+    can be guaranteed, the floor stands in place of a size.
 
     [bold]Examples:[/bold]
 
@@ -93,7 +98,7 @@ def guarantees(
         console.rule(f"[bold]{_show.plain(name)}[/bold]", align="left")
         if interactions.rows_read.repeats:
             console.print(f"{interactions.rows_read.about_repeats()}.", highlight=False)
-        asked = Asked(interactions, scorers, users, splits, window, windows, as_of=as_of)
+        asked = Asked(interactions, scorers, users, splits, window, windows, views_of(as_of))
         for kind, found in _shown(console, asked, wanted, named=bool(table)):
             if output is not None:
                 write_frame(found, "csv", output / f"{kind}-{Path(name).name}.csv")
@@ -136,13 +141,15 @@ def _draw(found: pl.DataFrame, name: str, output: Path) -> None:
     except ImportError:
         messages().print("No diagram: it needs `pip install 'surerec[plots]'`.")
         return
-    errors = dict(found.select("scorer", "calibration error").iter_rows())
+    first = found.filter(view=found["view"][0]).drop("view")
+    errors = dict(first.select("scorer", "calibration error").iter_rows())
     by_scorer = {
-        scorer: Reliability(found.filter(scorer=scorer).drop("scorer", "calibration error"), error)
+        scorer: Reliability(first.filter(scorer=scorer).drop("scorer", "calibration error"), error)
         for scorer, error in errors.items()
     }
     shown = dict(sorted(by_scorer.items(), key=lambda item: item[1].calibration_error)[:_SHOWN])
-    drawn = reliability_diagram(shown, f"{name}: one of 10 items among the next 5")
+    title = f"{name}: one of 10 items among the next 5, {found['view'][0]}"
+    drawn = reliability_diagram(shown, title)
     for kind, content in drawn.items():
         with write_aside(output / f"slates-{Path(name).name}.{kind}") as file:
             file.write(content)
@@ -177,16 +184,21 @@ def _print(console: Console, frame: pl.DataFrame) -> None:
     table = Table(*frame.columns, box=None, header_style="bold", pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
-    for row in frame.iter_rows():
+    for row in frame.iter_rows(named=True):
         table.add_row(*_cells(row))
     console.print(table, highlight=False)
+    if "floor" in frame.columns and any(None in row for row in frame.drop("floor").iter_rows()):
+        console.print(FLOOR_NOTE, highlight=False)
     console.print()
 
 
-def _cells(row: Iterable[object]) -> list[str]:
-    return [
-        (f"{value:,.0f}" if value >= 5 else f"{value:.3f}")  # noqa: PLR2004  # sizes and rates
-        if isinstance(value, float)
-        else _show.plain(str(value))
-        for value in row
-    ]
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    cells = []
+    for name, value in row.items():
+        if "floor" in row and (name == "floor" or value is None):
+            cells.append(size_cell(None, row["floor"]))
+        elif isinstance(value, float):  # a size or a rate
+            cells.append(f"{value:,.0f}" if value >= 5 else f"{value:.3f}")  # noqa: PLR2004
+        else:
+            cells.append(_show.plain(str(value)))
+    return cells

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from surerec.audit import HEADLINE, at_headline, percent, with_interval
+from surerec.reports import FLOOR_NOTE, size_cell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,9 +75,12 @@ def _coverage(audit: Audit) -> Table:
             else percent(row["delivered"], 1)
             for row in found.to_dicts()
         ]
-        size = at_headline(found)["size"][0]
+        (headline,) = at_headline(found).to_dicts()
+        size = size_cell(headline["size"], headline["floor"])
         word = f"[{_STYLES[verdict.verdict]}]{verdict.verdict}[/]"
-        table.add_row(verdict.name, *cells, word, f"{size:,.0f}")
+        table.add_row(verdict.name, *cells, word, size)
+    if at_headline(audit.coverage)["size"].has_nulls():
+        table.caption, table.caption_justify = FLOOR_NOTE, "left"
     return table
 
 
@@ -111,9 +115,8 @@ def _together(found: pl.DataFrame) -> Table:
         column.justify = "right"
     for row in at_headline(found).sort("promise", "size", maintain_order=True).to_dicts():
         own, least = percent(row["members"], 1), percent(row["least_served"], 1)
-        table.add_row(
-            row["promise"], str(row["size"]), _cell(row), f"{row['items']:,.0f}", own, least
-        )
+        items = size_cell(row["items"], row["floor"])
+        table.add_row(row["promise"], str(row["size"]), _cell(row), items, own, least)
     return table
 
 
@@ -128,6 +131,7 @@ def _mondrian(audit: Audit) -> Table:
         cells = []
         for which in ("common", "own"):
             ends = {end: row[f"{which}_{end}"] for end in ("delivered", "low", "high")}
-            cells += [escape(with_interval(ends)), f"{row[f'{which}_size']:,.0f}"]
+            size = size_cell(row[f"{which}_size"], row[f"{which}_floor"])
+            cells += [escape(with_interval(ends)), size]
         table.add_row(row["group"], f"{row['n_users']:,}", *cells)
     return table

@@ -210,8 +210,25 @@ class RiskCurve:
         loss = np.where(calibrated, np.maximum(loss - own, 0.0), loss)
         return np.asarray((loss + 1) / (self.n_users + ~calibrated))
 
+    @property
+    def unknown_loss(self) -> float:
+        """Mean over users of the loss that remains with every known item in the set."""
+        return float(self._left(np.array([np.inf]))[0]) / max(self.n_users, 1)
+
     def lowest_level(self, *, without: int | None = None) -> float:
-        """Give the smallest ε that some set can promise."""
+        """Compute the floor: the smallest ε that some set can guarantee.
+
+        It is the mean over users of `unknown_loss`, plus the finite-sample term of risk control:
+        ``(Σ unknown losses + 1) / (n + 1)``.
+
+        Examples
+        --------
+        Of two users, one consumed nothing but an item that the model does not know:
+
+        >>> curve = RiskCurve.of_shares([1.0, 7.0, np.inf], [0, 0, 1], n_users=2)
+        >>> curve.unknown_loss, round(curve.lowest_level(), 3)
+        (0.5, 0.667)
+        """
         return float(self.levels([np.inf], without=without)[0])
 
     def cut(self, significance: float) -> float:

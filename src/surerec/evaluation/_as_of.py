@@ -11,6 +11,7 @@ from surerec._arguments import check_kind
 from surerec._calendar import day_of
 from surerec._checks import check_whole
 from surerec.errors import InputError, TooFewUsers
+from surerec.evaluation._coverage import risk_curve
 from surerec.futures import Cases, Outcomes, observe
 from surerec.measures import as_recipe
 
@@ -45,16 +46,17 @@ class AsOf:
 
     @property
     def unknown(self) -> float:
-        """The share of the future items that nobody had taken when they were asked for."""
-        return float(np.isinf(self.outcomes.ranks).mean())
+        """Mean over users of the share of their held-out items that nobody had consumed yet."""
+        return risk_curve(self.outcomes, "rank").unknown_loss
 
     def in_words(self) -> str:
-        """Say what was counted, and what was new."""
+        """Describe what was counted, and how much was new."""
         early = f"; {self.n_early:,} users came too early to be judged" if self.n_early else ""
         return (
             f"Counted up to the start of each of {len(self.begins)} blocks of the calendar, from "
-            f"{day_of(self.begins[0])} to {day_of(self.begins[-1])}: {self.unknown:.1%} of what "
-            f"{len(self.outcomes):,} users took next was new to all{early}."
+            f"{day_of(self.begins[0])} to {day_of(self.begins[-1])}: on average over "
+            f"{len(self.outcomes):,} users, {self.unknown:.1%} of what a user consumed next was "
+            f"new to all{early}."
         )
 
 

@@ -173,8 +173,9 @@ def backtest(
     polars.DataFrame
         ``window`` (its first day), ``model``, ``epsilon``, ``loss``, ``loss_se`` (of the test
         users' mean loss), ``calibration_se`` (the same of the calibration users, at their cut),
-        ``size``, ``n_calibration``, ``n_test``, ``unknown`` (share of the test items that the model
-        did not know).
+        ``size`` (null below the floor), ``floor`` (the smallest ε that the calibration users
+        support), ``n_calibration``, ``n_test``, ``unknown`` (mean over test users of the share of
+        their items that the model did not know).
 
     Raises
     ------
@@ -209,7 +210,7 @@ def backtest(
             f"{calendar.min_users} people of whom {calendar.min_known} items were known take "
             "anything; set longer windows."
         )
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, schema_overrides={"size": pl.Float64})
 
 
 def _compare(
@@ -222,6 +223,7 @@ def _compare(
 ) -> Iterator[dict[str, Any]]:
     """Give how the tested users did with the cut of the others, a row for each ε."""
     curves = [risk_curve(found, cut, promise) for found in (calibration, tested)]
+    unknown = risk_curve(tested, cut).unknown_loss
     users = np.arange(len(tested))
     if calibration is tested:
         half = np.random.default_rng(seed).permutation(len(tested)) % 2 == 0
@@ -234,10 +236,11 @@ def _compare(
             "loss": float(found.losses.mean()),
             "loss_se": mean_and_error(found.losses).standard_error,
             "calibration_se": mean_and_error(losses_at(curves[0], found.cut)).standard_error,
-            "size": float(found.sizes.mean()),
+            "size": None if np.isnan(found.sizes).any() else float(found.sizes.mean()),
+            "floor": found.floor,
             "n_calibration": curves[0].n_users,
             "n_test": len(users),
-            "unknown": float(np.isinf(tested.ranks).mean()),
+            "unknown": unknown,
         }
 
 

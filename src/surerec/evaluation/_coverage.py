@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from surerec.calibration import find_promise
+from surerec.conformal import TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,9 @@ class Coverage(NamedTuple):
     losses: NDArray[np.float64]
     """For each user, the share missed, or 1 where nothing hit."""
     sizes: NDArray[np.float64]
-    """For each user, the items in the set."""
+    """For each user, the items in the set; NaN where ε is below the floor."""
+    floor: float
+    """The smallest ε that the calibration users support, see :meth:`RiskCurve.lowest_level`."""
 
 
 def risk_curve(outcomes: Outcomes, cut: Cut, promise: str | Promise = "miss-rate") -> RiskCurve:
@@ -78,14 +81,15 @@ def coverage(
     epsilon : float
         The significance level.
     """
-    at = calibration.cut(epsilon)
-    most = outcomes.n_candidates[users].astype(np.float64)
-    if cut == "rank":
-        sizes = np.minimum(most, at)
+    at, floor = calibration.cut(epsilon), calibration.lowest_level()
+    if at == np.inf:  # no set supports ε: the size of the catalogue is no set size
+        sizes = np.full(len(users), np.nan)
+    elif cut == "rank":
+        sizes = np.minimum(outcomes.n_candidates[users].astype(np.float64), at)
     else:
         assert outcomes.candidate_shares is not None  # noqa: S101  # kept for score cuts
         sizes = _n_above(outcomes.candidate_shares, users, max(-at, 0.0)).astype(np.float64)
-    return Coverage(at, losses_at(tested, at), sizes)
+    return Coverage(at, losses_at(tested, at), sizes, floor)
 
 
 def _n_above(
@@ -120,7 +124,8 @@ def coverage_over_splits(
     -------
     polars.DataFrame
         For each ε: ``loss`` (mean over test users and splits), ``loss_sd`` (over splits),
-        ``size`` and ``cut``, the means.
+        ``size`` and ``cut``, the means, and ``floor``, the smallest ε that the calibration users
+        of every split support. Below the floor the size is null.
 
     Examples
     --------
@@ -144,22 +149,25 @@ def coverage_over_splits(
         for epsilon in epsilons:
             found = coverage(*halves, outcomes, tested, cut, epsilon)
             row = {"split": split, "epsilon": epsilon, "loss": found.losses.mean()}
-            rows.append(row | {"size": found.sizes.mean(), "cut": found.cut})
+            row |= {"size": found.sizes.mean(), "cut": found.cut, "floor": found.floor}
+            rows.append(row)
     frame = pl.DataFrame(rows)
     return frame.group_by("epsilon", maintain_order=True).agg(
         pl.col("loss").mean(),
         pl.col("loss").std().alias("loss_sd"),
-        pl.col("size").mean(),
+        pl.col("size").mean().fill_nan(None),
         pl.col("cut").mean(),
+        pl.col("floor").max(),
     )
 
 
 def size_at_miss(
     outcomes: Outcomes, cut: Cut, miss: float, among: NDArray[np.bool_] | None = None
 ) -> float:
-    """Give the mean set size at which the mean miss rate of these users is `miss`.
+    """Compute the mean set size at which the mean miss rate of these users is `miss`.
 
-    For comparing sizes alone: the cut is chosen with the outcomes in view, and promises nothing.
+    For comparing sizes alone: the threshold is chosen on the tested users, so nothing is
+    guaranteed. NaN if `miss` is below the smallest ε that as many calibration users would support.
 
     Parameters
     ----------
@@ -176,6 +184,8 @@ def size_at_miss(
     users = np.arange(len(outcomes)) if among is None else np.flatnonzero(among)
     if among is not None:
         curve = curve.of_owners(among)
+    if miss + TOLERANCE < curve.lowest_level():
+        return np.nan
     # Without the +1 of a promise: (loss + 1) / (n + 1) at this level is a loss of n · miss.
     level = (miss * curve.n_users + 1) / (curve.n_users + 1)
     return float(coverage(curve, curve, outcomes, users, cut, level).sizes.mean())

@@ -4,6 +4,7 @@ The looks of figures are in :mod:`surerec.reports.figures`, which needs matplotl
 """
 
 from surerec.reports._blocks import (
+    FLOOR_NOTE,
     Block,
     Bullets,
     Heading,
@@ -12,12 +13,14 @@ from surerec.reports._blocks import (
     Strong,
     Table,
     Verdicts,
+    size_cell,
 )
 from surerec.reports._html import to_html
 from surerec.reports._markdown import to_markdown
 from surerec.reports._plots import require_plots
 
 __all__ = [
+    "FLOOR_NOTE",
     "Block",
     "Bullets",
     "Heading",
@@ -27,6 +30,7 @@ __all__ = [
     "Table",
     "Verdicts",
     "require_plots",
+    "size_cell",
     "to_html",
     "to_markdown",
 ]

@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Final
+
+FLOOR_NOTE: Final = (
+    "A cell such as ≥ 0.118 is the smallest ε that any set can guarantee there, as some of what "
+    "users consumed next was unknown to the model or the calibration users are few: below it no "
+    "set size is given."
+)
+"""What tables say below them where :func:`size_cell` gives the floor."""
+
+
+def size_cell(size: float | None, floor: float | None) -> str:
+    """Format a set size, or the smallest ε that can be guaranteed where there is no size.
+
+    Examples
+    --------
+    >>> size_cell(1234.4, 0.02), size_cell(None, 0.1172), size_cell(float("nan"), None)
+    ('1,234', '≥ 0.118', '–')
+    """
+    if size is not None and not math.isnan(size):
+        return f"{size:,.0f}"
+    if floor is None or math.isnan(floor):
+        return "–"
+    return f"≥ {math.ceil(round(1000 * floor, 6)) / 1000:.3f}"
 
 
 class Strong(str):

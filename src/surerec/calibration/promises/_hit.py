@@ -39,6 +39,16 @@ class Hit(Promise):
             f"{1 - significance:.4g}, over {people}"
         )
 
+    def unknown(self, loss: float, lacking: str) -> str:
+        """Describe what no set holds; see :class:`Promise`.
+
+        Examples
+        --------
+        >>> Hit().unknown(0.12, "unknown to the model")
+        'for 12.0% of calibration users all that they consumed next was unknown to the model'
+        """
+        return f"for {loss:.1%} of calibration users all that they consumed next was {lacking}"
+
     def headline(self, confidence: float) -> str:
         """Give a few words for people."""
         return f"has at least one hit, for {confidence:.0%} of people"

@@ -40,6 +40,20 @@ class MissRate(Promise):
             f"Of {future}, at most {100 * significance:.4g}% is left out on average over {people}"
         )
 
+    def unknown(self, loss: float, lacking: str) -> str:
+        """Describe what no set holds; see :class:`Promise`.
+
+        Examples
+        --------
+        >>> MissRate().unknown(0.12, "unknown to the model")
+        'on average over calibration users, 12.0% of what a user consumed next was unknown to the
+        model'
+        """
+        return (
+            f"on average over calibration users, {loss:.1%} of what a user consumed next was "
+            f"{lacking}"
+        )
+
     def headline(self, confidence: float) -> str:
         """Give a few words for people."""
         return f"keeps {confidence:.0%} of what people will take"

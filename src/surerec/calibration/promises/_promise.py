@@ -87,6 +87,21 @@ class Promise(ABC):
     def title(self, future: str) -> str:
         """Give a few words for the reports of audits, such as "miss rate"."""
 
+    def unknown(self, loss: float, lacking: str) -> str:
+        """Describe the loss that remains with every known item in the set, as a clause.
+
+        Parameters
+        ----------
+        loss : float
+            Mean over calibration users.
+        lacking : str
+            Why no set holds some items, such as "unknown to the model".
+        """
+        return (
+            f"calibration users lose {loss:.1%} on average whatever the set, as some of what they "
+            f"consumed next was {lacking}"
+        )
+
     def headline(self, confidence: float) -> str:
         """Give a few words for people who choose among promises, without the assumption."""
         return f"{self.name} at {confidence:.0%}"

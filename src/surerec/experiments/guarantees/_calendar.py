@@ -23,7 +23,10 @@ def calendar_table(
     epsilons: tuple[float, ...] = (0.1, 0.2, 0.3),
     n_windows: int | None = None,
 ) -> pl.DataFrame:
-    """Give each model age's miss rate and set size, averaged over the windows."""
+    """Compute each model age's miss rate and set size, averaged over the windows.
+
+    The floor is the smallest ε that every window supports; below it the size is null.
+    """
     found = backtest(
         interactions,
         recipe_by(scorer),
@@ -34,7 +37,8 @@ def calendar_table(
     return found.group_by("model", "epsilon", maintain_order=True).agg(
         pl.lit(interactions.name or "data").alias("data"),
         pl.col("loss").mean(),
-        pl.col("size").mean(),
+        pl.col("size").fill_null(float("nan")).mean().fill_nan(None),
+        pl.col("floor").max(),
         pl.col("unknown").mean(),
         pl.col("n_test").mean(),
         pl.len().alias("n_windows"),

@@ -119,10 +119,13 @@ def lists_table(
                         "epsilon",
                         pl.col("loss").alias("miss rate"),
                         pl.col("size").alias("items"),
+                        "floor",
                     )
                 )
     return pl.concat(parts).pivot(
-        on="epsilon", index=["scorer", "list", "cut", "users"], values=["miss rate", "items"]
+        on="epsilon",
+        index=["scorer", "list", "cut", "users", "floor"],
+        values=["miss rate", "items"],
     )
 
 

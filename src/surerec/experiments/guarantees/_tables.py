@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from surerec.evaluation import coverage_over_splits, size_at_miss
+from surerec.evaluation import coverage_over_splits, risk_curve, size_at_miss
 from surerec.experiments.guarantees._observed import per_user_p_values
 from surerec.precedence import count_precedence
 
@@ -28,9 +28,10 @@ _CUTS: Final[tuple[Cut, ...]] = ("rank", "score")
 
 
 def misses_table(observed: Iterable[Observed], *, n_splits: int = 20) -> pl.DataFrame:
-    """Give miss rate and set size of each scorer and cut at every checked ε.
+    """Compute miss rate and set size of each scorer and cut at every checked ε.
 
-    Calibrated on random halves of the users and tested on the others.
+    Calibrated on random halves of the users and tested on the others. Sizes are null below the
+    floor, as :func:`surerec.evaluation.coverage_over_splits` has it.
     """
     return pl.concat(
         coverage_over_splits(one.outcomes, cut, n_splits=n_splits).select(
@@ -45,14 +46,19 @@ def misses_table(observed: Iterable[Observed], *, n_splits: int = 20) -> pl.Data
 
 
 def sizes_table(observed: Iterable[Observed]) -> pl.DataFrame:
-    """Give the mean set size of each scorer and cut at equal mean miss rates, and precision@10."""
+    """Compute the mean set size of each scorer and cut at equal mean miss rates, and precision@10.
+
+    Sizes are null below the floor.
+    """
     rows = []
     for one in observed:
         for cut in _CUTS:
             row = {"data": one.name, "scorer": one.scorer, "cut": cut}
-            sizes = {f"at {miss}": size_at_miss(one.outcomes, cut, miss) for miss in MISSES}
-            rows.append(row | sizes | {"precision@10": precision(one.outcomes, 10)})
-    return pl.DataFrame(rows)
+            found = {f"at {miss}": size_at_miss(one.outcomes, cut, miss) for miss in MISSES}
+            found["precision@10"] = precision(one.outcomes, 10)
+            found["floor"] = risk_curve(one.outcomes, cut).lowest_level()
+            rows.append(row | found)
+    return pl.DataFrame(rows).fill_nan(None)
 
 
 def precision(outcomes: Outcomes, k: int) -> float:
@@ -74,7 +80,9 @@ def per_user_sizes(cases: Cases, measure: str) -> dict[str, float]:
         sizes += len(every) - np.searchsorted(np.sort(every), levels, side="right")
         hits += _expected_hits(future, every, 10)
     n = len(cases)
-    found = {f"at {miss}": float(np.interp(miss, missed / n, sizes / n)) for miss in MISSES}
+    found = {
+        f"at {miss}": float(np.interp(miss, missed / n, sizes / n, left=np.nan)) for miss in MISSES
+    }
     return found | {"precision@10": hits / n}
 
 
@@ -88,7 +96,10 @@ def _expected_hits(future: NDArray[np.float64], every: NDArray[np.float64], k: i
 
 
 def hits_table(observed: Iterable[Observed], *, n_splits: int = 20) -> pl.DataFrame:
-    """Give the hit rate and the list length of each scorer where a hit is promised."""
+    """Compute the hit rate and the list length of each scorer where a hit is guaranteed.
+
+    Lengths are null below the floor.
+    """
     return pl.concat(
         coverage_over_splits(one.outcomes, "rank", "hit", epsilons=(0.1, 0.2), n_splits=n_splits)
         .with_columns(hit_rate=1 - pl.col("loss"))
@@ -98,6 +109,7 @@ def hits_table(observed: Iterable[Observed], *, n_splits: int = 20) -> pl.DataFr
             "epsilon",
             "hit_rate",
             pl.col("size").alias("length"),
+            "floor",
         )
         for one in observed
     )
