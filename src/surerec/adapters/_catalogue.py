@@ -69,7 +69,6 @@ def _recoded(data: Interactions, ids: pl.Series, codes: NDArray[np.int64]) -> In
     found.offsets = np.concatenate(([0], np.cumsum(kept)))[data.offsets]
     found.items_taken = rows[kept].astype(np.uint32)
     found.times = data.times[kept]
-    found.popularity = np.arange(len(ids))
     places = np.full(len(ids), data.n_items)  # beyond the last: nothing is known
     places[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
     found.titles = _moved(data.titles, places)

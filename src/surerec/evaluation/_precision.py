@@ -173,6 +173,7 @@ def _some(outcomes: Outcomes, chosen: NDArray[np.intp]) -> Outcomes:
         items=outcomes.items[kept],
         ranks=outcomes.ranks[kept],
         shares=outcomes.shares[kept],
+        n_known=outcomes.n_known[chosen],
         n_candidates=outcomes.n_candidates[chosen],
         values=outcomes.values[chosen],
         masses=outcomes.masses[chosen],

@@ -84,7 +84,7 @@ class GrowingStatistics(PrecedenceStatistics):
         return self.interactions.n_users
 
     @property
-    def _unconsumed(self) -> NDArray[np.int64]:  # type: ignore[override]
+    def _unconsumed(self) -> NDArray[np.int64]:
         """Items that nobody consumes any more."""
         return np.fromiter(self._lost, dtype=np.int64)
 

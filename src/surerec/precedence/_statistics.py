@@ -77,6 +77,8 @@ class PrecedenceStatistics:
 
     base: PrecedenceStatistics | None = None
     """The counts that these have grown from, if they have."""
+    counts_profiles: bool = True
+    """Whether the support is that of the profiles; else no user is part of it."""
 
     def __init__(
         self,
@@ -189,7 +191,7 @@ class PrecedenceStatistics:
 
     def unknown_without(self, users: Sequence[int]) -> NDArray[np.int64]:
         """Return the codes of the items that nobody consumed other than the given users."""
-        if not users:
+        if not users or not self.counts_profiles:
             return self._unconsumed
         if len(users) == 1:
             own = self.taken_by(users[0])[0]
@@ -201,7 +203,7 @@ class PrecedenceStatistics:
 
     def popularity_without(self, users: Sequence[int]) -> NDArray[np.int64]:
         """Return the places of items in the order of popularity, some users left out."""
-        if not users:
+        if not users or not self.counts_profiles:
             return self.popularity
         return places_without(self.popularity, self.support, self._consumed_by(users))
 

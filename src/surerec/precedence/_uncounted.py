@@ -70,8 +70,11 @@ def without_counts(
     >>> statistics.support.tolist(), statistics.rows.kind
     ([2, 1], 'none')
     """
-    if support is None:
-        support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
-    return PrecedenceStatistics(
-        interactions.n_users, support.astype(np.uint32), NoRows(), interactions=interactions
+    taken = support
+    if taken is None:
+        taken = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    made = PrecedenceStatistics(
+        interactions.n_users, taken.astype(np.uint32), NoRows(), interactions=interactions
     )
+    made.counts_profiles = support is None
+    return made

@@ -28,11 +28,13 @@ class Asked(NamedTuple):
     """What is asked for: a profile, who is left out, and what that makes of the items."""
 
     rows: ProfileRows
+    history: NDArray[np.int64]
+    """Where ridges have the profile's items."""
     without: tuple[int, ...]
-    taken: list[NDArray[np.uint32]]
-    """What each of those who are left out took, in time order."""
+    taken: list[NDArray[np.int64]]
+    """Where ridges have what each of those who are left out took, in time order."""
     own: list[NDArray[np.int64]]
-    """The same by code."""
+    """The same in their order."""
     then: ItemMeans
     """Of every item, when all was counted."""
     means: ItemMeans
@@ -45,8 +47,9 @@ class Asked(NamedTuple):
     def of(
         cls,
         rows: ProfileRows,
+        history: NDArray[np.int64],
         without: tuple[int, ...],
-        taken: list[NDArray[np.uint32]],
+        taken: list[NDArray[np.int64]],
         then: ItemMeans,
         means: ItemMeans,
     ) -> Asked:
@@ -55,15 +58,15 @@ class Asked(NamedTuple):
         recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
         weights = (recent / recent.sum()).astype(np.float32)
         by_age = np.stack((np.ones(len(age)), late, recent, last))
-        own = [np.sort(items).astype(np.int64) for items in taken]
-        return cls(rows, without, taken, own, then, means, weights, by_age)
+        own = [np.sort(items) for items in taken]
+        return cls(rows, history, without, taken, own, then, means, weights, by_age)
 
     @property
     def by_code(self) -> Expected:
         """What the ridge is asked."""
-        return Expected(self.rows.history, self.by_age, self.own)
+        return Expected(self.history, self.by_age, self.own)
 
     @property
     def in_order(self) -> Expected:
         """What the ridge from past to future is asked."""
-        return Expected(self.rows.history, self.by_age, self.taken)
+        return Expected(self.history, self.by_age, self.taken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.interactions import Interactions
     from surerec.measures.als import Factorisation
     from surerec.precedence import PrecedenceStatistics
 
@@ -35,6 +37,15 @@ if TYPE_CHECKING:
 _NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
 _ROUNDING: Final = 1e-6
 """Of what one user tells a ridge: less is what rounding leaves of nothing."""
+
+
+def _recoded(interactions: Interactions, places: NDArray[np.int64] | None) -> Interactions:
+    """Return the same profiles with items under other codes."""
+    if places is None:
+        return interactions
+    recoded = copy(interactions)
+    recoded.items_taken = places[interactions.items_taken].astype(np.uint32)
+    return recoded
 
 
 def _call(job: _Job) -> None:
@@ -80,15 +91,24 @@ class Features:
                 "These counts were given without profiles: the learned measure needs profiles."
             )
         self._interactions = statistics.interactions
-        self.ridge = Ridge.fit(statistics.interactions) if ridge is None else ridge
+        # Ridges know the most popular items. Codes are in that order, but for parts of other data.
+        in_order = np.array_equal(statistics.popularity, np.arange(statistics.n_items))
+        self._places = None if in_order else statistics.popularity
+        popular_first = _recoded(statistics.interactions, self._places)
+        self.ridge = Ridge.fit(popular_first) if ridge is None else ridge
         self._facts = ItemFacts(statistics.interactions)
         self._nobody = self._facts.without(())
         self._following = spans(statistics.interactions, "followers", statistics.ties)
         self._soon = Near(self._following)
         if forward is None and "past to future" in extras:
-            forward = ForwardRidge.fit(statistics.interactions)
+            forward = ForwardRidge.fit(popular_first)
         self.forward, self.factors = forward, factors
         self.in_words = in_words(extras)
+        n_usual = len(in_words(()))
+        self._of_ridges = [(slice(n_usual - 4, n_usual), self._least_support(self.ridge.n_items))]
+        if forward is not None:
+            self._of_ridges += [(self._places_of(FORWARD), self._least_support(forward.n_items))]
+        """Where the features of each ridge stand, and how many users consumed what it knows."""
 
     def of(
         self,
@@ -126,12 +146,11 @@ class Features:
         for part in to_do:
             part()
         found = np.zeros((len(self.in_words), len(columns)), np.float32)
-        ridge = self.ridge.score(rows.history, asked.by_age, asked.own, columns)
+        ranked = self._placed(columns)
+        ridge = self.ridge.score(*asked.by_code, ranked)
         assemble(sums, means.at(columns), means, rows, ridge, near, found)
         if self.forward is not None and "past to future" in wanted:
-            found[self._places_of(FORWARD)] = self.forward.score(
-                rows.history, asked.by_age, asked.taken, columns
-            )
+            found[self._places_of(FORWARD)] = self.forward.score(*asked.in_order, ranked)
         if self.factors is not None and "matrix factorisation" in wanted:
             found[self._places_of(PREFERENCE)] = self._preference(rows.history, without)[columns]
         return self._cleared(asked, found, columns)
@@ -150,6 +169,14 @@ class Features:
         for place, each in enumerate(asked):
             expect = partial(ridge.__getitem__, place)
             yield self._of_all(each, only[place], expect, ahead.get(place), in_threads=False)
+
+    def _placed(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return where ridges have items; what has come since they were fitted is behind all."""
+        known = codes.astype(np.int64)
+        if self._places is None:
+            return known
+        new = known >= len(self._places)
+        return np.where(new, known, self._places[np.where(new, 0, known)])
 
     def _ridges(self, asked: Asked, wanted: Container[str]) -> tuple[_Part, _Part | None]:
         """Give what is to be called for what each ridge expects of one person."""
@@ -173,7 +200,8 @@ class Features:
         if self.statistics is not self._counted:
             then = then.padded(self.statistics.n_items)
             means = then._replace(support=rows.support_of_all().astype(np.int64))
-        return Asked.of(rows, without, self._taken(without), then, means)
+        taken = [self._placed(items) for items in self._taken(without)]
+        return Asked.of(rows, self._placed(rows.history), without, taken, then, means)
 
     def _of_all(
         self,
@@ -195,14 +223,16 @@ class Features:
         ridge: list[NDArray[np.float64]] = []
         near: list[NDArray[np.float32]] = []
 
+        every = self._placed(np.arange(n_items))
+
         def regress() -> None:
-            ridge.append(expect())
+            ridge.append(self._by_code(expect(), every))
 
         def look_near() -> None:
             near.append(self._near(asked, None))
 
         def look_ahead(part: _Part) -> None:
-            found[self._places_of(FORWARD)] = part()
+            found[self._places_of(FORWARD)] = self._by_code(part(), every)
 
         def prefer() -> None:
             found[self._places_of(PREFERENCE)] = self._preference(history, asked.without)
@@ -217,20 +247,20 @@ class Features:
         assemble(sums, asked.means, asked.means, rows, ridge[0], near[0], found)
         return self._cleared(asked, found, None)
 
+    def _by_code(
+        self, scores: NDArray[np.float64], places: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        return scores if self._places is None else scores[:, places]
+
     def _cleared(
         self, asked: Asked, found: NDArray[np.float32], columns: NDArray[np.int64] | None
     ) -> NDArray[np.float32]:
         """Set to 0 what would be 0 had the users left out never been there."""
         clear_nothing(found, _NOTHING)
-        ridges = [(self.ridge, 22, 4)]
-        if self.forward is not None:
-            places = self._places_of(FORWARD)
-            ridges.append((self.forward, places.start, places.stop - places.start))
-        for ridge, first, n_rows in ridges:
-            rows = found[first : first + n_rows]
+        for places, least in self._of_ridges:
+            rows = found[places]
             clear_nothing(rows, np.float32(_ROUNDING / max(self._counted.n_users, 1)))
-            least = self._least_support(ridge.n_items)
-            own = [items[asked.then.support[items] < least] for items in asked.own]
+            own = [items[asked.then.support[items] < least] for items in self._taken(asked.without)]
             rare = np.concatenate([np.empty(0, np.int64), *own])
             if len(rare):
                 rows[:, rare if columns is None else np.isin(columns, rare)] = 0.0
@@ -239,7 +269,9 @@ class Features:
     def _least_support(self, n_known: int) -> int:
         """Return how many users consumed each item that a ridge knows, at the least."""
         support = self._nobody.support
-        return int(support[n_known - 1]) if 0 < n_known < len(support) else 0
+        if not 0 < n_known < len(support):
+            return 0
+        return int(np.partition(support, len(support) - n_known)[len(support) - n_known])
 
     def _taken(self, users: tuple[int, ...]) -> list[NDArray[np.uint32]]:
         """Give what some users took, of those who were there when all was counted."""

@@ -193,7 +193,7 @@ def whole_classes(interactions: Interactions, most_items: int) -> int:
     """
     if interactions.n_items <= most_items:
         return interactions.n_items
-    support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    support = np.sort(np.bincount(interactions.items_taken, minlength=interactions.n_items))[::-1]
     return int(np.count_nonzero(support > support[most_items])) or most_items
 
 
