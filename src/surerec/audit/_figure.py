@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _PROMISE: dict[str, Any] = {"color": "#7f7f7f", "linewidth": 1.2, "zorder": 1}
 _KINDS = {
+    "new-miss-score": Line("#009E73", "-", "P"),
+    "new-miss-rank": Line("#009E73", "-", "P"),
+    "new-hit-rank": Line("#CC79A7", "-", "X"),
     "item-time": Line("#D55E00", "-", "o"),
     "item-random": Line("#E69F00", (0, (5, 1.5)), "s"),
     "miss-rank": Line("#0072B2", "-", "v"),

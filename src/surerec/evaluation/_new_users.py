@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Cut, Promise
     from surerec.futures import Bins, Horizon, Outcomes
     from surerec.measures import RecipeLike
+    from surerec.precedence import Ties
 
 FEWEST_USERS: Final = 20
 """With fewer calibration users or new users nothing is measured."""
@@ -107,10 +108,12 @@ class NewUserTest:
     splits : polars.DataFrame
         A row for each split and ε: ``observed``, the mean loss of new users (the share of held-out
         items left out; without a hit, 1; for a precision, the share of what was shown that was not
-        consumed); its ``standard_error`` over calibration and new users; ``lower``, the one-sided
-        95% lower confidence limit; ``size``, the mean set size; ``floor``, the smallest ε that the
-        model says it can guarantee; ``unknown``, the loss that no set of known items avoids;
-        ``reachable``, whether ε is at least the floor; ``n_calibration`` and ``n_new`` users.
+        consumed); ``calibration``, the mean loss of calibration users, each left out (the
+        leave-one-out estimate; NaN for a precision); the ``standard_error`` of `observed` over
+        calibration and new users; ``lower``, its one-sided 95% lower confidence limit; ``size``,
+        the mean set size; ``floor``, the smallest ε that the model says it can guarantee;
+        ``unknown``, the loss that no set of known items avoids; ``reachable``, whether ε is at
+        least the floor; ``n_calibration`` and ``n_new`` users.
     support : polars.DataFrame or None
         Miss at ε = 0.1 by the number of other users of the fit who consumed the item, calibration
         users beside new users; see :func:`surerec.evaluation.miss_by_support`.
@@ -139,7 +142,7 @@ class NewUserTest:
         for part in self.splits.partition_by("epsilon", maintain_order=True):
             judged = part.filter("reachable")
             row: dict[str, Any] = {"epsilon": part["epsilon"][0]}
-            for name in ("observed", "size"):
+            for name in ("observed", "calibration", "size"):
                 row[name] = _mean(judged[name])
             errors = judged["standard_error"].to_numpy()
             error = float(np.linalg.norm(errors)) / max(len(judged), 1)
@@ -177,6 +180,7 @@ def new_user_test(
     max_users: int = 2000,
     min_known: int = 5,
     delta: float = 0.1,
+    ties: Ties = "order",
     diagnose: bool = True,
     seed: int = 0,
 ) -> NewUserTest:
@@ -210,6 +214,8 @@ def new_user_test(
         Users with fewer known items neither calibrate nor are tested.
     delta : float, default=0.1
         For a precision, the probability with which the guarantee may fail.
+    ties : {"order", "strict"}, default="order"
+        How items of one instant are counted; see :func:`surerec.count_precedence`.
     diagnose : bool, default=True
         Rank the calibration users once more, for the tables `support` and `ranking`.
     seed : int, default=0
@@ -259,7 +265,7 @@ def new_user_test(
             n_calibration=max_users,
             min_known=min_known,
             seed=seed,
-        ).fit(parts.fit)
+        ).fit(count_precedence(parts.fit, ties=ties))
         cases = profile_cases(parts.new, asked.horizon, min_known=min_known)
         tested = _ask(model, cases.sample(max_users, seed), asked)
         rows += [{"split": split, **row} for row in tested.rows()]
@@ -366,6 +372,7 @@ class _Tested:
             yield {
                 "epsilon": float(epsilon),
                 "observed": observed,
+                "calibration": self._calibration_loss(at),
                 "standard_error": error,
                 "lower": observed - _Z * error,
                 "size": float(self.sizes[at, shown].mean()) if len(losses) else np.nan,
@@ -375,6 +382,11 @@ class _Tested:
                 "n_calibration": self.n_calibration,
                 "n_new": len(self.unknown),
             }
+
+    def _calibration_loss(self, at: int) -> float:
+        """Return the mean loss of calibration users, each left out, with the same threshold."""
+        losses = self.rule.calibration_losses
+        return np.nan if losses is None else float(losses[at].mean())
 
     def _calibration_variance(self, at: int, losses: NDArray[np.float64]) -> float:
         if self.rule.calibration_losses is not None:
