@@ -428,7 +428,13 @@ def _ask(model: PopulationConformal, cases: Cases, asked: _Asked) -> _Tested:
         )
     losses, sizes = (np.concatenate(each, axis=1) for each in zip(*sets, strict=True))
     return _Tested(
-        asked, rule, HeldOut.joined(parts), losses, sizes, np.concatenate(unknown), n_calibration
+        asked,
+        rule,
+        HeldOut.joined(parts, one_fit=True),
+        losses,
+        sizes,
+        np.concatenate(unknown),
+        n_calibration,
     )
 
 

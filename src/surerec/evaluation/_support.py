@@ -37,10 +37,12 @@ class HeldOut:
 
     Attributes
     ----------
-    n_users : int
-        How many users.
+    n_users, n_items : int
+        How many users, and how many items of the fit.
     owners : array of int
         Whose each item is, ``0 … n_users − 1``.
+    items : array of int
+        Which item of the fit it is, ``0 … n_items − 1``; −1 for an unknown one.
     others : array of int
         How many other users of the fit consumed it.
     ranks, entries : array of float
@@ -48,7 +50,9 @@ class HeldOut:
     """
 
     n_users: int
+    n_items: int
     owners: NDArray[np.int64]
+    items: NDArray[np.int64]
     others: NDArray[np.int64]
     ranks: NDArray[np.float64]
     entries: NDArray[np.float64]
@@ -76,17 +80,30 @@ class HeldOut:
         flat = np.concatenate([np.empty(0, dtype=np.int64), *items])
         support = np.append(statistics.support.astype(np.int64), own)  # the last is of unknown ones
         return cls(
-            len(cases), outcomes.owners, support[flat] - own, outcomes.ranks, outcomes.entries(cut)
+            len(cases),
+            statistics.n_items,
+            outcomes.owners,
+            flat,
+            support[flat] - own,
+            outcomes.ranks,
+            outcomes.entries(cut),
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
-        """Return the users of all parts together."""
-        begins = np.cumsum([0, *(part.n_users for part in parts)])
-        owners = [part.owners + begin for part, begin in zip(parts, begins, strict=False)]
+    def joined(cls, parts: Sequence[HeldOut], *, one_fit: bool = False) -> HeldOut:
+        """Return the users of all parts together; items of several fits are kept apart."""
+        users = np.cumsum([0, *(part.n_users for part in parts)])
+        fits = np.cumsum([0, *(0 if one_fit else part.n_items for part in parts)])
+        owners = [part.owners + begin for part, begin in zip(parts, users, strict=False)]
+        items = [
+            np.where(part.items < 0, -1, part.items + begin)
+            for part, begin in zip(parts, fits, strict=False)
+        ]
         return cls(
-            int(begins[-1]),
+            int(users[-1]),
+            max(int(fits[-1]), *(part.n_items for part in parts)),
             np.concatenate(owners),
+            np.concatenate(items),
             np.concatenate([part.others for part in parts]),
             np.concatenate([part.ranks for part in parts]),
             np.concatenate([part.entries for part in parts]),
@@ -117,7 +134,8 @@ def miss_by_support(found: Sequence[tuple[HeldOut, HeldOut, float]]) -> pl.DataF
     -------
     polars.DataFrame
         ``other_users``; ``calibration`` and ``new``, the shares of items that are left out;
-        ``gap``, new minus calibration, with its ``standard_error`` clustered by user; ``share``, of
+        ``gap``, new minus calibration, with its ``standard_error``, clustered by user and by item
+        (Cameron, Gelbach and Miller, 2011), as one item's rank serves several users; ``share``, of
         new users' items that are in the row; ``n_calibration`` and ``n_new`` items; ``leak``,
         whether new users miss more, beyond two standard errors (adjusted for seven rows), and by
         so much that it adds 0.005 to the miss over all items.
@@ -161,11 +179,17 @@ def _clustered(
     if not n:
         return np.nan, np.nan, 0
     share = float(out.mean())
-    by_user = np.bincount(owners, weights=out - share, minlength=side.n_users)
-    n_users = len(np.unique(owners))
-    if n_users == 1:
-        return share, np.nan, n
-    return share, float(((by_user**2).sum() * n_users / (n_users - 1)) ** 0.5 / n), n
+    rest = out - share
+    by_user, by_item = (_between(rest, of) for of in (owners, side.items[chosen]))
+    both = by_user + by_item - float((rest**2).sum())
+    return share, max(by_user, both) ** 0.5 / n, n  # NaN if there is one user
+
+
+def _between(rest: NDArray[np.float64], clusters: NDArray[np.int64]) -> float:
+    """Return the sum of squared sums of clusters, scaled for few of them; NaN for one."""
+    _, of = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(of, weights=rest)
+    return float((sums**2).sum() * len(sums) / (len(sums) - 1)) if len(sums) > 1 else np.nan
 
 
 def ranking_rows(found: Sequence[tuple[HeldOut, HeldOut, float]]) -> list[dict[str, Any]]:
