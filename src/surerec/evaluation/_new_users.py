@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Cut, Promise
     from surerec.futures import Bins, Horizon, Outcomes
     from surerec.measures import RecipeLike
-    from surerec.precedence import Ties
+    from surerec.precedence import PrecedenceStatistics, Ties
 
 FEWEST_USERS: Final = 20
 """With fewer calibration users or new users nothing is measured."""
@@ -135,7 +135,8 @@ class NewUserTest:
 
         Notes
         -----
-        Splits of one data set are drawn independently. The standard error of their mean is
+        Splits of one data set are drawn independently, and so are calibration users. The standard
+        error of their mean is
         therefore that of one split divided by the square root of their number.
         """
         rows = []
@@ -264,10 +265,10 @@ def new_user_test(
             cut=cut,
             n_calibration=max_users,
             min_known=min_known,
-            seed=seed,
+            seed=seed + split,
         ).fit(count_precedence(parts.fit, ties=ties))
         cases = profile_cases(parts.new, asked.horizon, min_known=min_known)
-        tested = _ask(model, cases.sample(max_users, seed), asked)
+        tested = _ask(model, cases.sample(max_users, seed + split), asked)
         rows += [{"split": split, **row} for row in tested.rows()]
         if diagnose:
             threshold = model.calibration_.curve("miss-rate").cut(DIAGNOSED)
@@ -403,7 +404,7 @@ def _variance(losses: NDArray[np.float64]) -> float:
 def _ask(model: PopulationConformal, cases: Cases, asked: _Asked) -> _Tested:
     """Ask a fitted model about new users."""
     rule = _precision_rule(model, asked) if asked.promise.tested else _risk_rule(model, asked)
-    statistics = model.statistics_
+    statistics, known = model.statistics_, _known_to(model)
     at_once = max(64, _CELLS // statistics.n_items)  # a cut by score needs all candidates' shares
     parts, sets, unknown = [], [], []
     for begin in range(0, len(cases), at_once):
@@ -415,7 +416,7 @@ def _ask(model: PopulationConformal, cases: Cases, asked: _Asked) -> _Tested:
             bins=rule.bins,
             doing="Asking new users",
         )
-        parts.append(HeldOut.of(some, statistics, asked.cut, own=0))
+        parts.append(HeldOut.of(some, known, asked.cut))
         sets.append(rule.sets(some))
         monotone = "miss-rate" if asked.promise.tested else asked.promise
         unknown.append(losses_at(risk_curve(some, "rank", monotone), np.inf))
@@ -440,18 +441,24 @@ def _ask(model: PopulationConformal, cases: Cases, asked: _Asked) -> _Tested:
 
 def _calibration_users(model: PopulationConformal, cut: Cut) -> HeldOut:
     """Rank the calibration users' held-out items again, as they were ranked for calibration."""
-    kept, statistics = model.calibration_, model.statistics_
-    interactions = statistics.interactions
+    kept, known = model.calibration_, _known_to(model)
+    interactions = model.statistics_.interactions
     assert interactions is not None  # noqa: S101  # it was fitted on histories
-    own = 1
-    if model.scorer_.leaves_users_out is False:  # then they had no part in the fit
-        own = 0
-        statistics = count_precedence(interactions.without_users(kept.users), ties=statistics.ties)
-    known = interactions.offsets[kept.users] + kept.n_known
-    stops = known + np.bincount(kept.owners, minlength=len(kept))
-    cases = Cases(interactions, kept.users, known, stops)
-    found = observe(model.scorer_, statistics, cases, doing="Ranking calibration users")
-    return HeldOut.of(found, statistics, cut, own=own)
+    begins = interactions.offsets[kept.users] + kept.n_known
+    stops = begins + np.bincount(kept.owners, minlength=len(kept))
+    cases = Cases(interactions, kept.users, begins, stops)
+    found = observe(model.scorer_, known, cases, doing="Ranking calibration users")
+    return HeldOut.of(found, known, cut, own=int(known is model.statistics_))
+
+
+def _known_to(model: PopulationConformal) -> PrecedenceStatistics:
+    """Return what its scorer was fitted on: nobody who calibrates, if users cannot be left out."""
+    known = model.statistics_
+    if model.scorer_.leaves_users_out is not False:
+        return known
+    assert known.interactions is not None  # noqa: S101  # it was fitted on histories
+    others = known.interactions.without_users(model.calibration_.users)
+    return count_precedence(others, ties=known.ties)
 
 
 def _mean(column: pl.Series) -> float | None:

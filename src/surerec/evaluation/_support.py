@@ -59,29 +59,29 @@ class HeldOut:
 
     @classmethod
     def of(
-        cls, outcomes: Outcomes, statistics: PrecedenceStatistics, cut: Cut, *, own: int
+        cls, outcomes: Outcomes, known: PrecedenceStatistics, cut: Cut, *, own: int = 0
     ) -> HeldOut:
         """Return the held-out items of outcomes.
 
         Parameters
         ----------
         outcomes : Outcomes
-            Of the statistics' users, or of others.
-        statistics : PrecedenceStatistics
-            What the scorer knew.
+            Of users of the fit, or of others.
+        known : PrecedenceStatistics
+            What the scorer was fitted on.
         cut : {"rank", "score"}
             How sets are cut.
-        own : {0, 1}
-            How often each user's own items are counted in the statistics.
+        own : {0, 1}, default=0
+            How often each user's own items are counted there.
         """
         cases = outcomes.cases
-        codes = codes_in(statistics, cases.interactions)[1]
+        codes = codes_in(known, cases.interactions)[1]
         items = [codes[cases.future(case)] for case in range(len(cases))]
         flat = np.concatenate([np.empty(0, dtype=np.int64), *items])
-        support = np.append(statistics.support.astype(np.int64), own)  # the last is of unknown ones
+        support = np.append(known.support.astype(np.int64), own)  # the last is of unknown ones
         return cls(
             len(cases),
-            statistics.n_items,
+            known.n_items,
             outcomes.owners,
             flat,
             support[flat] - own,
@@ -179,7 +179,7 @@ def _clustered(
     if not n:
         return np.nan, np.nan, 0
     share = float(out.mean())
-    rest = out - share
+    rest = out.astype(np.float64) - share
     by_user, by_item = (_between(rest, of) for of in (owners, side.items[chosen]))
     both = by_user + by_item - float((rest**2).sum())
     return share, max(by_user, both) ** 0.5 / n, n  # NaN if there is one user
