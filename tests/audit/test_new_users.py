@@ -2,7 +2,8 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.measures import MeasureScorer, Scorer
+from surerec.measures import MeasureScorer
+from tests.evaluation.memoriser import Memoriser
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +37,6 @@ def test_the_report_shows_nominal_and_observed_and_the_diagnostic(found):
     assert new < delivered
     assert "by the number of other users who consumed the item" in page
     assert {"support", "ranking"} <= found.tables().keys()
-
-
-class Memoriser(Scorer):
-    """Does not say that it leaves nobody out, and knows what its users consumed."""
-
-    def __init__(self, statistics):
-        self.statistics = statistics
-        self.scorer = MeasureScorer(statistics, "CM12")
-
-    def score_query(self, query):
-        scores = self.scorer.score_query(query)
-        for user in query.users:
-            consumed = self.statistics.taken_by(user)[0]
-            scores[consumed[self.statistics.support[consumed] <= 20]] += scores.max()
-        return scores
 
 
 def test_a_leak_is_a_finding(films):

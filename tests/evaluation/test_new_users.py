@@ -13,7 +13,8 @@ from surerec.evaluation import (
     split_users,
 )
 from surerec.futures import observe, profile_cases
-from surerec.measures import MeasureScorer, Scorer
+from surerec.measures import MeasureScorer
+from tests.evaluation.memoriser import Memoriser
 
 
 @pytest.fixture(scope="module")
@@ -94,28 +95,12 @@ def test_the_mean_over_splits_has_their_spread(films):
     assert row["holds"]
 
 
-class Memoriser(Scorer):
-    """Does not say that it leaves nobody out, and knows what its users consumed."""
-
-    def __init__(self, statistics):
-        self.statistics = statistics
-        self.scorer = MeasureScorer(statistics, "CM12")
-
-    def score_query(self, query):
-        scores = self.scorer.score_query(query)
-        for user in query.users:
-            consumed = self.statistics.taken_by(user)[0]
-            rare = consumed[self.statistics.support[consumed] <= 5]
-            scores[rare] = scores.max() + 1
-        return scores
-
-
 def test_a_memoriser_is_found(films):
     found = new_user_test(films, Memoriser, n_splits=2)
     assert not found.holds
     leaks = found.support.filter("leak")["other_users"].to_list()
     assert leaks
-    assert set(leaks) <= {"1", "2", "3–4"}
+    assert "30 or more" not in leaks
     assert (found.ranking["precision@10 calibration"] > found.ranking["precision@10 new"]).all()
 
 
