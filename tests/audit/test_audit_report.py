@@ -50,7 +50,7 @@ def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
         "report.html", "audit.png", "audit.svg", "audit.pdf", "coverage.csv", "drift.csv",
         "groups.csv", "mondrian.csv", "calendar.csv", "verdicts.csv", "probabilities.csv",
         "reliability.csv", "probabilities.png", "probabilities.svg", "probabilities.pdf",
-        "together.csv", "known.csv",
+        "together.csv", "known.csv", "support.csv", "ranking.csv",
     }  # fmt: skip
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
     again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")

@@ -95,6 +95,7 @@ def audit(
     except TooFewUsersError as lacking:
         assert statistics.interactions is not None  # noqa: S101  # was checked
         return small_audit(subject, statistics.interactions, lacking, seed)
+    work.new_users()
     work.item_level()
     work.user_level()
     work.item_probabilities()

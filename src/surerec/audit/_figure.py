@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _PROMISE: dict[str, Any] = {"color": "#7f7f7f", "linewidth": 1.2, "zorder": 1}
 _KINDS = {
+    "new-miss-score": Line("#009E73", "-", "P"),
+    "new-miss-rank": Line("#009E73", "-", "P"),
+    "new-hit-rank": Line("#CC79A7", "-", "X"),
     "miss-rank-as-of": Line("#009E73", "-", "v"),
     "miss-score-as-of": Line("#009E73", (0, (2, 1)), "^"),
     "hit-rank-as-of": Line("#CC79A7", (0, (1, 1.2)), "D"),

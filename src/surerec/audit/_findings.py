@@ -29,8 +29,11 @@ class Findings:
     probabilities: pl.DataFrame | None = None
     reliability: pl.DataFrame | None = None
     together: pl.DataFrame | None = None
+    support: pl.DataFrame | None = None
+    ranking: pl.DataFrame | None = None
     known: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give all tables by name."""
@@ -41,6 +44,8 @@ class Findings:
         )
         names = (
             "coverage",
+            "support",
+            "ranking",
             "drift",
             "groups",
             "mondrian",
@@ -50,7 +55,8 @@ class Findings:
             "together",
         )
         known = pl.DataFrame({"known": self.known}, schema={"known": pl.String})
-        found = {"verdicts": verdicts, "known": known} | {
+        findings = pl.DataFrame({"finding": self.findings}, schema={"finding": pl.String})
+        found = {"verdicts": verdicts, "findings": findings, "known": known} | {
             name: getattr(self, name) for name in names
         }
         return {name: table for name, table in found.items() if table is not None and len(table)}

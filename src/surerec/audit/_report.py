@@ -9,6 +9,7 @@ import polars as pl
 
 from surerec._files import folder_aside
 from surerec._inputs import damage_in_words
+from surerec.audit._new_users import NEW
 from surerec.audit._verdicts import HEADLINE, at_headline, percent, with_interval
 from surerec.errors import InputError
 from surerec.reports import (
@@ -97,17 +98,22 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 
 def _blocks(audit: Findings) -> list[Block]:
     known: list[Block] = [Heading("What is known of the data"), Bullets(tuple(audit.known))]
+    findings: list[Block] = []
+    if audit.findings:
+        findings = [Heading("Findings"), Bullets(tuple(audit.findings))]
     if not audit.verdicts:
         not_tested = Bullets(tuple(audit.skipped))
-        return [Paragraph(audit.overall), *known, Heading("Not tested"), not_tested]
+        return [Paragraph(audit.overall), *findings, *known, Heading("Not tested"), not_tested]
     blocks: list[Block] = [
         Paragraph(audit.overall),
+        *findings,
         Paragraph(_about(audit)),
         Picture("audit", _caption(audit), _ALT),
         Heading("Verdicts"),
         Verdicts(
             tuple((v.name, v.verdict, _after_name(v.sentence, v.name), ()) for v in audit.verdicts)
         ),
+        *_new_user_section(audit),
         Heading("Promised and delivered"),
         Paragraph(
             "Delivered is 1 − the share of later items that was left out, as a mean over users; "
@@ -132,6 +138,95 @@ def _blocks(audit: Findings) -> list[Block]:
     if audit.skipped:
         blocks += [Heading("Not audited"), Bullets(tuple(audit.skipped))]
     return blocks + known
+
+
+def _new_user_section(audit: Findings) -> list[Block]:
+    """Return nominal beside observed for new users, and what differs from calibration users."""
+    kinds = audit.coverage.filter(pl.col("kind").str.starts_with(NEW))
+    if not len(kinds):
+        return []
+    rows = tuple(
+        (
+            row["name"].removeprefix("New users: "),
+            f"{row['epsilon']:g}",
+            Strong(observed) if row["verdict"] == "does not hold" else observed,
+            "below the floor" if row["size"] is None else f"{row['size']:,.0f}",
+            f"{row['floor']:.3f}",
+            f"{row['n']:,}",
+        )
+        for row in kinds.to_dicts()
+        if (observed := _observed(row))
+    )
+    header = ("guarantee", "nominal ε", "observed", "set size", "floor", "new users")
+    blocks: list[Block] = [
+        Heading("New users"),
+        Paragraph(
+            "The new-user test decides. A model is fitted on half of the users and asked about the "
+            "others by their histories: catalogue, counts and thresholds are made without them. "
+            "An item that the model does not know counts as missed. Intervals include calibration "
+            "and new users, and hold together with 95%. The floor is the smallest ε that the "
+            "model guarantees."
+        ),
+        Table("Nominal and observed loss of new users", header, rows, words=frozenset({0})),
+    ]
+    if audit.support is not None:
+        blocks += _support_section(audit.support, audit.ranking)
+    return blocks
+
+
+def _observed(row: Mapping[str, Any]) -> str:
+    if row["size"] is None:
+        return f"{1 - row['delivered']:.3f}"
+    return f"{1 - row['delivered']:.3f} [{1 - row['high']:.3f}–{1 - row['low']:.3f}]"
+
+
+def _support_section(support: pl.DataFrame, ranking: pl.DataFrame | None) -> list[Block]:
+    rows = tuple(
+        (
+            row["other_users"],
+            _share(row["calibration"]),
+            _share(row["new"]),
+            _share(row["gap"]),
+            _share(row["standard_error"]),
+            f"{row['n_calibration']:,}",
+            Strong(f"{row['n_new']:,}, leak") if row["leak"] else f"{row['n_new']:,}",
+        )
+        for row in support.to_dicts()
+    )
+    header = ("other users", "calibration users", "new users", "gap", "standard error",
+              "items, calibration", "items, new")  # fmt: skip
+    blocks: list[Block] = [
+        Paragraph(
+            "A calibration user is left out of the scores. Their items should therefore be ranked "
+            "as equally rare items of new users are. A row in which new users miss more is a leak "
+            "of the user's own data into the score."
+        ),
+        Table(
+            "Missed at ε = 0.1, by the number of other users who consumed the item",
+            header, rows, words=frozenset({0}),
+        ),
+    ]  # fmt: skip
+    if ranking is None:
+        return blocks
+    rows = tuple(
+        (
+            f"{row['split'] + 1}",
+            _share(row["precision@10 calibration"]),
+            _share(row["precision@10 new"]),
+            _share(row["standard_error"]),
+            f"{row['own_only_items']:,}",
+            _share(row["own_only_ranked"]),
+            "–" if row["own_only_mean_rank"] is None else f"{row['own_only_mean_rank']:,.0f}",
+        )
+        for row in ranking.to_dicts()
+    )
+    header = ("split", "precision@10, calibration", "precision@10, new", "standard error",
+              "items nobody else consumed", "share ranked", "mean rank")  # fmt: skip
+    return [*blocks, Table("Rankings of calibration users and new users", header, rows)]
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{value:.3f}"  # noqa: PLR0124  # NaN
 
 
 def _after_name(sentence: str, name: str) -> str:

@@ -31,7 +31,8 @@ class Audit(Findings):
     verdicts : list of Verdict
         One for each kind, with its sentence.
     coverage : polars.DataFrame
-        For each kind and ε what was promised and delivered, with intervals, and set sizes.
+        For each kind and ε what was promised and delivered, with intervals, and set sizes. Kinds
+        that begin with "new-" are of the new-user test: they come first and decide.
     drift : polars.DataFrame
         Tests whether later items conform as earlier ones did.
     groups : polars.DataFrame
@@ -52,10 +53,19 @@ class Audit(Findings):
     together : polars.DataFrame or None
         What random groups of two, four and eight were delivered, for each promise to groups and ε;
         and what their members got of their own, on average and the one who got least.
+    support : polars.DataFrame or None
+        Miss at ε = 0.1 by the number of other users who consumed the item, calibration users beside
+        new users; see :func:`surerec.evaluation.miss_by_support`.
+    ranking : polars.DataFrame or None
+        Precision@10 of calibration users and new users, and where calibration users' items that
+        nobody else consumed were ranked, split by split.
     known : list of str
         What the data are like: counts, lengths, ties in time and repeats, in sentences.
     notes : list of str
         What was known to what scored people, and how it was counted.
+    findings : list of str
+        What speaks against the guarantee's assumptions: a false declaration of the scorer,
+        near-duplicate users, bots. Empty if nothing was found.
     """
 
     def plot(self) -> Any:

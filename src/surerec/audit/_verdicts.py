@@ -17,6 +17,8 @@ HEADLINE: Final = 0.1
 """The significance level that a sentence is about, unless another one fails."""
 
 _TOO_WIDE: Final = 0.2
+_DECIDES: Final = ("new-miss-score", "new-miss-rank", "miss-score", "miss-rank")
+"""The user-level kinds, the first of which decides: what new users receive."""
 _KEPT: Final = ("holds", "conservative", "holds in part")
 
 
@@ -108,7 +110,7 @@ def overall(verdicts: Sequence[Verdict], window: float | None) -> str:
     """Say in one or two sentences which guarantee to use."""
     by_kind = {verdict.kind: verdict for verdict in verdicts}
     item = by_kind.get("item-time")
-    user = by_kind.get("miss-score") or by_kind.get("miss-rank")
+    user = next((by_kind[kind] for kind in _DECIDES if kind in by_kind), None)
     sentences = []
     if item is not None:
         sentences.append(_item_sentence(item, user))

@@ -16,13 +16,14 @@ from surerec.audit._groups import group_rows, groupings, mondrian_rows
 from surerec.audit._items import observe_items
 from surerec.audit._known import known_of
 from surerec.audit._measured import coverage_rows
+from surerec.audit._new_users import is_guaranteed, leak_findings, new_user_rows
 from surerec.audit._result import Audit
 from surerec.audit._together import together_rows
 from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
 from surerec.audit._verdicts import of_kind, of_row, overall
 from surerec.calibration import PROMISES, find_promise
 from surerec.errors import InputError
-from surerec.evaluation import item_reliability
+from surerec.evaluation import item_reliability, new_user_test
 from surerec.futures import observe, profile_cases
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from surerec.audit._measured import Measured
     from surerec.audit._subject import Subject
     from surerec.calibration import Cut, Promise
-    from surerec.evaluation import ItemReliability
+    from surerec.evaluation import ItemReliability, NewUserTest
     from surerec.futures import Horizon, Outcomes
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
@@ -57,6 +58,8 @@ class Work:
     windows: pl.DataFrame | None = None
     reliability: ItemReliability | None = None
     together: list[dict[str, Any]] = field(default_factory=list)
+    tests: dict[str, NewUserTest] = field(default_factory=dict)
+    """What new users received, by kind."""
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -64,6 +67,47 @@ class Work:
         self.interactions: Interactions = self.statistics.interactions
         self.audited = choose_audited(self.subject, self.statistics, self.n_users, self.seed)
         self.skipped = list(self.audited.skipped)
+
+    def new_users(self) -> None:
+        """Fit on half of the users, and measure what the others receive: this decides."""
+        subject = self.subject
+        if reason := self._untestable():
+            self.skipped.append(f"New users are left out: {reason}.")
+            return
+        for promise in PROMISES.values():
+            if not promise.monotone:
+                continue
+            cut: Cut = "score" if subject.comparable and "score" in promise.audited else "rank"
+            kind, horizon = f"{promise.kind}-{cut}", subject.horizon(promise)
+            try:
+                self.tests[kind] = new_user_test(
+                    self.interactions,
+                    subject.recipe,
+                    promise=promise,
+                    horizon=horizon,
+                    cut=cut,
+                    max_users=self.n_users,
+                    min_known=subject.min_known,
+                    ties=self.statistics.ties,
+                    diagnose=promise.by_group,
+                    seed=self.seed,
+                )
+            except InputError as error:
+                self.skipped.append(f"New users are left out ({promise.name}): {error}")
+                continue
+            name = f"{promise.title(_in_words(horizon))}, cut by {cut}"
+            self.coverage += new_user_rows(kind, name, self.tests[kind])
+
+    def _untestable(self) -> str:
+        """Return why new users cannot be tested; nothing if they can."""
+        subject = self.subject
+        if not subject.recipe.refits:
+            return f"{subject.name} comes fitted, and may have learned from them"
+        if subject.judge is not None:
+            return f"{subject.name} guarantees p-values of items, which are tested below"
+        if subject.of_the_fit:
+            return f"{subject.name} guarantees something to users of its fit alone"
+        return ""
 
     def item_level(self) -> None:
         """See what p-values of items deliver, in time order and in random order."""
@@ -198,11 +242,10 @@ class Work:
         seen = None
         if len(self.audited.learned_from):
             seen = self._futures(horizon, self.audited.learned_from)
-        future = f"next {horizon}" if isinstance(horizon, int) else f"last {horizon:.0%}"
         for cut in cuts:
             kind = f"{promise.kind}-{cut}"
             found = cross_tested(outcomes, cut, promise, seed=self.seed)
-            name = f"User-level {promise.title(future)}, cut by {cut}"
+            name = f"User-level {promise.title(_in_words(horizon))}, cut by {cut}"
             self.coverage += coverage_rows(kind, name, found)
             if seen is not None:
                 used = with_threshold_of(seen, outcomes, cut, promise)
@@ -241,7 +284,7 @@ class Work:
         # Point-in-time comes before hindsight.
         self.coverage.sort(key=lambda row: not row["kind"].endswith("-as-of"))
         rows: dict[str, list[dict[str, Any]]] = {}
-        for row in self.coverage:
+        for row in filter(is_guaranteed, self.coverage):
             rows.setdefault(row["kind"], []).append(row)
         verdicts = [of_kind(found, self.audited.unsure) for found in rows.values()]
         judged = [
@@ -277,6 +320,9 @@ class Work:
             probabilities=None if self.reliability is None else self.reliability.groups,
             reliability=None if self.reliability is None else self.reliability.bins,
             together=_frame(self.together) if self.together else None,
+            support=next((each.support for each in self.tests.values()), None),
+            ranking=next((each.ranking for each in self.tests.values()), None),
+            findings=[sentence for test in self.tests.values() for sentence in leak_findings(test)],
             known=known_of(self.interactions),
             notes=self.notes,
         )
@@ -291,6 +337,10 @@ class Work:
                 continue
             self.groups += group_rows(kind, measured, grouping)
         return found[0]
+
+
+def _in_words(horizon: Horizon) -> str:
+    return f"next {horizon}" if isinstance(horizon, int) else f"last {horizon:.0%}"
 
 
 def _frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from surerec.experiments.guarantees import (
     item_reliabilities,
     lists_table,
     misses_table,
+    new_users_table,
     observe_all,
     per_user_sizes,
     precision_calendar_table,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
 
 _PER_USER: Final = "CM12"
+_MOST_FITS: Final = 3
+"""Splits of the new-user test, each of which fits the measure again."""
 _MOST_KEPT: Final = 3 << 30
 """Bytes of what scorers made of futures, for the tables that ask for it again."""
 
@@ -52,6 +55,7 @@ _HINDSIGHT: Final = (
 class Tables(StrEnum):
     """The tables that can be asked for."""
 
+    new_users = "new-users"
     misses = "misses"
     sizes = "sizes"
     hits = "hits"
@@ -64,6 +68,8 @@ class Tables(StrEnum):
 
 
 HEADINGS: Final = {
+    Tables.new_users: "Share missed and items in the set at each ε, by users who were not in the "
+    "fit: this decides",
     Tables.misses: "Share missed and items in the set at each ε, on users who did not calibrate",
     Tables.sizes: "Items in the set at equal mean miss rates",
     Tables.hits: "Hits among the next 5 items, promised with 1 − ε, and the length of the list",
@@ -174,6 +180,20 @@ class Asked:
         return Calendar(self.window, n_users=self.users)
 
 
+def _new_users(asked: Asked) -> pl.DataFrame:
+    found = new_users_table(
+        asked.interactions,
+        dict.fromkeys(asked.scorers),
+        n_users=asked.users,
+        n_splits=min(asked.splits, _MOST_FITS),
+    )
+    return found.rename({"observed": "miss rate", "size": "items"}).pivot(
+        on="epsilon",
+        index=["scorer", "floor", "unknown", "precision@10"],
+        values=["miss rate", "items"],
+    )
+
+
 def _misses(asked: Asked) -> pl.DataFrame:
     found = misses_table(asked.observed(asked.scorers), n_splits=asked.splits)
     return found.rename({"loss": "miss rate", "size": "items"}).pivot(
@@ -247,6 +267,7 @@ def _lists(asked: Asked) -> pl.DataFrame:
 
 
 _TABLES: Final[dict[Tables, Callable[[Asked], pl.DataFrame]]] = {
+    Tables.new_users: _new_users,
     Tables.misses: _misses,
     Tables.sizes: _sizes,
     Tables.hits: _hits,

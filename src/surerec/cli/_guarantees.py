@@ -69,7 +69,9 @@ def guarantees(
 ) -> None:
     """Show whether promises over users hold on data, and how large their sets are.
 
-    misses: miss rates at several ε, on users who did not calibrate. sizes: set sizes at equal miss
+    new-users: a model is fitted on half of the users and asked about the others by their histories;
+    what they miss, at several ε, decides. misses: the faster leave-one-out estimate of the same,
+    on users who did not calibrate. sizes: set sizes at equal miss
     rates, beside the paper's per-user p-values. hits: hit rates and list lengths, beside plain
     popularity. calendar: models of several ages. slates: are the probabilities of a hit calibrated?
     probabilities: and those of items? precision, precision-calendar: is what was promised of short
@@ -80,7 +82,7 @@ def guarantees(
 
     [bold]Examples:[/bold]
 
-    surerec guarantees ml-100k ml-1m --table misses --table sizes
+    surerec guarantees ml-100k ml-1m --table new-users --table sizes
 
     surerec guarantees ml-1m drifting --table calendar --measure CM12
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from surerec.calibration import (
         Assessment,
         CalibrationUsers,
+        ItemChances,
         Promise,
         Slate,
         UserCalibration,
@@ -60,6 +61,12 @@ class OverUsers(Recommender):
         """What is kept of the calibration users."""
         self.require_fit()
         return self._calibrated.users
+
+    @property
+    def item_probabilities_(self) -> ItemChances | None:
+        """What probabilities of items are calibrated on; None with too few calibration users."""
+        self.require_fit()
+        return self._calibrated.chances
 
     def _user_groups(self) -> UserGroups | None:
         return self.user_groups_

@@ -1,6 +1,7 @@
 """Tables that show whether promises over users hold, and how small their sets are."""
 
 from surerec.experiments.guarantees._calendar import calendar_table
+from surerec.experiments.guarantees._new_users import new_users_table
 from surerec.experiments.guarantees._observed import Observed, chosen_cases, observe_all
 from surerec.experiments.guarantees._slates import Reliability, reliability, slate_reliability
 from surerec.experiments.guarantees._sure import (
@@ -25,6 +26,7 @@ __all__ = [
     "item_reliabilities",
     "lists_table",
     "misses_table",
+    "new_users_table",
     "observe_all",
     "per_user_sizes",
     "precision_calendar_table",

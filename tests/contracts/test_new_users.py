@@ -1,0 +1,92 @@
+"""Guarantees hold for new users, on data in which a third of the items was consumed once."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.evaluation import new_user_test
+
+_FIRST_SINGLE = 100_000
+
+
+def rich_in_singletons(n_users=400, n_items=300, n_rows=5_200, seed=3):
+    """Return synthetic data with one-off items appended: half as many as there are items."""
+    films = sr.datasets.synthetic(
+        n_users=n_users, n_items=n_items, n_rows=n_rows, length_spread=0.3, seed=seed
+    )
+    rows = films.to_frame()
+    rng = np.random.default_rng(seed)
+    singles = _FIRST_SINGLE + np.arange(films.n_items // 2)
+    after = rows[rng.integers(len(rows), size=len(singles))]  # each follows some interaction
+    once = after.with_columns(
+        pl.Series("item_id", singles).cast(rows["item_id"].dtype),
+        pl.col("datetime") + pl.duration(microseconds=1),
+    )
+    return sr.read_interactions(pl.concat([rows, once]), time="datetime", name="singletons")
+
+
+DATA = rich_in_singletons()
+
+
+class Popular:
+    """A measure of somebody's own: it is fitted on statistics."""
+
+    leaves_users_out = True
+
+    def __init__(self, statistics):
+        self.statistics = statistics
+
+    def score(self, history, *, without_user=None):  # noqa: ARG002
+        support = self.statistics.support.astype(float)
+        if without_user is not None:
+            support[self.statistics.taken_by(without_user)[0]] -= 1
+        return support
+
+
+class Fixed(Popular):
+    """The same, of which nobody can be left out: other users calibrate it."""
+
+    leaves_users_out = False
+
+    def score(self, history, *, without_user=None):  # noqa: ARG002
+        return self.statistics.support.astype(float)
+
+
+MEASURES = {"CM12": "CM12", "CM4": "CM4", "own": Popular, "apart": Fixed}
+MEASURES |= {"als": "als", "learned": "learned"}
+SLOW = {"als": 2, "learned": 1}
+CUTS = {"miss-rate": "score", "hit": "rank", "precision": "score"}
+
+
+def test_a_third_of_the_items_was_consumed_once():
+    support = np.bincount(DATA.items_taken, minlength=DATA.n_items)
+    assert (support == 1).mean() >= 1 / 3
+
+
+@pytest.mark.parametrize("promise", CUTS)
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_guarantee_holds_for_new_users_and_nothing_leaks(name, promise):
+    n_splits = SLOW.get(name, 4)
+    _check(
+        new_user_test(DATA, MEASURES[name], promise=promise, cut=CUTS[promise], n_splits=n_splits)
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["als", "learned"])
+def test_the_same_with_more_users_and_splits(name):
+    data = rich_in_singletons(n_users=2_000, n_items=1_000, n_rows=28_000)
+    _check(new_user_test(data, MEASURES[name], n_splits=4))
+
+
+def _check(found):
+    table = found.table().filter(pl.col("observed").is_not_null())
+    assert len(table), "no ε is guaranteed"
+    excess = table["observed"] - table["epsilon"] - 2 * table["standard_error"]
+    assert excess.max() <= 0.01, found.table()
+    assert not found.support["leak"].any(), found.support
+    ranking = found.ranking
+    gap = (ranking["precision@10 calibration"] - ranking["precision@10 new"]).mean()
+    error = np.linalg.norm(ranking["standard_error"]) / len(ranking)
+    assert gap <= 3 * error, ranking

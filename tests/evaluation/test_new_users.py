@@ -1,0 +1,164 @@
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.errors import InputError
+from surerec.evaluation import (
+    HeldOut,
+    losses_at,
+    miss_by_support,
+    new_user_test,
+    risk_curve,
+    split_users,
+)
+from surerec.futures import observe, profile_cases
+from surerec.measures import MeasureScorer
+from tests.evaluation.memoriser import Memoriser
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=300, n_items=150, n_rows=4_500, seed=5)
+
+
+def test_nothing_of_new_users_is_in_the_fit(films):
+    parts = split_users(films, 0.4, seed=2)
+    assert parts.fit.n_users == 120
+    assert not set(parts.fit.users.ids) & set(parts.new.users.ids)
+    assert set(parts.fit.users.ids) | set(parts.new.users.ids) == set(films.users.ids)
+    assert (np.bincount(parts.fit.items_taken, minlength=parts.fit.n_items) > 0).all()
+    user = parts.new.users.ids[7]
+    assert parts.new.profile(user).equals(films.profile(user).drop("title"))
+
+
+@pytest.mark.parametrize("cut", ["rank", "score"])
+def test_what_is_observed_is_what_recommend_leaves_out(films, cut):
+    found = new_user_test(films, "CM12", cut=cut, significances=(0.2,), n_splits=1, seed=3)
+    parts = split_users(films, 0.5, seed=(3, 0))
+    model = sr.PopulationConformal("CM12", cut=cut, seed=3).fit(parts.fit)
+    cases = profile_cases(parts.new, 0.4)
+    losses, sizes = [], []
+    for case in range(len(cases)):
+        ids = parts.new.items.ids
+        known, future = ids.gather(cases.known(case)), ids.gather(cases.future(case))
+        known = known.filter(known.is_in(model.items_.ids.implode()))
+        shown = model.recommend(history=known, confidence=0.8).items
+        losses.append(1 - future.is_in(list(shown)).mean())
+        sizes.append(len(shown))
+    assert found.splits["n_new"].item() == len(cases)
+    assert found.splits["observed"].item() == pytest.approx(np.mean(losses))
+    assert found.splits["size"].item() == pytest.approx(np.mean(sizes))
+
+
+def test_a_precision_is_measured_over_users_who_are_shown_anything(films):
+    found = new_user_test(films, "CM12", promise="precision", significances=(0.6, 0.05), n_splits=1)
+    parts = split_users(films, 0.5, seed=(0, 0))
+    model = sr.PopulationConformal("CM12", promise="precision").fit(parts.fit)
+    cases = profile_cases(parts.new, 0.4)
+    shares = []
+    for case in range(len(cases)):
+        ids = parts.new.items.ids
+        known = ids.gather(cases.known(case))
+        known = known.filter(known.is_in(model.items_.ids.implode()))
+        shown = list(model.recommend(history=known, precision=0.4, confidence=0.9).items)
+        if shown:
+            shares.append(pl.Series(shown).is_in(ids.gather(cases.future(case)).implode()).mean())
+    first, second = found.splits.to_dicts()
+    assert first["observed"] == pytest.approx(1 - np.mean(shares))
+    assert not second["reachable"]
+    assert found.table()["holds"].to_list() == [True, None]
+
+
+def test_the_standard_error_counts_calibration_and_new_users(films):
+    found = new_user_test(films, "CM12", cut="rank", significances=(0.3,), n_splits=1)
+    parts = split_users(films, 0.5, seed=(0, 0))
+    model = sr.PopulationConformal("CM12", cut="rank").fit(parts.fit)
+    curve = model.calibration_.curve("miss-rate")
+    outcomes = observe(model.scorer_, model.statistics_, profile_cases(parts.new, 0.4))
+    losses = [losses_at(each, curve.cut(0.3)) for each in (curve, risk_curve(outcomes, "rank"))]
+    by_hand = sum(each.var(ddof=1) / len(each) for each in losses) ** 0.5
+    row = found.splits.to_dicts()[0]
+    assert row["standard_error"] == pytest.approx(by_hand)
+    assert row["calibration"] == pytest.approx(losses[0].mean())
+    assert row["lower"] == pytest.approx(row["observed"] - 1.645 * by_hand, abs=1e-4)
+
+
+def test_the_mean_over_splits_has_their_spread(films):
+    found = new_user_test(films, "CM12", significances=(0.3,), n_splits=20, diagnose=False)
+    spread = found.splits["observed"].std()
+    assert spread == pytest.approx(found.splits["standard_error"].mean(), rel=0.5)
+    row = found.table().to_dicts()[0]
+    assert row["standard_error"] == pytest.approx(
+        found.splits["standard_error"].mean() / 20**0.5, rel=0.1
+    )
+    assert row["holds"]
+
+
+def test_a_memoriser_is_found(films):
+    found = new_user_test(films, Memoriser, n_splits=2)
+    assert not found.holds
+    leaks = found.support.filter("leak")["other_users"].to_list()
+    assert leaks
+    assert "30 or more" not in leaks
+    assert (found.ranking["precision@10 calibration"] > found.ranking["precision@10 new"]).all()
+
+
+def _held_out(others, missed, owners):
+    n = len(others)
+    entries = np.where(missed, 9.0, 1.0)
+    items = np.arange(n)
+    return HeldOut(max(owners) + 1, n, np.array(owners), items, np.array(others), entries, entries)
+
+
+def test_misses_are_compared_by_the_number_of_other_users():
+    calibration = _held_out([0, 0, 1, 40], [False, False, True, False], [0, 1, 1, 2])
+    new = _held_out([0, 0, 1, 2, 40], [True, True, True, False, False], [0, 1, 2, 2, 3])
+    found = miss_by_support([(calibration, new, 5.0)])
+    rows = {row["other_users"]: row for row in found.to_dicts()}
+    assert (rows["0"]["calibration"], rows["0"]["new"], rows["0"]["leak"]) == (0.0, 1.0, True)
+    assert (rows["1"]["calibration"], rows["1"]["new"], rows["1"]["leak"]) == (1.0, 1.0, False)
+    assert rows["2"]["n_calibration"] == 0
+    assert rows["30 or more"]["share"] == pytest.approx(1 / 5)
+
+
+def test_a_users_items_are_not_counted_as_independent():
+    n = 60
+    missed = np.arange(n) % 2 == 0
+    alone = _held_out([1] * n, missed, list(range(n)))
+    together = _held_out(
+        [1] * n, np.repeat(missed[: n // 10], 10), list(np.repeat(np.arange(6), 10))
+    )
+    errors = [
+        miss_by_support([(side, side, 5.0)])["standard_error"][1] for side in (alone, together)
+    ]
+    assert errors[1] > 2.5 * errors[0]
+
+
+def test_the_same_seed_gives_the_same_numbers(films):
+    first, again, other = (
+        new_user_test(films, "CM3", n_splits=1, diagnose=False, seed=seed).splits
+        for seed in (1, 1, 2)
+    )
+    assert first.equals(again)
+    assert not first.equals(other)
+
+
+def test_what_comes_fitted_is_refused(films):
+    scorer = MeasureScorer(sr.count_precedence(films), "CM12")
+    with pytest.raises(InputError, match="comes fitted"):
+        new_user_test(films, scorer)
+
+
+def test_too_few_users_are_refused():
+    small = sr.datasets.synthetic(n_users=30, n_items=60, n_rows=600, seed=1)
+    with pytest.raises(InputError, match="needs 20 calibration users"):
+        new_user_test(small, "CM12")
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("fit_share", 1.0), ("n_splits", 0), ("max_users", 5), ("seed", -1)]
+)
+def test_arguments_are_checked(films, argument, value):
+    with pytest.raises(InputError, match=argument):
+        new_user_test(films, "CM12", **{argument: value})
