@@ -31,6 +31,7 @@ class Findings:
     together: pl.DataFrame | None = None
     known: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give all tables by name."""
@@ -50,7 +51,8 @@ class Findings:
             "together",
         )
         known = pl.DataFrame({"known": self.known}, schema={"known": pl.String})
-        found = {"verdicts": verdicts, "known": known} | {
+        findings = pl.DataFrame({"finding": self.findings}, schema={"finding": pl.String})
+        found = {"verdicts": verdicts, "findings": findings, "known": known} | {
             name: getattr(self, name) for name in names
         }
         return {name: table for name, table in found.items() if table is not None and len(table)}

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from surerec._shown import shown
+from surerec.audit._audited import FEWEST_USERS
+from surerec.audit._groups import Grouping
 from surerec.audit._kernels import band_keys, overlaps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,6 +48,9 @@ class Finding(NamedTuple):
     sentence: str
     limits: str = ""
     """For whom a guarantee that was kept here need not hold, in words; empty for nobody."""
+    about: str = ""
+    """What its users are, in a table of groups; empty if they are no group."""
+    users: NDArray[np.int64] | None = None
 
 
 def profile_findings(interactions: Interactions, seed: int = 0) -> list[Finding]:
@@ -69,6 +74,8 @@ def profile_findings(interactions: Interactions, seed: int = 0) -> list[Finding]
                 "what the user consumes next, so calibration looks better than it is for users "
                 "without one. Merge duplicate accounts, then fit and audit again.",
                 "users without a near-duplicate in the data",
+                "near-duplicate",
+                alike,
             )
         )
     if len(bots):
@@ -77,10 +84,35 @@ def profile_findings(interactions: Interactions, seed: int = 0) -> list[Finding]
                 f"{_counted(bots, n_long, interactions)} look like bots: their profiles are far "
                 "longer than those of others, and most of these follow no popularity. They "
                 "distort counts and calibrate thresholds. Remove them, then fit and audit again.",
-                "human users" if len(bots) >= _MANY * n_long else "",
+                "users who are not bots" if len(bots) >= _MANY * n_long else "",
+                "bot",
+                bots,
             )
         )
     return found
+
+
+def finding_groups(
+    findings: Iterable[Finding], users: NDArray[np.int64], audited: NDArray[np.int64]
+) -> Iterator[Grouping]:
+    """Yield users in two groups for each finding of 20 or more audited users: without and with it.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+        What was found.
+    users : array of int
+        The users to group, by code.
+    audited : array of int
+        All audited users, by code.
+    """
+    for each in findings:
+        if each.users is None:
+            continue
+        n_with = int(np.isin(audited, each.users).sum())
+        if min(n_with, len(audited) - n_with) >= FEWEST_USERS:
+            groups = np.isin(users, each.users).astype(np.int64)
+            yield Grouping(f"{each.about}s", False, groups, (f"no {each.about}", each.about))
 
 
 def near_duplicates(interactions: Interactions, seed: int = 0) -> NDArray[np.int64]:
@@ -151,7 +183,8 @@ def bot_like(interactions: Interactions) -> NDArray[np.int64]:
     middle = np.median(long)
     logs = np.log(long / middle)
     far = logs > _FAR * max(1.4826 * float(np.median(np.abs(logs))), 0.5)
-    return users[((long >= _LONG * middle) & uniform) | far]
+    found: NDArray[np.int64] = users[((long >= _LONG * middle) & uniform) | far]
+    return found
 
 
 def _counted(users: NDArray[np.int64], n_long: int, interactions: Interactions) -> str:

@@ -95,11 +95,15 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 
 def _blocks(audit: Findings) -> list[Block]:
     known: list[Block] = [Heading("What is known of the data"), Bullets(tuple(audit.known))]
+    findings: list[Block] = []
+    if audit.findings:
+        findings = [Heading("Findings"), Bullets(tuple(audit.findings))]
     if not audit.verdicts:
         not_tested = Bullets(tuple(audit.skipped))
-        return [Paragraph(audit.overall), *known, Heading("Not tested"), not_tested]
+        return [Paragraph(audit.overall), *findings, *known, Heading("Not tested"), not_tested]
     blocks: list[Block] = [
         Paragraph(audit.overall),
+        *findings,
         Paragraph(_about(audit)),
         Picture("audit", _caption(audit), _ALT),
         Heading("Verdicts"),

@@ -56,6 +56,9 @@ class Audit(Findings):
         What the data are like: counts, lengths, ties in time and repeats, in sentences.
     notes : list of str
         What was known to what scored people, and how it was counted.
+    findings : list of str
+        What speaks against the guarantee's assumptions: a false declaration of the scorer,
+        near-duplicate users, bots. Empty if nothing was found.
     """
 
     def plot(self) -> Any:

@@ -32,8 +32,9 @@ def show_audit(console: Console, audit: Audit) -> None:
         f"\n[bold]{escape(audit.subject)} on {escape(audit.data)}[/bold]", highlight=False
     )
     console.print(escape(audit.overall) + "\n", highlight=False)
-    for sentence in audit.known:
-        console.print(escape(sentence), highlight=False)
+    findings = [f"[red]Finding:[/red] {escape(sentence)}\n" for sentence in audit.findings]
+    for line in (*findings, *map(escape, audit.known)):
+        console.print(line, highlight=False)
     console.print()
     if not audit.verdicts:
         for sentence in audit.skipped:
