@@ -35,6 +35,8 @@ _MANY: Final = 0.01
 """The share of users from which on guarantees are affected by more than noise."""
 _LONG: Final = 10.0
 """Times the median length, from which on a profile that follows no popularity is a bot's."""
+_UNIFORM: Final = 0.52
+"""The mean place of random items, where 1 is the most popular: half, and a bot's own part in it."""
 _LARGE: Final = 1000
 """The items of a catalogue that no human consumes whole."""
 _FAR: Final = 6.0
@@ -177,7 +179,7 @@ def bot_like(interactions: Interactions) -> NDArray[np.int64]:
     sums = np.concatenate(([0.0], np.cumsum(place[interactions.items_taken])))
     long = lengths[users]
     mean = (sums[interactions.offsets[users + 1]] - sums[interactions.offsets[users]]) / long
-    uniform = mean < 0.5 + 3 / np.sqrt(12 * long)  # three standard errors of random items
+    uniform = mean < _UNIFORM + 3 / np.sqrt(12 * long)  # three standard errors of random items
     # A small catalogue can be consumed nearly whole, which leaves nothing to choose.
     uniform &= (long <= len(consumed) / 2) | (len(consumed) >= _LARGE)
     middle = np.median(long)
