@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from surerec import datasets
     from surerec.datasets import load_dataset
     from surerec.errors import (
+        AssumedIdsWarning,
         FetchError,
         HistoriesWarning,
         InputError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "surerec.datasets": ("load_dataset",),
     "surerec.errors": (
+        "AssumedIdsWarning",
         "FetchError",
         "HistoriesWarning",
         "InputError",
@@ -103,6 +105,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "MEASURES",
+    "AssumedIdsWarning",
     "FetchError",
     "GroupExplanation",
     "GroupSet",

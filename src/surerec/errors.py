@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = [
+    "AssumedIdsWarning",
     "FetchError",
     "HistoriesWarning",
     "InProfile",
@@ -71,6 +72,10 @@ class HistoriesWarning(UserWarning):
 
 class LeftOutWarning(UserWarning):
     """Some of what was given cannot be used, and the rest is."""
+
+
+class AssumedIdsWarning(UserWarning):
+    """Ids were taken for a model's column numbers, and its scores speak against it."""
 
 
 # The errors below name what is the matter, not that something is: `except UnknownId` reads well.

@@ -4,6 +4,7 @@ import copy
 import warnings
 
 import numpy as np
+import polars as pl
 import pytest
 
 import surerec as sr
@@ -210,3 +211,44 @@ def test_newcomers_calibrate_a_model_that_was_not_fitted_on_them(fitted, halves,
     assert sure.covers_ == "newcomers"
     said = sure.recommend(history=matrix[1][:6], confidence=0.8).guarantee
     assert "over people whom the model was not fitted on" in said
+
+
+def numbered(halves, ids):
+    """Give the past and the future as frames, with these item ids instead, by code."""
+    renamed = dict(zip(halves[0].items.ids, ids, strict=True))
+    return [
+        each.to_frame().with_columns(pl.col("item_id").replace_strict(renamed)) for each in halves
+    ]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_without_items_ids_must_be_column_numbers(name, fitted, halves, matrix):
+    sure = sr.wrap(fitted[name], users=matrix[2])
+    too_large = "without items=, so item ids must be its column numbers, 0 to 79; 1 ids .* 80: give"
+    with pytest.raises(sr.InputError, match=too_large):
+        sure.calibrate(*halves)  # its ids are 1 to 80
+    with pytest.raises(sr.InputError, match="80 ids of the past are not, such as 'film-0'"):
+        sure.calibrate(*numbered(halves, [f"film-{code}" for code in range(80)]))
+
+
+def test_newcomers_need_column_numbers_as_well(fitted, halves, matrix):
+    others = [-user for user in matrix[2]]
+    with pytest.raises(sr.InputError, match="give items="):
+        sr.wrap(fitted["als"], users=others, covers="newcomers").calibrate(*halves)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_ids_that_are_column_numbers_need_no_items(name, fitted, halves, matrix):
+    place = {each: column for column, each in enumerate(matrix[1])}
+    right = numbered(halves, [place[each] for each in halves[0].items.ids])
+    sure = sr.wrap(fitted[name], users=matrix[2]).calibrate(*right)  # a warning is an error here
+    named = sr.wrap(fitted[name], items=matrix[1], users=matrix[2]).calibrate(*halves)
+    ours, theirs = (each.recommend(matrix[2][3], confidence=0.8) for each in (sure, named))
+    assert [matrix[1][item] for item in ours.items] == list(theirs.items)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_ids_that_may_not_be_column_numbers_are_warned_of(name, fitted, halves, matrix):
+    wrong = numbered(halves, np.random.default_rng(5).permutation(80))
+    with pytest.warns(sr.AssumedIdsWarning, match="the ids may be wrong. In that case give items="):
+        sr.wrap(fitted[name], users=matrix[2]).calibrate(*wrong)

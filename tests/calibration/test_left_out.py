@@ -6,6 +6,7 @@ import pytest
 import surerec as sr
 from surerec.audit import audit
 from surerec.futures import profile_cases
+from surerec.measures import Scorer
 from surerec.testing import check_leaves_users_out
 
 EPSILON = 0.2
@@ -79,7 +80,7 @@ def misses(model, films, users):
 def test_calibrated_on_people_it_knows_it_would_miss_twice_as_much(films, halves):
     """What the promise was before: the reason for all that follows."""
     seen, new = halves
-    naive = type("Naive", (Liar,), {})  # a false declaration gives it away
+    naive = type("Naive", (Liar, Scorer), {"checked": True})  # else its declaration is checked
     lost, _ = misses(sr.PopulationConformal(naive).fit(seen), films, new)
     assert lost > EPSILON + 0.15
 

@@ -31,6 +31,8 @@ class Adapter(ABC):
         Its catalogue: the id of each column; see `catalogue`.
     users : IdMap or None
         The id of each row; None if it does not keep whom it was fitted on.
+    assumes_ids : bool
+        Whether `items` are column numbers because nobody gave ids: then ids of data may be others.
     knows_users : bool
         Whether it keeps something of each user of its fit, and scores them by it.
     folds_in : bool
@@ -55,6 +57,7 @@ class Adapter(ABC):
     model: Any
     items: IdMap | None = None
     users: IdMap | None = None
+    assumes_ids: bool = False
     knows_users: bool = False
     folds_in: bool = True
     can_fit: bool = False

@@ -65,6 +65,7 @@ class ImplicitAdapter(Adapter):
 
     def _name_lines(self, items: Iterable[Any] | None, users: Iterable[Any] | None) -> None:
         self.items = ids_of(items, self._item_side().shape[0], "item", self.name)
+        self.assumes_ids = items is None
         n_users = self.model.user_factors.shape[0] if self.knows_users else None
         self.users = (
             ids_of(users, n_users, "user", self.name)
@@ -114,7 +115,7 @@ class ImplicitAdapter(Adapter):
             # Item-item models turn their own input into another kind of matrix, and warn of it.
             warnings.simplefilter("ignore")
             fresh.model.fit(taken, show_progress=False)
-        fresh.items = known.items
+        fresh.items, fresh.assumes_ids = known.items, False
         fresh.users = IdMap(known.users.ids.gather(in_fit), noun="user")
         return fresh
 

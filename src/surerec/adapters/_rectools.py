@@ -41,7 +41,7 @@ class RecToolsAdapter(Adapter):
         self.model = model
         if model.is_fitted:
             self.look_again()
-            self.items = self._item_ids(items)
+            self.items, self.assumes_ids = self._item_ids(items), items is None
             self.users = self._user_ids(users)
         elif items is not None:  # the catalogue of a copy that is to be fitted
             self.items = ids_of(_of_map(items, None), None, "item", self.name)
@@ -102,6 +102,7 @@ class RecToolsAdapter(Adapter):
         # What nobody took has no column in the model: it comes last, without a score.
         never = np.setdiff1d(np.arange(known.n_items), columns)
         fresh.items = IdMap(known.items.ids.gather(np.append(columns, never)), noun="item")
+        fresh.assumes_ids = False
         in_fit = dataset.user_id_map.external_ids
         fresh.users = IdMap(known.users.ids.gather(in_fit), noun="user")
         return fresh

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec.calibration import false_declaration
 from surerec.errors import InputError
 from surerec.evaluation import choose_users
 
@@ -47,6 +48,8 @@ class Audited:
     """Why nothing can be told; empty if something can."""
     skipped: tuple[str, ...] = ()
     """What is left out by this, in sentences."""
+    false: str = ""
+    """Why the scorer's declaration that it leaves users out is false; empty if nothing is known."""
 
 
 def choose_audited(
@@ -87,11 +90,14 @@ def _fitted(
     seed: int,
 ) -> Audited:
     recipe, scorer = subject.recipe, subject.scorer_on(statistics)
-    found = Audited(users, scorer, statistics, learned_from=users[:0], has_times=True)
-    if scorer.leaves_users_out:
+    false = false_declaration(recipe, scorer, statistics, seed)
+    found = Audited(users, scorer, statistics, users[:0], has_times=True, false=false)
+    if scorer.leaves_users_out and not (false and recipe.refits):
         return found
     says = "cannot leave users out"
-    if scorer.leaves_users_out is None:
+    if false:
+        says = "declares falsely that it leaves users out"
+    elif scorer.leaves_users_out is None:
         says = "does not say whether it leaves users out"
     if not recipe.refits:
         unsure = f"the scorer comes fitted and {says}, so it may know these futures"
@@ -118,7 +124,9 @@ def _fitted(
         "whom it learned from stands beside."
     )
     scorer = recipe.fit(fitted_on)
-    return Audited(audited, scorer, fitted_on, learned_from, has_times=True, skipped=(why,))
+    if false:
+        scorer.leaves_users_out = False
+    return Audited(audited, scorer, fitted_on, learned_from, True, skipped=(why,), false=false)
 
 
 def _have_times(interactions: Interactions, users: NDArray[np.int64]) -> bool:

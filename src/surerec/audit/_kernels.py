@@ -46,3 +46,60 @@ def simple_jumper(
         logarithms[n] = logarithm
         for k in range(len(bets)):
             capital[k] = (1 - jumping) * capital[k] / total + jumping / len(bets)
+
+
+@njit(nogil=True, cache=True)
+def _mixed(number: np.uint64) -> np.uint64:
+    """Return a hash of a number (splitmix64)."""
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def band_keys(
+    users: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    items: NDArray[np.uint32],
+    seeds: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+) -> None:
+    """Write one key for each user: a hash of the smallest hash of their items under each seed.
+
+    Two users share a key with probability Jaccard ** len(seeds).
+    """
+    for at in range(len(users)):
+        key = np.uint64(0)
+        for seed in seeds:
+            least = np.uint64(0xFFFFFFFFFFFFFFFF)
+            for row in range(offsets[users[at]], offsets[users[at] + 1]):
+                least = min(least, _mixed(np.uint64(items[row]) + seed))
+            key = _mixed(key ^ least)
+        keys[at] = key
+
+
+@njit(nogil=True, cache=True)
+def overlaps(
+    pairs: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    items: NDArray[np.uint32],
+    support: NDArray[np.int64],
+    shared: NDArray[np.int64],
+    expected: NDArray[np.float64],
+) -> None:
+    """Write for each pair of users the number of shared items, and the number by chance.
+
+    By chance, a user consumes an item in proportion to its support and to the user's length.
+    """
+    seen = np.full(len(support), -1, dtype=np.int64)
+    n_rows = offsets[-1]
+    for at in range(len(pairs)):
+        first, second = pairs[at]
+        length = offsets[second + 1] - offsets[second]
+        for row in range(offsets[second], offsets[second + 1]):
+            seen[items[row]] = at
+        n_shared, by_chance = 0, 0.0
+        for row in range(offsets[first], offsets[first + 1]):
+            n_shared += seen[items[row]] == at
+            by_chance += min(1.0, support[items[row]] * length / n_rows)
+        shared[at], expected[at] = n_shared, by_chance

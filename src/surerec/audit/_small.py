@@ -9,6 +9,7 @@ import polars as pl
 
 from surerec.audit._audited import FEWEST_USERS
 from surerec.audit._known import known_of
+from surerec.audit._profiles import profile_findings
 from surerec.audit._result import Audit
 from surerec.audit._verdicts import percent
 from surerec.calibration import PROMISES
@@ -49,6 +50,7 @@ def small_audit(
         ],
         settings={"n_users": lacking.found, "n_lacking": lacking.lacking, "seed": seed},
         known=known_of(interactions),
+        findings=[each.sentence for each in profile_findings(interactions, seed)],
     )
 
 

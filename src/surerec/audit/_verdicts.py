@@ -63,10 +63,13 @@ def of_row(promised: float, low: float, high: float) -> str:
     return "cannot tell" if high - low > _TOO_WIDE else "holds"
 
 
-def of_kind(rows: Sequence[Mapping[str, Any]], unsure: str = "") -> Verdict:
+def of_kind(
+    rows: Sequence[Mapping[str, Any]], unsure: str = "", false: str = "", limits: str = ""
+) -> Verdict:
     """Judge a kind by its rows, one for each ε: one level that fails is enough.
 
-    `unsure` says why nothing can be told, whatever the numbers are.
+    `unsure` says why nothing can be told, and `false` why the guarantee does not hold, whatever the
+    numbers are; `limits` names users for whom it need not hold although it does on these data.
     """
     states = [of_row(row["promised"], row["low"], row["high"]) for row in rows]
     about = min(rows, key=lambda row: abs(row["epsilon"] - HEADLINE))
@@ -74,20 +77,22 @@ def of_kind(rows: Sequence[Mapping[str, Any]], unsure: str = "") -> Verdict:
     weakest = max(rows, key=lambda row: row.get("windows_below") or 0)
     if unsure:
         verdict = "cannot tell"
+    elif false:
+        verdict = "does not hold"
     elif failed:
         verdict = "does not hold"
         if about not in failed:
             about = max(failed, key=lambda row: row["promised"] - row["delivered"])
     elif states[rows.index(about)] == "cannot tell":
         verdict = "cannot tell"
-    elif weakest.get("windows_below"):
+    elif weakest.get("windows_below") or limits:
         verdict = "holds in part"
     else:
         conservative = states.count("conservative")
         verdict = "conservative" if 2 * conservative > len(states) else "holds"
     name = str(about["name"])
     row = {**about, "weakest": weakest, "levels": {row["epsilon"]: row for row in rows}}
-    row["unsure"] = unsure
+    row |= {"unsure": unsure, "false": false, "limits": limits}
     promise = f"{name}: promised {percent(about['promised'])}, delivered {with_interval(about)}"
     sentence = f"{promise}: {_conclusion(verdict, row)}."
     return Verdict(str(about["kind"]), name, verdict, sentence, row)
@@ -98,20 +103,33 @@ def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
         return "holds, with larger sets than it would take"
     if verdict == "cannot tell":
         return row["unsure"] or f"{row['n']:,} {row['unit']} are too few to tell"
+    if verdict == "does not hold" and row["false"]:
+        return f"does not hold, as {row['false']}"
     if verdict == "holds in part":
         weakest = row["weakest"]
+        if not weakest.get("windows_below"):
+            return f"holds for these users, but need not for {row['limits']}"
         where = f"in {weakest['windows_below']} of {weakest['n']} windows"
         level = percent(weakest["promised"])
         return f"holds on average, but at {level} it falls short by more than chance {where}"
     return verdict
 
 
-def overall(verdicts: Sequence[Verdict], window: float | None) -> str:
-    """Say in one or two sentences which guarantee to use."""
+def overall(
+    verdicts: Sequence[Verdict], window: float | None, false: str = "", limits: str = ""
+) -> str:
+    """Say in one or two sentences which guarantee to use; `false` and `limits` as in `of_kind`."""
     by_kind = {verdict.kind: verdict for verdict in verdicts}
     item = by_kind.get("item-time")
     user = next((by_kind[kind] for kind in _DECIDES if kind in by_kind), None)
-    sentences = []
+    used = by_kind.get("miss-score-as-used") or by_kind.get("miss-rank-as-used")
+    sentences = [f"{false}."] if false else []
+    if false and used is not None:
+        level = percent(used.row["promised"])
+        sentences.append(
+            f"Calibrated as declared, it delivers {with_interval(used.row)} of {level}; what "
+            "follows was fitted without the users who calibrate and test it."
+        )
     if item is not None:
         sentences.append(_item_sentence(item, user))
     elif user is not None:
@@ -119,6 +137,8 @@ def overall(verdicts: Sequence[Verdict], window: float | None) -> str:
     renewed = by_kind.get("calendar-1")
     if renewed is not None and window is not None:
         sentences.append(_calendar_sentence(renewed, by_kind.get("calendar-4"), window))
+    if limits:
+        sentences.append(f"None of this needs to hold for {limits}: see the findings.")
     return " ".join(sentences)
 
 

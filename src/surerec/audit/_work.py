@@ -17,6 +17,7 @@ from surerec.audit._items import observe_items
 from surerec.audit._known import known_of
 from surerec.audit._measured import coverage_rows
 from surerec.audit._new_users import is_guaranteed, leak_findings, new_user_rows
+from surerec.audit._profiles import Finding, finding_groups, profile_findings
 from surerec.audit._result import Audit
 from surerec.audit._together import together_rows
 from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
@@ -67,6 +68,15 @@ class Work:
         self.interactions: Interactions = self.statistics.interactions
         self.audited = choose_audited(self.subject, self.statistics, self.n_users, self.seed)
         self.skipped = list(self.audited.skipped)
+        self.findings = [*self._declaration(), *profile_findings(self.interactions, self.seed)]
+
+    def _declaration(self) -> list[Finding]:
+        """Return the finding that the scorer's declaration is false, if it is."""
+        if not self.audited.false:
+            return []
+        learned = f"users whom {self.subject.name} learned from"
+        said = f"{self.audited.false}. Guarantees do not hold as declared."
+        return [Finding(said, learned if len(self.audited.learned_from) else "")]
 
     def new_users(self) -> None:
         """Fit on half of the users, and measure what the others receive: this decides."""
@@ -286,12 +296,18 @@ class Work:
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in filter(is_guaranteed, self.coverage):
             rows.setdefault(row["kind"], []).append(row)
-        verdicts = [of_kind(found, self.audited.unsure) for found in rows.values()]
+        said = self.audited.false.partition(":")[0]
+        # What learned from half of the users is tested on the others, whatever it declares.
+        false = "" if len(self.audited.learned_from) else said
+        limits = " or ".join(each.limits for each in self.findings if each.limits)
+        verdicts = [of_kind(found, self.audited.unsure, false, limits) for found in rows.values()]
         judged = [
             row
             | {
                 "verdict": "cannot tell"
                 if self.audited.unsure
+                else "does not hold"
+                if false
                 else of_row(row["promised"], row["low"], row["high"])
             }
             for row in self.coverage
@@ -300,7 +316,7 @@ class Work:
         return Audit(
             data=data,
             subject=self.subject.name,
-            overall=overall(verdicts, days),
+            overall=overall(verdicts, days, said, limits),
             verdicts=verdicts,
             coverage=_frame(judged),
             drift=_frame(self.drift),
@@ -322,9 +338,12 @@ class Work:
             together=_frame(self.together) if self.together else None,
             support=next((each.support for each in self.tests.values()), None),
             ranking=next((each.ranking for each in self.tests.values()), None),
-            findings=[sentence for test in self.tests.values() for sentence in leak_findings(test)],
             known=known_of(self.interactions),
             notes=self.notes,
+            findings=[
+                *(each.sentence for each in self.findings),
+                *(sentence for test in self.tests.values() for sentence in leak_findings(test)),
+            ],
         )
 
     def _add_groups(self, kind: str, measured: Measured) -> Any:
@@ -335,6 +354,8 @@ class Work:
                     f"{kind}: no groups by {grouping.by}, in which everything is alike."
                 )
                 continue
+            self.groups += group_rows(kind, measured, grouping)
+        for grouping in finding_groups(self.findings, measured.users, self.audited.users):
             self.groups += group_rows(kind, measured, grouping)
         return found[0]
 

@@ -5,6 +5,11 @@ from surerec.calibration._calibrating import NobodyTook, calibrate, cases_of
 from surerec.calibration._calibration import BestOfMany, Calibration, Uncalibrated
 from surerec.calibration._chances import ItemChances, choose
 from surerec.calibration._coverage import Coverage, LeftOut, Newcomers, Nobody, OfTheFit
+from surerec.calibration._declaration import (
+    false_declaration,
+    refuse_false_declaration,
+    with_other_items,
+)
 from surerec.calibration._groups import LengthGroups
 from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
@@ -69,6 +74,7 @@ __all__ = [
     "choose",
     "choose_bins",
     "compare_with_items",
+    "false_declaration",
     "find_promise",
     "from_parts",
     "hit_probabilities",
@@ -76,7 +82,9 @@ __all__ = [
     "lists_to_parts",
     "p_counts_in_halves",
     "ranks_by_later_item",
+    "refuse_false_declaration",
     "slate_features",
     "split",
     "to_parts",
+    "with_other_items",
 ]

@@ -165,7 +165,7 @@ class Calibrating(OverUsers):
         chosen = cases.sample(self.n_calibration, self.seed)
         can_leave_out = recipe.leaves_users_out if scorer is None else scorer.leaves_users_out
         if scorer is None and not (recipe.refits and can_leave_out is False):
-            scorer = recipe.fit(past)
+            scorer = self._checked_fit(recipe, past)
             can_leave_out = scorer.leaves_users_out
         if scorer is None or (recipe.refits and can_leave_out is False):
             chosen = cases.sample(min(self.n_calibration, max(1, len(cases) // 2)), self.seed)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
+from surerec.calibration import refuse_false_declaration
 from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap
 from surerec.measures import as_scorer
@@ -80,7 +81,13 @@ class Fitted(Parameters, ABC):
 
     def _learn(self) -> None:
         """Learn from the statistics that were taken."""
-        self._keep_scorer(self.recipe().fit(self.statistics_))
+        self._keep_scorer(self._checked_fit(self.recipe(), self.statistics_))
+
+    def _checked_fit(self, recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:
+        """Fit a scorer, and refuse one that declares falsely that it leaves users out."""
+        scorer = recipe.fit(statistics)
+        refuse_false_declaration(recipe, scorer, statistics)
+        return scorer
 
     def _keep_scorer(self, scorer: Scorer) -> None:
         self._scorer = as_scorer(scorer, self.statistics_.n_items)
@@ -95,7 +102,7 @@ class Fitted(Parameters, ABC):
             recipe = self.recipe()
             if not self._may_change(recipe):
                 raise NotFittedError("The measure is to be learned: call fit again.")
-            self._keep_scorer(recipe.fit(self.statistics_))
+            self._keep_scorer(self._checked_fit(recipe, self.statistics_))
         return self._scorer
 
     def _may_change(self, recipe: Recipe) -> bool:

@@ -45,8 +45,10 @@ def wrap(
         ``score``, complete or with the best of each user only, from any system. Histories are
         lists of item ids in time order, and scores are in the order of `items`.
     items, users : iterable of ids, optional
-        Which ids the columns and rows of a fitted model are; by default their numbers. With `fit`,
-        `items` is the catalogue: by default what somebody took in what the copy is fitted on.
+        Which ids the columns and rows of a fitted model are; by default their numbers: item ids
+        that cannot be column numbers are refused, and those that seem not to be are warned of
+        (:class:`surerec.errors.AssumedIdsWarning`). With `fit`, `items` is the catalogue: by
+        default what somebody took in what the copy is fitted on.
     covers : {"fit", "newcomers"}, optional
         Whom the promise is about: people of the fit, of whose future nothing was in it, or people
         whom the model was not fitted on and scores by their history. By default whoever can

@@ -8,14 +8,13 @@ import numpy as np
 
 from surerec._arguments import check_kind, check_seed
 from surerec._checks import check_whole
+from surerec.calibration import with_other_items
 from surerec.interactions import Interactions
 from surerec.measures import Query, as_recipe
 from surerec.precedence import count_precedence
 from surerec.testing._subject import expect
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from surerec.measures import RecipeLike
 
 
@@ -63,7 +62,7 @@ def check_leaves_users_out(
     folds = fitted.fold_of(enough)
     for user in enough[:n_users].tolist():
         history = data.taken(user)[: max(1, lengths[user] // 2)].astype(np.int64)
-        counts = count_precedence(_with_another_profile(data, user, random))
+        counts = count_precedence(with_other_items(data, user, random))
         other = made.fit(counts)
         here, there = (each.score(history, without_user=user) for each in (fitted, other))
         expect(
@@ -89,15 +88,3 @@ def check_leaves_users_out(
                 f"what scores a group depends on what its member {data.users[user]!r} took: "
                 f"{made.name} does not leave users of one fold out together",
             )
-
-
-def _with_another_profile(
-    data: Interactions, user: int, random: np.random.Generator
-) -> Interactions:
-    """Give the data with as many other items, at the same times, for one user."""
-    own: NDArray[np.uint32] = data.taken(user)
-    others = np.setdiff1d(np.arange(data.n_items), own)
-    instead = random.permutation(np.concatenate((random.permutation(others), own)))[: len(own)]
-    taken = data.items_taken.copy()
-    taken[data.offsets[user] : data.offsets[user + 1]] = instead
-    return Interactions(data.users, data.items, data.offsets, taken, data.times)

@@ -1,0 +1,195 @@
+"""Profiles that break the assumption of exchangeable users: near-duplicates and bots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from surerec._shown import shown
+from surerec.audit._audited import FEWEST_USERS
+from surerec.audit._groups import Grouping
+from surerec.audit._kernels import band_keys, overlaps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.interactions import Interactions
+
+_SHORTEST: Final = 10
+"""Shorter profiles are alike, or odd, by chance."""
+_SIMILAR: Final = 0.8
+"""The Jaccard similarity of near-duplicates."""
+_MOST_OF_ALL: Final = 0.25
+"""Profiles with a larger share of the catalogue are not compared: they are alike anyway."""
+_BANDS: Final = 16
+_ROWS: Final = 4
+"""Of a band: at a similarity of 0.8 a pair shares the key of some band with 99.98%."""
+_NEIGHBOURS: Final = 4
+"""With how many users of the same key each is compared: time grows with users, not with pairs."""
+_BY_CHANCE: Final = 0.01
+"""How many pairs as similar as this may be expected in these data by chance."""
+_MANY: Final = 0.01
+"""The share of users from which on guarantees are affected by more than noise."""
+_LONG: Final = 10.0
+"""Times the median length, from which on a profile that follows no popularity is a bot's."""
+_UNIFORM: Final = 0.52
+"""The mean place of random items, where 1 is the most popular: half, and a bot's own part in it."""
+_LARGE: Final = 1000
+"""The items of a catalogue that no human consumes whole."""
+_FAR: Final = 6.0
+"""Robust standard deviations of the logarithm of lengths that no other profile explains."""
+_NAMED: Final = 5
+
+
+class Finding(NamedTuple):
+    """Something about the data, or what was audited, that the reader must know."""
+
+    sentence: str
+    limits: str = ""
+    """For whom a guarantee that was kept here need not hold, in words; empty for nobody."""
+    about: str = ""
+    """What its users are, in a table of groups; empty if they are no group."""
+    users: NDArray[np.int64] | None = None
+
+
+def profile_findings(interactions: Interactions, seed: int = 0) -> list[Finding]:
+    """Return what stands against exchangeable users in these profiles.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=200, n_rows=9000, seed=1)
+    >>> profile_findings(films)
+    []
+    """
+    found = []
+    n_long = int((np.diff(interactions.offsets) >= _SHORTEST).sum())
+    alike, bots = near_duplicates(interactions, seed), bot_like(interactions)
+    if len(alike) >= max(2, _MANY * n_long):
+        found.append(
+            Finding(
+                f"{_counted(alike, n_long, interactions)} share at least {_SIMILAR:.0%} of their "
+                "items with another user, far more than by chance. Such a near-duplicate reveals "
+                "what the user consumes next, so calibration looks better than it is for users "
+                "without one. Merge duplicate accounts, then fit and audit again.",
+                "users without a near-duplicate in the data",
+                "near-duplicate",
+                alike,
+            )
+        )
+    if len(bots):
+        found.append(
+            Finding(
+                f"{_counted(bots, n_long, interactions)} look like bots: their profiles are far "
+                "longer than those of others, and most of these follow no popularity. They "
+                "distort counts and calibrate thresholds. Remove them, then fit and audit again.",
+                "users who are not bots" if len(bots) >= _MANY * n_long else "",
+                "bot",
+                bots,
+            )
+        )
+    return found
+
+
+def finding_groups(
+    findings: Iterable[Finding], users: NDArray[np.int64], audited: NDArray[np.int64]
+) -> Iterator[Grouping]:
+    """Yield users in two groups for each finding of 20 or more audited users: without and with it.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+        What was found.
+    users : array of int
+        The users to group, by code.
+    audited : array of int
+        All audited users, by code.
+    """
+    for each in findings:
+        if each.users is None:
+            continue
+        n_with = int(np.isin(audited, each.users).sum())
+        if min(n_with, len(audited) - n_with) >= FEWEST_USERS:
+            groups = np.isin(users, each.users).astype(np.int64)
+            yield Grouping(f"{each.about}s", False, groups, (f"no {each.about}", each.about))
+
+
+def near_duplicates(interactions: Interactions, seed: int = 0) -> NDArray[np.int64]:
+    """Return the codes of users with a near-duplicate, by MinHash and banding.
+
+    A pair counts if it has a Jaccard similarity of at least 0.8, and if the popularity of the items
+    does not explain it. Users with fewer than 10 items, or with more than a quarter of the
+    catalogue, are not compared.
+    """
+    offsets, items = interactions.offsets, interactions.items_taken
+    lengths = np.diff(offsets)
+    comparable = (lengths >= _SHORTEST) & (lengths <= _MOST_OF_ALL * interactions.n_items)
+    users = np.flatnonzero(comparable)
+    support = np.bincount(items, minlength=interactions.n_items)
+    seeds = np.random.default_rng((seed, 8)).integers(2**63, size=(_BANDS, _ROWS), dtype=np.uint64)
+    least_chance = np.log(_BY_CHANCE) - 2 * np.log(max(len(users), 1))  # over all pairs
+    is_alike = np.zeros(interactions.n_users, dtype=bool)
+    keys = np.empty(len(users), dtype=np.uint64)
+    for band in seeds:
+        band_keys(users, offsets, items, band, keys)
+        order = np.argsort(keys, kind="stable")
+        for step in range(1, _NEIGHBOURS + 1):
+            same = np.flatnonzero(keys[order[step:]] == keys[order[:-step]])
+            pairs = np.column_stack((users[order[same]], users[order[same + step]]))
+            pairs = pairs[~is_alike[pairs].all(axis=1)]
+            shared, expected = np.empty(len(pairs), np.int64), np.empty(len(pairs))
+            overlaps(pairs, offsets, items, support, shared, expected)
+            both, first = lengths[pairs].sum(axis=1), lengths[pairs[:, 0]]
+            similar = shared >= _SIMILAR * (both - shared)
+            similar &= _log_chance(shared, expected, first) < least_chance
+            is_alike[pairs[similar]] = True
+    return np.flatnonzero(is_alike)
+
+
+def _log_chance(
+    shared: NDArray[np.int64], expected: NDArray[np.float64], length: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the logarithm of Chernoff's bound on the probability of sharing so many items."""
+    p, q = shared / length, np.clip(expected / length, 1e-12, 1 - 1e-12)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(p > 0, p * np.log(p / q), 0.0)
+        terms += np.where(p < 1, (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
+    return np.where(p > q, -length * terms, 0.0)
+
+
+def bot_like(interactions: Interactions) -> NDArray[np.int64]:
+    """Return the codes of users whose profiles are too long, or too uniform for their length.
+
+    A bot's items are as popular as items drawn at random from the catalogue. Users with long
+    profiles consume popular items more often, unless they consumed a small catalogue whole.
+    """
+    lengths = np.diff(interactions.offsets)
+    users = np.flatnonzero(lengths >= _SHORTEST)
+    if not len(users):
+        return users
+    support = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    consumed = np.flatnonzero(support)
+    place = np.zeros(len(support))
+    # Items with the same number of users share the middle of their places.
+    _, group, sizes = np.unique(support[consumed], return_inverse=True, return_counts=True)
+    place[consumed] = ((np.cumsum(sizes) - sizes / 2) / len(consumed))[group]
+    sums = np.concatenate(([0.0], np.cumsum(place[interactions.items_taken])))
+    long = lengths[users]
+    mean = (sums[interactions.offsets[users + 1]] - sums[interactions.offsets[users]]) / long
+    uniform = mean < _UNIFORM + 3 / np.sqrt(12 * long)  # three standard errors of random items
+    # A small catalogue can be consumed nearly whole, which leaves nothing to choose.
+    uniform &= (long <= len(consumed) / 2) | (len(consumed) >= _LARGE)
+    middle = np.median(long)
+    logs = np.log(long / middle)
+    far = logs > _FAR * max(1.4826 * float(np.median(np.abs(logs))), 0.5)
+    found: NDArray[np.int64] = users[((long >= _LONG * middle) & uniform) | far]
+    return found
+
+
+def _counted(users: NDArray[np.int64], n_long: int, interactions: Interactions) -> str:
+    ids: Sequence[Any] = interactions.users.ids.gather(users[:_NAMED]).to_list()
+    named = ", ".join(map(shown, ids)) + (", …" if len(users) > _NAMED else "")
+    return f"{len(users):,} of {n_long:,} users with {_SHORTEST} items or more ({named})"

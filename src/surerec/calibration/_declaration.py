@@ -1,0 +1,244 @@
+"""Whether a scorer leaves users out, as it declares.
+
+Two checks. A recipe is fitted again on data in which one user consumed other items: with that user
+left out, their scores must not change. This is exact, and made on a sample of users, so that it
+costs little. A scorer that comes fitted has only its rankings to go by: with the user left out, an
+item that few others consumed ranks about where other items with that number of users do. A scorer
+that knows the user's own interactions ranks it above nearly all of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from copy import deepcopy
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from surerec.errors import InputError
+from surerec.interactions import Interactions
+from surerec.measures import OwnScorer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.measures import Recipe, Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+_MOST_USERS: Final = 400
+"""How many users a recipe is fitted again on."""
+_REFITS: Final = 4
+"""How many users are given other items, each in a fit of its own."""
+_SECONDS: Final = 10.0
+"""After so long no further fit is begun."""
+_TOLERANCE: Final = 1e-6
+"""Scores differ beyond this share of the largest: below it may be rounding in single precision."""
+_RANKED: Final = 30
+"""How many users' rankings are looked at."""
+_FEWEST_RANKED: Final = 10
+_POOL: Final = 20_000
+"""The users among whom those with rare held-out items are looked for."""
+_SHORTEST: Final = 10
+_KNOWN: Final = 0.6
+_RARE: Final = 5
+"""Items are rare that at most so many other users consumed: each user counts for much there."""
+_COMPARED: Final = 20
+"""How many items with the same number of users a held-out item is compared with."""
+_TOO_HIGH: Final = 0.9
+"""Scorers that leave users out rank rare held-out items above 50 to 80% of these items."""
+_ERRORS: Final = 3.0
+"""Standard errors by which the mean must exceed that."""
+_TWINS: Final = 0.8
+"""Users who are this similar (Jaccard) to another one are known through that one."""
+
+
+def refuse_false_declaration(
+    recipe: Recipe, scorer: Scorer, statistics: PrecedenceStatistics, seed: int = 0
+) -> None:
+    """Raise InputError if a scorer declares ``leaves_users_out = True`` and does not do so."""
+    if why := false_declaration(recipe, scorer, statistics, seed):
+        raise InputError(
+            f"{why}. Fix score(history, without_user=…), or declare leaves_users_out = False."
+        )
+
+
+def false_declaration(
+    recipe: Recipe, scorer: Scorer, statistics: PrecedenceStatistics, seed: int = 0
+) -> str:
+    """Return why a declared ``leaves_users_out = True`` is false; empty if nothing speaks against.
+
+    Scorers of surerec's own are not checked here: their contract tests do that.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Makes such scorers.
+    scorer : Scorer
+        What it made of the statistics.
+    statistics : PrecedenceStatistics
+        With the profiles that users are sampled from.
+    seed : int, default=0
+        Of the users who are sampled.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> from surerec.measures import as_recipe
+    >>> class Popular:
+    ...     leaves_users_out = True
+    ...
+    ...     def __init__(self, statistics):
+    ...         self.support = statistics.support
+    ...
+    ...     def score(self, history, *, without_user=None):
+    ...         return self.support
+    >>> counts = sr.count_precedence(sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600))
+    >>> recipe = as_recipe(Popular)
+    >>> false_declaration(recipe, recipe.fit(counts), counts).partition(":")[0]
+    'Popular declares leaves_users_out = True, which is false'
+    """
+    profiles = statistics.interactions
+    if profiles is None or not isinstance(scorer, OwnScorer) or not scorer.leaves_users_out:
+        return ""
+    random = np.random.default_rng((seed, 29))
+    found = _by_ranking(scorer, profiles, random)
+    if not found and recipe.refits:
+        found = _by_refitting(recipe, statistics, profiles, random)
+    return found and f"{scorer.name} declares leaves_users_out = True, which is false: {found}"
+
+
+def _by_refitting(
+    recipe: Recipe,
+    statistics: PrecedenceStatistics,
+    profiles: Interactions,
+    random: np.random.Generator,
+) -> str:
+    """Compare scores with those of a fit in which the left-out user consumed other items."""
+    lengths = np.diff(profiles.offsets)
+    users = random.permutation(np.flatnonzero((lengths > 1) & (lengths < profiles.n_items)))
+    others = np.ones(profiles.n_users, dtype=bool)
+    others[users[:_MOST_USERS]] = False
+    sample = profiles.without_users(np.flatnonzero(others))
+    own, end = deepcopy(recipe), monotonic() + _SECONDS  # a fit may change its recipe
+
+    def fitted(data: Interactions) -> Scorer:
+        return own.fit(own.count(data, statistics.ties))
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a model that gets less data than usual
+            here = fitted(sample)
+            for user in users[:_REFITS].tolist():
+                history = sample.taken(user)[: max(1, lengths[user] // 2)].astype(np.int64)
+                scores = here.score(history, without_user=user)
+                there = fitted(with_other_items(sample, user, random))
+                n_changed = _n_changed(scores, there.score(history, without_user=user))
+                if not n_changed and monotonic() < end:
+                    continue
+                if not n_changed:
+                    break
+                if _n_changed(scores, fitted(sample).score(history, without_user=user)):
+                    return ""  # it is never the same twice: nothing can be compared
+                return (
+                    f"refitted with other items for user {profiles.users[user]!r}, "
+                    f"score(history, without_user=…) of that user changed for {n_changed:,} of "
+                    f"{len(scores):,} items"
+                )
+    except Exception:  # noqa: BLE001  # a model may refuse so few users: that is no leak
+        return ""
+    return ""
+
+
+def _n_changed(one: NDArray[np.float64], other: NDArray[np.float64]) -> int:
+    with np.errstate(over="ignore"):
+        largest = max(np.abs(one).max(), np.abs(other).max())
+        return int((np.abs(one - other) > _TOLERANCE * largest).sum())
+
+
+def with_other_items(data: Interactions, user: int, random: np.random.Generator) -> Interactions:
+    """Return the data with as many other items, at the same times, for one user."""
+    own: NDArray[np.uint32] = data.taken(user)
+    others = np.setdiff1d(np.arange(data.n_items), own)
+    instead = random.permutation(np.concatenate((random.permutation(others), own)))[: len(own)]
+    items = data.items_taken.copy()
+    items[data.offsets[user] : data.offsets[user + 1]] = instead
+    return Interactions(data.users, data.items, data.offsets, items, data.times)
+
+
+def _by_ranking(scorer: Scorer, profiles: Interactions, random: np.random.Generator) -> str:
+    """Compare held-out items, rare ones if there are, with others of the same number of users."""
+    support = np.bincount(profiles.items_taken, minlength=profiles.n_items)
+    above = []
+    for user, items in _held_out(profiles, support, random):
+        own = profiles.taken(user).astype(np.int64)
+        without = support.copy()
+        without[own] -= 1
+        candidates = without > 0
+        candidates[own] = False
+        codes = np.flatnonzero(candidates)
+        if len(codes) < _COMPARED or _has_twin(profiles, user):
+            continue
+        scores = scorer.score(own[: _n_known(len(own))], without_user=user)
+        above.append(np.mean([_share_below(scores, without, codes, item) for item in items]))
+        if len(above) == _RANKED:
+            break
+    if len(above) < _FEWEST_RANKED:
+        return ""
+    mean, error = np.mean(above), np.std(above) / np.sqrt(len(above))
+    if mean - _ERRORS * error <= _TOO_HIGH:
+        return ""
+    return (
+        f"with the user left out, items that {len(above)} sampled users consumed next rank above "
+        f"{mean:.0%} of the items that equally many other users consumed, as if their own "
+        "interactions were known"
+    )
+
+
+def _share_below(
+    scores: NDArray[np.float64],
+    support: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    item: np.integer,
+) -> float:
+    """Return the share of the candidates nearest in support that an item ranks above."""
+    nearest = np.argsort(np.abs(support[candidates] - support[item]), kind="stable")[:_COMPARED]
+    others = scores[candidates[nearest]]
+    return float(np.mean(others < scores[item]) + np.mean(others == scores[item]) / 2)
+
+
+def _held_out(
+    profiles: Interactions, support: NDArray[np.int64], random: np.random.Generator
+) -> list[tuple[int, NDArray[np.uint32]]]:
+    """Return users with items of their last 40%: rare ones, and all where there are none.
+
+    Users with the rarest items come first. An item that nobody else consumed is not among them.
+    """
+    lengths = np.diff(profiles.offsets)
+    users = random.permutation(np.flatnonzero(lengths >= _SHORTEST))[:_POOL]
+    found = []
+    for user in users.tolist():
+        held_out = profiles.taken(user)[_n_known(lengths[user]) :]
+        others = support[held_out] - 1
+        held_out, others = held_out[others > 0], others[others > 0]
+        if len(others):
+            rare = others <= _RARE
+            chosen = held_out[rare] if rare.any() else held_out
+            found.append((min(int(others.min()), _RARE + 1), user, chosen))
+    found.sort(key=lambda each: each[0])
+    return [(user, items) for _, user, items in found[: 4 * _RANKED]]
+
+
+def _n_known(length: int) -> int:
+    return int(np.ceil(_KNOWN * length))
+
+
+def _has_twin(profiles: Interactions, user: int) -> bool:
+    """Tell whether another user consumed nearly the same items."""
+    own = np.zeros(profiles.n_items, dtype=bool)
+    own[profiles.taken(user)] = True
+    ends = np.concatenate(([0], np.cumsum(own[profiles.items_taken])))[profiles.offsets]
+    shared, lengths = np.diff(ends), np.diff(profiles.offsets)
+    similar = shared >= _TWINS * (lengths + lengths[user] - shared)
+    similar[user] = False
+    return bool((similar & (lengths > 0)).any())

@@ -1,0 +1,111 @@
+"""Near-duplicate users and bots are found, and named; clean data have none."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.audit import audit
+from surerec.audit._profiles import bot_like, near_duplicates, profile_findings
+from tests.audit import audited_data
+from tests.audit.audited_data import with_bots, with_duplicates
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=600, n_items=2_000, n_rows=24_000, seed=3)
+
+
+@pytest.fixture(scope="module")
+def duplicated(films):
+    return audit(with_duplicates(films, 0.3), n_users=400)
+
+
+def jaccard(data, one, other):
+    first, second = set(data.taken(one).tolist()), set(data.taken(other).tolist())
+    return len(first & second) / len(first | second)
+
+
+@pytest.mark.parametrize("kept", [1.0, 0.9])
+def test_every_near_duplicate_is_found_and_nobody_else(films, kept):
+    data = with_duplicates(films, 0.1, kept=kept)
+    lengths = np.diff(data.offsets)
+    long = np.flatnonzero(lengths >= 10)
+    expected = {
+        int(user)
+        for user in long
+        if any(other != user and jaccard(data, user, other) >= 0.8 for other in long)
+    }
+    found = set(near_duplicates(data).tolist())
+    assert len(expected) > 50
+    assert found <= expected
+    assert len(found) >= 0.98 * len(expected)
+
+
+@pytest.mark.parametrize("n_bots", [1, 20])
+@pytest.mark.parametrize("n_items", [900, 2_000])
+def test_bots_are_found_and_nobody_else(films, n_bots, n_items):
+    data = with_bots(films, n_bots, min(n_items, films.n_items))
+    assert bot_like(data).tolist() == list(range(films.n_users, data.n_users))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("n_users", "n_items", "n_rows"),
+    [(800, 80, 16_000), (600, 60, 9_000), (1_000, 400, 30_000), (500, 1_500, 20_000)],
+)
+def test_clean_data_have_no_finding(n_users, n_items, n_rows, seed):
+    data = sr.datasets.synthetic(n_users=n_users, n_items=n_items, n_rows=n_rows, seed=seed)
+    assert profile_findings(data) == []
+
+
+@pytest.mark.registry
+def test_movielens_has_no_finding():
+    assert profile_findings(sr.load_dataset("ml-100k")) == []
+
+
+def test_a_few_look_alikes_are_no_finding(films):
+    assert len(near_duplicates(with_duplicates(films, 0.004)))
+    assert profile_findings(with_duplicates(films, 0.004)) == []
+
+
+def test_data_without_long_profiles_have_no_finding():
+    short = sr.Interactions.from_profiles([0, 2, 3], [1, 0, 1])
+    assert profile_findings(short) == []
+
+
+def test_an_audit_says_that_users_are_duplicated(duplicated):
+    (finding,) = duplicated.findings
+    assert "share at least 80% of their items with another user" in finding
+    assert "Merge duplicate accounts" in finding
+    assert finding.split("(")[1].split(")")[0].count(",") == 5  # five ids and an ellipsis
+    assert "needs to hold for users without a near-duplicate" in duplicated.overall
+    said = {each.kind: each for each in duplicated.verdicts}
+    assert not {"holds", "conservative"} & {each.verdict for each in said.values()}
+    assert said["miss-rank"].verdict == "holds in part"
+    assert "need not for users without a near-duplicate in the data" in said["miss-rank"].sentence
+    assert duplicated.tables()["findings"]["finding"].to_list() == [finding]
+
+
+def test_an_audit_shows_what_users_without_a_duplicate_get(duplicated):
+    rows = duplicated.groups.filter(
+        pl.col("by") == "near-duplicates", pl.col("kind") == "miss-rank", pl.col("epsilon") == 0.2
+    )
+    without, with_one = rows.sort("place")["delivered"].to_list()
+    assert rows.sort("place")["group"].to_list() == ["no near-duplicate", "near-duplicate"]
+    assert without < 0.8 < with_one
+
+
+def test_an_audit_says_that_there_are_bots(films):
+    found = audit(with_bots(films, 30, 1_000), n_users=100)
+    assert found.findings[0].startswith("30 of ")
+    assert "look like bots" in found.findings[0]
+    assert "600, 601, 602, 603, 604, …" in found.findings[0]
+    assert "users who are not bots" in found.overall
+    pytest.importorskip("matplotlib")
+    assert "look like bots" in found.to_html()
+
+
+def test_clean_data_are_audited_as_before():
+    assert audited_data.calm().findings == []
+    assert "findings" not in audited_data.calm().overall
