@@ -270,7 +270,11 @@ class UserCalibration(Calibration):
             probability=float(found.probability[0, 0]),
             low=float(found.low[0, 0]),
             high=float(found.high[0, 0]),
-            guarantee=f"None: {gap}." if gap else f"{self._terms.of_slate(k, n_others)}{assumes}",
+            guarantee=(
+                f"None: {gap}."
+                if gap
+                else f"{self._terms.of_slate(k, n_others)} {assumes}".rstrip()
+            ),
             probabilities=chances.tolist(),
             at_least=tuple(found.probability[:, 0].tolist()),
             expected_hits=float(chances.sum()),

@@ -71,6 +71,19 @@ class Asking(AskingTogether):
             )
         return replace(found, group=str(group))
 
+    def assumption(self, query: Query) -> str:
+        """Return what guarantees assume of a query without times; a sentence, or "".
+
+        A measure that uses times is asked at the end of the data where none were given.
+
+        Parameters
+        ----------
+        query : Query
+            What :meth:`query` made.
+        """
+        self.require_fit()
+        return assumed_of(self.scorer_, query)
+
     def candidates(self, query: Query) -> NDArray[np.int64]:
         """Give the codes of the items that may be recommended."""
         self._within(query)
@@ -235,7 +248,7 @@ class Asking(AskingTogether):
                 epsilon,
                 assessment,
                 is_whole=n_shown == full_size and asked.allowed is None,
-                assumes=assumed_of(self.scorer_, asked),
+                assumes=self.assumption(asked),
             ),
             full_size=full_size,
             n_candidates=len(assessment.candidates),

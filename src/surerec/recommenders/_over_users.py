@@ -18,7 +18,6 @@ from surerec.errors import InputError, NotOffered, StaleModelWarning
 from surerec.futures import SLATE_MOST
 from surerec.recommenders._base import Recommender
 from surerec.recommenders._budget import budget_rows
-from surerec.recommenders._query import assumed_of
 from surerec.recommenders._wanted import Wanted, check_fraction
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ class OverUsers(Recommender):
             Length of the slate, up to 100.
         """
         n, query = check_whole("k", k), self.query(user, history=history, times=times, at=at)
-        assumes = assumed_of(self.scorer_, query)
+        assumes = self.assumption(query)
         found = self._calibrated.slate(
             self.scorer_, self.statistics_, query, self.items_, n, assumes
         )

@@ -90,7 +90,7 @@ def assumed_of(scorer: Scorer, *queries: Query) -> str:
     if not scorer.uses_times:
         return ""
     untimed = any(query.times is None and not query.users for query in queries)
-    return f" {_RECENT}" if untimed else ""
+    return _RECENT if untimed else ""
 
 
 @dataclass(frozen=True, eq=False)

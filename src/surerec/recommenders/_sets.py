@@ -179,7 +179,7 @@ def guarantee(
     if assessment.gap:
         promise = f"None for this {whom}: {assessment.gap}."
     else:
-        promise = f"{calibration.promise(significance, assessment)}{assumes}"
+        promise = f"{calibration.promise(significance, assessment)} {assumes}".rstrip()
     if is_whole:
         return promise
     return f"None for this list, from which items were left out. The whole set: {promise}"
