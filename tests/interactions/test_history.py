@@ -56,9 +56,10 @@ def test_histories_are_sorted_by_time_and_instants_keep_their_order():
     [
         [("b", DAYS[1]), ("a", DAYS[0])],
         pl.DataFrame({"item_id": ["b", "a"], "timestamp": DAYS[::-1]}),
+        pl.LazyFrame({"item_id": ["b", "a"], "timestamp": DAYS[::-1]}),
         pd.DataFrame({"user": [7, 7], "sku": ["b", "a"], "ts": pd.to_datetime(DAYS[::-1])}),
     ],
-    ids=["pairs", "polars", "pandas"],
+    ids=["pairs", "polars", "lazy", "pandas"],
 )
 def test_pairs_and_frames_have_their_times_with_them(history):
     found = History.read(history)

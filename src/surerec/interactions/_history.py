@@ -104,7 +104,8 @@ def _in_words(time: int) -> str:
 
 def _items(history: Any) -> tuple[list[Any], Any]:
     """Return the item ids, and times if they come with them."""
-    if hasattr(history, "columns") or isinstance(history, pl.LazyFrame):
+    is_lazy = isinstance(history, pl.LazyFrame)  # first: it would warn when asked for its columns
+    if is_lazy or hasattr(history, "columns"):
         table = table_from_frame(history, _COLUMNS, "history")
         if "user" in table.frame.columns and table.frame["user"].n_unique() > 1:
             raise InputError(
