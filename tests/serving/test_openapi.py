@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 schemathesis = pytest.importorskip("schemathesis")
 from schemathesis import GenerationMode  # noqa: E402  # after the skip
+from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
 
-TOO_LARGE = 413
+TOO_LARGE, UNPROCESSABLE = 413, 422
+TIMES = ("times", "at is", "The history of member")
 TAKE_SOMETHING = [
     ("POST", "/v1/recommendations"),
     ("POST", "/v1/recommendations/batch"),
@@ -66,9 +68,16 @@ def test_answers_keep_to_the_description(described, mode, method, path):
     def check(case):
         answer = case.call()
         if answer.status_code != TOO_LARGE:  # refused before anything in it is looked at
-            case.validate_response(answer)
+            case.validate_response(answer, excluded_checks=_beyond_schemas(answer))
 
     check()
+
+
+def _beyond_schemas(answer):
+    """No JSON Schema says that there is a time for each item, or that a text is a time."""
+    if answer.status_code == UNPROCESSABLE and answer.json()["detail"].startswith(TIMES):
+        return [positive_data_acceptance]
+    return []
 
 
 @given(st.data())

@@ -254,8 +254,12 @@ class UserCalibration(Calibration):
         query: Query,
         items: IdMap,
         k: int,
+        assumes: str = "",
     ) -> Slate:
-        """Give the k best items, and the probability that at least one is a hit."""
+        """Return the k best items, and the probability that at least one is a hit.
+
+        `assumes` is a sentence to append to what the probability means.
+        """
         if k > SLATE_MOST:
             raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
         query = query.known_to(statistics)
@@ -271,7 +275,11 @@ class UserCalibration(Calibration):
             probability=float(found.probability[0, 0]),
             low=float(found.low[0, 0]),
             high=float(found.high[0, 0]),
-            guarantee=f"None: {gap}." if gap else self._terms.of_slate(k, n_others),
+            guarantee=(
+                f"None: {gap}."
+                if gap
+                else f"{self._terms.of_slate(k, n_others)} {assumes}".rstrip()
+            ),
             probabilities=chances.tolist(),
             at_least=tuple(found.probability[:, 0].tolist()),
             expected_hits=float(chances.sum()),

@@ -48,6 +48,8 @@ def recommend(
     *,
     user: opt.Users = None,
     history: opt.History = None,
+    times: opt.Times = None,
+    at: opt.At = None,
     group: opt.Group = None,
     together: opt.Together = None,
     group_file: opt.GroupFile = None,
@@ -72,6 +74,8 @@ def recommend(
 
     surerec recommend films --history 50,172,133 --confidence 0.7 --format json
 
+    surerec recommend films --history 50,172 --times 1998-03-01,1998-03-09
+
     surerec recommend films --user 196 --user 22 --history 50,172,133,7,9 --together any
     """
     fitted = load(model, recommender)
@@ -79,7 +83,8 @@ def recommend(
     level: dict[str, Any] = {"confidence": confidence, "significance": significance, "k": k}
     level["items"] = opt.read_ids(items, "items")
     if group_file is not None:
-        if user or history or group or exclude or precision or min_probability or among:
+        others = user, history, times, at, group, exclude, precision, min_probability, among
+        if any(others):
             raise InputError(
                 "--group-file says for whom: only a level, --k and --items go with it."
             )
@@ -89,7 +94,9 @@ def recommend(
     picks = fitted.recommend(
         None if is_party else one_of(user),
         history=None if is_party else opt.as_items(fitted, history),
-        group=members(fitted, user, history) if is_party else group,
+        times=None if is_party else opt.as_times(times),
+        at=at,
+        group=members(fitted, user, history, times) if is_party else group,
         exclude=opt.as_items(fitted, exclude) or (),
         precision=precision,
         min_probability=min_probability,
@@ -141,6 +148,7 @@ def recommend_all(
             "that scores them.",
         ),
     ] = False,
+    at: opt.At = None,
     confidence: opt.Confidence = None,
     significance: opt.Significance = None,
     k: opt.TopK = None,
@@ -180,6 +188,8 @@ def recommend_all(
         raise InputError("--histories says for whom, in memory: leave --users and Spark away.")
     if leave_out and histories is None:
         raise InputError("--leave-out is about --histories: users of the data are always left out.")
+    if at is not None and histories is None:
+        raise InputError("--at is about --histories: users of the data have times of their own.")
     more: dict[str, Any] = {
         "precision": precision,
         "min_probability": min_probability,
@@ -208,7 +218,7 @@ def recommend_all(
     fitted = load(model, recommender)
     confidence = opt.confidence_of(fitted, confidence, significance)
     begin = perf_counter()
-    people = None if histories is None else _people(fitted, histories, leave_out=leave_out)
+    people = None if histories is None else _people(fitted, histories, leave_out=leave_out, at=at)
     frames = fitted.iter_recommendations(
         wanted, histories=people, confidence=confidence, significance=significance, k=k, **more
     )
@@ -228,12 +238,10 @@ def recommend_all(
         messages().print(_show.plain(sentence))
 
 
-def _people(
-    fitted: Recommender, histories: tuple[Path, dict[str, Any]], *, leave_out: bool
-) -> Histories:
+def _people(fitted: Recommender, histories: tuple[Path, dict[str, Any]], **asked: Any) -> Histories:
     """Read people's histories, and say what is not used of them."""
     path, reading = histories
-    people = fitted.histories(path, leave_out=leave_out, **reading)
+    people = fitted.histories(path, **asked, **reading)
     said = people.warnings()
     if n := len(people.ignored):
         rows = "1 row" if n == 1 else f"{n:,} rows"
@@ -249,6 +257,8 @@ def explain(
     item: Annotated[str, typer.Option(help="The item to explain.")],
     user: opt.Users = None,
     history: opt.History = None,
+    times: opt.Times = None,
+    at: opt.At = None,
     group: opt.Group = None,
     together: opt.Together = None,
     recommender: opt.RecommenderName = None,
@@ -264,12 +274,17 @@ def explain(
     """
     fitted = load(model, recommender)
     if is_group(user, together):
-        people = members(fitted, user, history)
-        said = fitted.explain_group(people, item=item, together=together)
+        people = members(fitted, user, history, times)
+        said = fitted.explain_group(people, item=item, together=together, at=at)
         show_explanation(said, format, output, show)
         return
     why = fitted.explain(
-        one_of(user), history=opt.as_items(fitted, history), group=group, item=item
+        one_of(user),
+        history=opt.as_items(fitted, history),
+        times=opt.as_times(times),
+        at=at,
+        group=group,
+        item=item,
     )
     if format == "table":
         _show.explanation(stdout(), why, show)

@@ -85,6 +85,20 @@ History = Annotated[
     list[str] | None,
     typer.Option(help="Items in the order taken: ids with commas, or the option again for each."),
 ]
+Times = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="When each item of --history was consumed: dates or Unix times with commas, or the "
+        "option again for each. They sort the history."
+    ),
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        help="The moment at which the question is asked, for a history without times: a date or a "
+        "Unix time."
+    ),
+]
 Histories = Annotated[
     Path | None,
     typer.Option(
@@ -230,6 +244,19 @@ def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
         whole = text in fitted.items_ or "," not in text
         found += [text] if whole else [part.strip() for part in text.split(",") if part.strip()]
     return found
+
+
+def as_times(given: list[str] | None) -> list[str] | None:
+    """Split texts at commas into times.
+
+    Examples
+    --------
+    >>> as_times(["2024-05-01,2024-05-02", "2024-05-03"])
+    ['2024-05-01', '2024-05-02', '2024-05-03']
+    """
+    if given is None:
+        return None
+    return [part.strip() for text in given for part in text.split(",") if part.strip()]
 
 
 def confidence_of(

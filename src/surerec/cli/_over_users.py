@@ -24,6 +24,8 @@ def slate(
     *,
     user: opt.User = None,
     history: opt.History = None,
+    times: opt.Times = None,
+    at: opt.At = None,
     k: Annotated[int, typer.Option("--k", help="Length of the slate, up to 100.")] = 10,
     at_least: Annotated[
         float | None,
@@ -42,7 +44,9 @@ def slate(
     [bold]Example:[/bold] surerec slate films --user 196 --k 10 --at-least 0.5
     """
     fitted = _over_users(load(model, recommender))
-    found = fitted.hit_probability(user, history=opt.as_items(fitted, history), k=k)
+    found = fitted.hit_probability(
+        user, history=opt.as_items(fitted, history), times=opt.as_times(times), at=at, k=k
+    )
     served = (at_least is None and expect is None) or found.worth_serving(
         at_least, expected_hits=expect
     )

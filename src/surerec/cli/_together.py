@@ -82,11 +82,34 @@ def one_of(users: list[str] | None) -> str | None:
 
 
 def members(
-    fitted: Recommender, users: list[str] | None, histories: list[str] | None
-) -> list[str | list[str]]:
-    """Give the members of a group: every user, and somebody new for every history."""
-    taken = [opt.as_items(fitted, [text]) or [] for text in histories or ()]
-    return [*(users or ()), *taken]
+    fitted: Recommender,
+    users: list[str] | None,
+    histories: list[str] | None,
+    times: list[str] | None = None,
+) -> list[str | list[Any]]:
+    """Return the members of a group: every user, and a new user for every history.
+
+    Every --times is of the --history at the same place.
+    """
+    taken: list[list[Any]] = [opt.as_items(fitted, [text]) or [] for text in histories or ()]
+    if times is None:
+        return [*(users or ()), *taken]
+    if len(times) != len(taken):
+        raise InputError(
+            f"There are {len(taken)} --history and {len(times)} --times: in a group, pass one "
+            "--times for each --history."
+        )
+    return [*(users or ()), *map(_timed, taken, times)]
+
+
+def _timed(items: list[Any], times: str) -> list[tuple[Any, str]]:
+    when = opt.as_times([times]) or []
+    if len(when) != len(items):
+        raise InputError(
+            f"--times {times} has {len(when)} values for a history of {len(items)} items: pass one "
+            "time for each item."
+        )
+    return list(zip(items, when, strict=True))
 
 
 def show_group(

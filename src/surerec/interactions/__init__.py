@@ -2,6 +2,7 @@
 
 from surerec.interactions._database import is_address, without_password
 from surerec.interactions._growing import GrowingIds, GrowingInteractions, Placed
+from surerec.interactions._history import History, check_moment, read_time
 from surerec.interactions._ids import IdMap
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
@@ -13,6 +14,7 @@ from surerec.interactions._writing import write_table
 __all__ = [
     "GrowingIds",
     "GrowingInteractions",
+    "History",
     "IdMap",
     "Interactions",
     "Placed",
@@ -20,11 +22,13 @@ __all__ = [
     "ScoredLists",
     "UserGroups",
     "as_interactions",
+    "check_moment",
     "find_columns",
     "is_address",
     "read_interactions",
     "read_lists",
     "read_members",
+    "read_time",
     "read_user_groups",
     "without_password",
     "write_table",

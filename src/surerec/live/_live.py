@@ -223,7 +223,9 @@ class Live(Recounting):
         self,
         user: Any = None,
         *,
-        history: Iterable[Any] | None = None,
+        history: Any = None,
+        times: Any = None,
+        at: Any = None,
         query: Query | None = None,
         confidence: float | None = None,
         significance: float | None = None,
@@ -234,14 +236,15 @@ class Live(Recounting):
 
         Parameters
         ----------
-        user, history, query, confidence, significance, k, exclude
+        user, history, times, at, query, confidence, significance, k, exclude
             As in :meth:`surerec.PopulationConformal.recommend`. Other confidences than the stated
             ones get no live promise.
         """
         epsilon = significance_of(confidence, significance)
         with self.asking() as model:
             steering = self._ledger.steering
-            query = model.query(user, history=history) if query is None else query
+            if query is None:
+                query = model.query(user, history=history, times=times, at=at)
             place = steering.place_of(epsilon)
             cut = self.cut(epsilon)
             asked = epsilon if cut is None else cut
@@ -253,6 +256,7 @@ class Live(Recounting):
             says = too_little_known(len(query.history), model.min_known)
         else:
             says = kept_live(steering, place, self._ages())
+            says = f"{says} {model.assumption(query)}".rstrip()
             if len(found) < found.full_size:
                 says = f"None for this list, from which items were left out. The whole set: {says}"
         entries = np.asarray(found.columns[Columns.EntryConfidence])

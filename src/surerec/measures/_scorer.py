@@ -70,6 +70,8 @@ class Scorer:
         How many people it scores together faster than one by one; 1 if that gains nothing.
     is_partial : bool
         Whether it may leave items without a score, as −∞: these are in no set, whatever the cut.
+    uses_times : bool
+        Whether scores depend on the times of a query, or on its moment.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class Scorer:
     takes_histories: bool = True
     at_once: int = 1
     is_partial: bool = False
+    uses_times: bool = False
     checked: bool = False
     """Whether its scores need no check: those of surerec's own need none."""
 

@@ -15,7 +15,7 @@ from surerec.measures import Query
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._later import LaterColumns
 from surerec.recommenders._party import is_party
-from surerec.recommenders._query import resolve
+from surerec.recommenders._query import assumed_of, refuse_times, resolve
 from surerec.recommenders._sets import (
     RecommendationSet,
     guarantee,
@@ -40,13 +40,19 @@ class Asking(AskingTogether):
     """Gives a recommender its questions about one person, or one group."""
 
     def query(
-        self, user: Any = None, *, history: Iterable[Any] | None = None, group: Any = None
+        self,
+        user: Any = None,
+        *,
+        history: Any = None,
+        times: Any = None,
+        at: Any = None,
+        group: Any = None,
     ) -> Query:
         """Turn ids into a query, as all questions do; one query may be asked several of them.
 
         Parameters
         ----------
-        user, history, group
+        user, history, times, at, group
             As in :meth:`recommend`.
         """
         self.require_fit()
@@ -55,7 +61,7 @@ class Asking(AskingTogether):
                 "This question is about one person; to a group of several recommend and "
                 "explain_group answer."
             )
-        found = resolve(self.statistics_, self.items_, user, history)
+        found = resolve(self.statistics_, self.items_, user, history, times, at)
         if group is None:
             return found
         if self._user_groups() is None:
@@ -64,6 +70,19 @@ class Asking(AskingTogether):
                 "without group=."
             )
         return replace(found, group=str(group))
+
+    def assumption(self, query: Query) -> str:
+        """Return what guarantees assume of a query without times; a sentence, or "".
+
+        A measure that uses times is asked at the end of the data where none were given.
+
+        Parameters
+        ----------
+        query : Query
+            What :meth:`query` made.
+        """
+        self.require_fit()
+        return assumed_of(self.scorer_, query)
 
     def candidates(self, query: Query) -> NDArray[np.int64]:
         """Give the codes of the items that may be recommended."""
@@ -114,7 +133,9 @@ class Asking(AskingTogether):
         self,
         user: Any = None,
         *,
-        history: Iterable[Any] | None = None,
+        history: Any = None,
+        times: Any = None,
+        at: Any = None,
         group: Any = None,
         query: Query | None = None,
         confidence: float | None = None,
@@ -134,7 +155,16 @@ class Asking(AskingTogether):
         user : id, optional
             A user of the data; their own profile is left out of all counts that score them.
         history : iterable of ids, optional
-            What a person took, in order; beside `user`, what is known of that user.
+            What a person took, in order; beside `user`, what is known of that user. A list of
+            (item, time) pairs, or a frame with a column of times, has its times with it.
+        times : list, array or series, optional
+            When each item of the history was consumed: datetimes, dates, ISO text or Unix times.
+            They sort the history. Measures that count what is popular at the moment, such as
+            "learned", need them: without times the question is asked at the end of the data, and
+            the guarantee assumes that the history ended there.
+        at : datetime, date, text or number, optional
+            The moment at which the question is asked, for a history without times; with times, it
+            must not lie before the last of them. For a group, that of all its histories.
         group : list or mapping, or str, optional
             The members of a group that is to get one set: users' ids, lists of items (histories) of
             people who need not be in the data, or both; a mapping gives them names. Items that any
@@ -185,9 +215,10 @@ class Asking(AskingTogether):
         wanted = self._leaving_out(wanted, exclude)
         if is_party(group):
             _refuse_more(user, history, query)
-            return self._set_together(self.party(group), wanted, together)
+            refuse_times(times, None, "each member of a group has one of their own")
+            return self._set_together(self.party(group, at), wanted, together)
         _refuse_together(together)
-        asked = wanted.limited(self._asked(user, history, group, query))
+        asked = wanted.limited(self._asked(user, history, times, at, group, query))
         return self._set_of(asked, wanted, self.assess(asked, wanted=wanted))
 
     def _set_of(self, asked: Query, wanted: Wanted, assessment: Assessment) -> RecommendationSet:
@@ -217,6 +248,7 @@ class Asking(AskingTogether):
                 epsilon,
                 assessment,
                 is_whole=n_shown == full_size and asked.allowed is None,
+                assumes=self.assumption(asked),
             ),
             full_size=full_size,
             n_candidates=len(assessment.candidates),
@@ -232,7 +264,9 @@ class Asking(AskingTogether):
         self,
         user: Any = None,
         *,
-        history: Iterable[Any] | None = None,
+        history: Any = None,
+        times: Any = None,
+        at: Any = None,
         group: Any = None,
         query: Query | None = None,
         items: Iterable[Any] | None = None,
@@ -242,7 +276,7 @@ class Asking(AskingTogether):
 
         Parameters
         ----------
-        user, history, group, query
+        user, history, times, at, group, query
             As in :meth:`recommend`.
         items : iterable of ids, optional
             By default all items outside the known profile, the most popular first.
@@ -256,7 +290,7 @@ class Asking(AskingTogether):
             ``entry_confidence``.
         """
         self.require_confidence()
-        asked = self._asked(user, history, group, query)
+        asked = self._asked(user, history, times, at, group, query)
         if codes is None and items is not None:
             codes = self.items_.require(items)
         if codes is None:
@@ -278,7 +312,9 @@ class Asking(AskingTogether):
         self,
         user: Any = None,
         *,
-        history: Iterable[Any] | None = None,
+        history: Any = None,
+        times: Any = None,
+        at: Any = None,
         group: Any = None,
         query: Query | None = None,
         item: Any,
@@ -287,14 +323,14 @@ class Asking(AskingTogether):
 
         Parameters
         ----------
-        user, history, group, query
+        user, history, times, at, group, query
             As in :meth:`recommend`; to people who choose together :meth:`explain_group` does.
         item : id
             The item to explain.
         """
         if is_party(group):
             raise InputError("To explain an item to each member of a group, call explain_group.")
-        asked = self._asked(user, history, group, query)
+        asked = self._asked(user, history, times, at, group, query)
         code = self.items_.code(item)
         self._refuse_known(asked, np.array([code]), "there is nothing to explain")
         assessment = self.assess(asked, np.array([code]))
@@ -303,11 +339,12 @@ class Asking(AskingTogether):
         return replace(found, recommender=self.name_)
 
     def _asked(
-        self, user: Any, history: Iterable[Any] | None, group: Any, query: Query | None
+        self, user: Any, history: Any, times: Any, at: Any, group: Any, query: Query | None
     ) -> Query:
         """Give what is asked: the query that was made before, or one of ids."""
         if query is None:
-            return self.query(user, history=history, group=group)
+            return self.query(user, history=history, times=times, at=at, group=group)
+        refuse_times(times, at, "query= has times of its own")
         return self._within(query)
 
     def _within(self, query: Query) -> Query:

@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec._calendar import DAY
 from surerec._columns import Columns
 from surerec.errors import InputError
-from surerec.interactions import IdMap, Interactions, read_interactions, read_user_groups
-from surerec.measures import Queries
+from surerec.interactions import (
+    History,
+    IdMap,
+    Interactions,
+    check_moment,
+    read_interactions,
+    read_time,
+    read_user_groups,
+)
+from surerec.recommenders._query import TimedQueries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from surerec.interactions import UserGroups
@@ -40,13 +47,16 @@ class Histories:
     without_group : polars.Series
         The ids of those whose group did not calibrate, where there are groups of people's own: they
         are served, and promised nothing.
+    assumes : str
+        What guarantees assume of these histories beside what the model's own do; a sentence, or "".
     """
 
     people: pl.Series
-    queries: Queries
+    queries: TimedQueries
     ignored: pl.DataFrame
     left_out: pl.Series
     without_group: pl.Series
+    assumes: str = ""
 
     def __len__(self) -> int:
         return len(self.people)
@@ -67,7 +77,24 @@ class Histories:
                 f"{_people(n)} promised nothing, as nobody of their group calibrated: "
                 f"{_named(self.without_group)}."
             )
+        if self.assumes:
+            said.append(self.assumes)
         return said
+
+    @property
+    def timed(self) -> bool:
+        """Whether the times of these histories are known."""
+        return self.queries.times is not None
+
+    def asked_at(self, moment: int | None) -> Histories:
+        """Return the same asked at a moment: without times, it is the time of every item."""
+        if moment is None:
+            return self
+        if self.queries.times is not None:
+            check_moment(int(self.queries.times.max(initial=moment)), moment, "the histories")
+            return self
+        then = np.full(len(self.queries.items), moment)
+        return replace(self, queries=replace(self.queries, times=then))
 
     def in_groups(self, groups: UserGroups, given: UserGroups, people: IdMap) -> Histories:
         """Give each person the group that was read for them; `groups` are those of the data."""
@@ -91,6 +118,7 @@ def read_histories(
     users: IdMap | None,
     groups: UserGroups | None,
     reading: Mapping[str, Any],
+    at: Any = None,
 ) -> Histories:
     """Turn people's histories into codes.
 
@@ -106,7 +134,10 @@ def read_histories(
         The groups of the data, where people are calibrated in groups of their own.
     reading : mapping
         How to read a file or frame: arguments of :func:`surerec.read_interactions`.
+    at : datetime, date, text or number, optional
+        When all of them are asked for; see :meth:`Recommender.histories`.
     """
+    moment = None if at is None else read_time("at", at)
     if isinstance(source, Mapping):
         found = _of_mapping(source, items, users)
         people = IdMap(found.people, noun="user")
@@ -116,6 +147,7 @@ def read_histories(
             given = read_interactions(source, **{"time": "", **reading})
         found = _of_interactions(given, items, users)
         people = IdMap(given.users.ids, noun="user")
+    found = found.asked_at(moment)
     if not len(found):
         raise InputError(
             f"Nobody in the data took any item of the histories of these {len(found.left_out):,} "
@@ -140,12 +172,12 @@ def _of_interactions(given: Interactions, items: IdMap, users: IdMap | None) -> 
         Columns.User: given.users.ids.gather(owners[~seen]),
         Columns.Item: given.items.ids.gather(given.items_taken[~seen]),
     }
-    return _of_rows(given.users.ids, owners[seen], codes[seen], users, pl.DataFrame(unseen))
+    # Times of the first day of 1970 are places in profiles, or nothing, where none were known.
+    times = given.times[seen] if given.times.max(initial=0) >= DAY else None
+    return _of_rows(given.users.ids, owners[seen], codes[seen], users, pl.DataFrame(unseen), times)
 
 
-def _of_mapping(
-    source: Mapping[Any, Iterable[Any]], items: IdMap, users: IdMap | None
-) -> Histories:
+def _of_mapping(source: Mapping[Any, Any], items: IdMap, users: IdMap | None) -> Histories:
     for person, history in source.items():
         if isinstance(history, (str, bytes)):
             raise InputError(
@@ -157,9 +189,10 @@ def _of_mapping(
         raise InputError(
             "The ids of people are of several types; make them all numbers, or all text."
         ) from error
-    taken = [list(history) for history in source.values()]
-    flat = list(chain.from_iterable(taken))
-    owners = np.repeat(np.arange(len(taken)), [len(history) for history in taken])
+    taken = [_history(person, history) for person, history in source.items()]
+    times = _times_of(taken, list(source))
+    flat = list(chain.from_iterable(history.items for history in taken))
+    owners = np.repeat(np.arange(len(taken)), [len(history.items) for history in taken])
     codes = items.codes(flat)
     # The first occurrence of each counts, as in the data.
     _, first = np.unique(owners * (len(items) + 1) + codes, return_index=True)
@@ -172,7 +205,29 @@ def _of_mapping(
             Columns.Item: pl.Series([str(flat[row]) for row in missing], dtype=pl.String),
         }
     )
-    return _of_rows(ids, owners[kept], codes[kept], users, unseen)
+    then = None if times is None else times[kept]
+    return _of_rows(ids, owners[kept], codes[kept], users, unseen, then)
+
+
+def _history(person: Any, given: Any) -> History:
+    try:
+        return History.read(given)
+    except InputError as error:
+        raise InputError(f"The history of {person!r}: {error}") from error
+
+
+def _times_of(histories: list[History], people: list[Any]) -> NDArray[np.int64] | None:
+    """Return the times of all items, end to end; None where no history has any."""
+    known = [history.times is not None for history in histories if history.items]
+    if not any(known):
+        return None
+    if not all(known):
+        without = people[[h.times is None and bool(h.items) for h in histories].index(True)]
+        raise InputError(
+            f"The history of {without!r} has no times, and others have: pass times for all "
+            "histories, or for none."
+        )
+    return np.concatenate([history.times for history in histories if history.times is not None])
 
 
 def _of_rows(
@@ -181,6 +236,7 @@ def _of_rows(
     codes: NDArray[np.int64],
     users: IdMap | None,
     ignored: pl.DataFrame,
+    times: NDArray[np.int64] | None,
 ) -> Histories:
     """Lay histories end to end; rows come person by person."""
     lengths = np.bincount(owners, minlength=len(ids))
@@ -190,7 +246,7 @@ def _of_rows(
     starts, stops = (ends - lengths)[served], ends[served]
     return Histories(
         people=people,
-        queries=Queries(codes.astype(np.uint32), starts, stops, known),
+        queries=TimedQueries(codes.astype(np.uint32), starts, stops, known, times=times),
         ignored=ignored,
         left_out=ids.filter(pl.Series(~served)),
         without_group=people.head(0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,9 +12,9 @@ import polars as pl
 from surerec._progress import progress
 from surerec._threads import available_threads, run_blocks
 from surerec.errors import HistoriesWarning, InputError, NoUsers
-from surerec.measures import Queries
 from surerec.recommenders._asking import Asking
 from surerec.recommenders._histories import Histories, read_histories
+from surerec.recommenders._query import TimedQueries, refuse_times
 from surerec.recommenders._sets import batch_columns, people_frame, result_columns, stacked
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
     from surerec.calibration import BestOfMany
     from surerec.interactions import Interactions
-    from surerec.measures import Query
+    from surerec.measures import Queries, Query
     from surerec.recommenders._wanted import Wanted
 
 _USERS_AT_ONCE: Final = 512
 _WORTH_A_THREAD: Final = 128
+_RECENT: Final = (
+    "No times were given: guarantees assume that the histories ended near the end of the data."
+)
 _ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
 
 
@@ -40,6 +44,7 @@ class AskingMany(Asking):
         *,
         histories: Any = None,
         leave_out: bool = False,
+        at: Any = None,
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
@@ -61,6 +66,8 @@ class AskingMany(Asking):
         leave_out : bool, default=False
             Whether people of these histories whose ids are users' of the data are these users, and
             left out of all that scores them; see :meth:`histories`.
+        at : datetime, date, text or number, optional
+            When these histories are asked for, if they have no times; see :meth:`histories`.
         confidence, significance, k, min_probability, precision, items, among
             As in :meth:`recommend`.
         chances : bool, default=False
@@ -93,7 +100,7 @@ class AskingMany(Asking):
             among=among,
             chances=chances,
         )
-        return pl.concat(self._batches(self._whom(users, histories, leave_out), wanted))
+        return pl.concat(self._batches(self._whom(users, histories, leave_out, at), wanted))
 
     def iter_recommendations(
         self,
@@ -101,6 +108,7 @@ class AskingMany(Asking):
         *,
         histories: Any = None,
         leave_out: bool = False,
+        at: Any = None,
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
@@ -125,9 +133,11 @@ class AskingMany(Asking):
             among=among,
             chances=chances,
         )
-        yield from self._batches(self._whom(users, histories, leave_out), wanted)
+        yield from self._batches(self._whom(users, histories, leave_out, at), wanted)
 
-    def histories(self, source: Any, *, leave_out: bool = False, **reading: Any) -> Histories:
+    def histories(
+        self, source: Any, *, leave_out: bool = False, at: Any = None, **reading: Any
+    ) -> Histories:
         """Take what is known of many people who need not be in the data; it says what is not used.
 
         Parameters
@@ -135,11 +145,14 @@ class AskingMany(Asking):
         source : frame, path, Interactions or mapping
             Who took what when: whatever :func:`surerec.read_interactions` reads, with or without a
             column of times (without, the order of the rows counts); or a mapping of ids to lists of
-            items. With groups of people's own, it needs their column too.
+            items, or of (item, time) pairs. With groups of people's own, it needs their column too.
         leave_out : bool, default=False
             These people are newcomers: nobody is left out of the counts, and an id that a user of
             the data has too means nothing. With True it is that user, known by what is given here,
             as in ``recommend(user=…, history=…)``: for newer histories of people of the data.
+        at : datetime, date, text or number, optional
+            The moment at which all of them are asked for, where there are no times; with times, it
+            must not lie before the last of them. See :meth:`recommend`.
         **reading
             As in :func:`surerec.read_interactions`: ``user``, ``item``, ``time``, ``threshold``, …
 
@@ -160,7 +173,9 @@ class AskingMany(Asking):
         self.require_fit()
         interactions = self.statistics_.interactions
         users = None if interactions is None or not leave_out else interactions.users
-        return read_histories(source, self.items_, users, self._user_groups(), reading)
+        found = read_histories(source, self.items_, users, self._user_groups(), reading, at)
+        untimed = self.scorer_.uses_times and not found.timed
+        return replace(found, assumes=_RECENT) if untimed else found
 
     def best_of(self, queries: Queries, wanted: Wanted) -> BestOfMany | None:
         """Find the best items of many people at once, where there is a faster way than one by one.
@@ -189,7 +204,7 @@ class AskingMany(Asking):
             As :meth:`wanted` gives it.
         """
         known = self._profiles()
-        asked = Queries.of_users(known, users)
+        asked = TimedQueries.of_users(known, users)
         return self.rows_for(asked, known.users.ids.gather(users), wanted)
 
     def rows_for(self, queries: Queries, people: pl.Series, wanted: Wanted) -> pl.DataFrame:
@@ -221,6 +236,7 @@ class AskingMany(Asking):
         users: Sequence[Any] | None,
         histories: Any,
         leave_out: bool,  # noqa: FBT001
+        at: Any,
     ) -> NDArray[np.int64] | Histories:
         """Give the codes of users, or people by what is known of them."""
         if histories is None:
@@ -228,6 +244,7 @@ class AskingMany(Asking):
                 raise InputError(
                     "leave_out is about histories=: users of the data are always left out."
                 )
+            refuse_times(None, at, "users of the data have times of their own")
             known = self._profiles()
             codes = np.arange(known.n_users) if users is None else known.users.require(users)
             if not len(codes):
@@ -236,8 +253,9 @@ class AskingMany(Asking):
         if users is not None:
             raise InputError("Say for whom once: give users or histories=, not both.")
         if isinstance(histories, Histories):
+            refuse_times(None, at, "these were read before: pass at= to histories(…)")
             return histories
-        found = self.histories(histories, leave_out=leave_out)
+        found = self.histories(histories, leave_out=leave_out, at=at)
         for sentence in found.warnings():
             warnings.warn(sentence, HistoriesWarning, stacklevel=3)
         return found

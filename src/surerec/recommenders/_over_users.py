@@ -21,8 +21,6 @@ from surerec.recommenders._budget import budget_rows
 from surerec.recommenders._wanted import Wanted, check_fraction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import polars as pl
     from numpy.typing import NDArray
 
@@ -173,7 +171,13 @@ class OverUsers(Recommender):
         }
 
     def hit_probability(
-        self, user: Any = None, *, history: Iterable[Any] | None = None, k: int = 10
+        self,
+        user: Any = None,
+        *,
+        history: Any = None,
+        times: Any = None,
+        at: Any = None,
+        k: int = 10,
     ) -> Slate:
         """Give the k best items, and this person's probability that at least one is a hit.
 
@@ -182,13 +186,16 @@ class OverUsers(Recommender):
 
         Parameters
         ----------
-        user, history
+        user, history, times, at
             As in :meth:`recommend`.
         k : int, default=10
             Length of the slate, up to 100.
         """
-        n, query = check_whole("k", k), self.query(user, history=history)
-        found = self._calibrated.slate(self.scorer_, self.statistics_, query, self.items_, n)
+        n, query = check_whole("k", k), self.query(user, history=history, times=times, at=at)
+        assumes = self.assumption(query)
+        found = self._calibrated.slate(
+            self.scorer_, self.statistics_, query, self.items_, n, assumes
+        )
         taken = self.statistics_.interactions
         titles: list[str] = []
         if taken is not None:

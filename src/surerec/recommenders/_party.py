@@ -13,11 +13,12 @@ import polars as pl
 from surerec._columns import Columns
 from surerec._shown import shown
 from surerec.errors import InputError, RepeatedMember, UnknownHistory, UnknownMembers
-from surerec.recommenders._query import resolve
+from surerec.recommenders._query import refuse_times, resolve
 from surerec.together import Company
 
 if TYPE_CHECKING:
     from surerec.interactions import IdMap
+    from surerec.measures import Query
     from surerec.precedence import PrecedenceStatistics
 
 _NAMED = 5
@@ -56,7 +57,7 @@ def is_party(group: object) -> bool:
     return isinstance(group, (list, tuple, AbstractSet, Mapping, np.ndarray, pl.Series))
 
 
-def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any) -> Party:
+def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any, at: Any = None) -> Party:
     """Turn the members of a group into queries; each is a user's id, or a list of items.
 
     Parameters
@@ -66,7 +67,10 @@ def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any) -> Pa
     items : IdMap
         The items of the data.
     group : list, or mapping by name
-        Users by id; lists or frames of items for people who need not be in the data.
+        Users by id; lists or frames of items, with or without times, for people who need not be in
+        the data.
+    at : datetime, date, text or number, optional
+        When the question is asked, for histories without times.
     """
     named = isinstance(group, Mapping)
     given = list(group.values()) if isinstance(group, Mapping) else list(group)
@@ -77,46 +81,51 @@ def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any) -> Pa
             "A group of one is a person: ask with user= or history= instead (on the command line "
             "without --together)."
         )
-    histories = [_history(each) for each in given]
-    users = [each for each, taken in zip(given, histories, strict=True) if taken is None]
+    histories = [_is_history(each) for each in given]
+    if not any(histories):
+        refuse_times(None, at, "every member of this group is a user of the data")
+    users = [each for each, known in zip(given, histories, strict=True) if not known]
     _check_users(statistics, users)
     names = tuple(group) if isinstance(group, Mapping) else ()
     members, called = [], []
-    for place, (each, taken) in enumerate(zip(given, histories, strict=True)):
-        own = each if taken is None else f"member {place + 1}"
+    for place, (each, known) in enumerate(zip(given, histories, strict=True)):
+        own = f"member {place + 1}" if known else each
         called.append(names[place] if named else own)
-        members.append(_member(statistics, items, each, taken, called[-1]))
+        if known:
+            members.append(_newcomer(statistics, items, each, called[-1], at))
+        else:
+            members.append(_user(statistics, items, each, called[-1]))
     return Party(tuple(called), Company(tuple(members)))
 
 
-def _member(
-    statistics: PrecedenceStatistics, items: IdMap, user: Any, taken: list[Any] | None, name: Any
-) -> Any:
-    if taken is None:
-        query = resolve(statistics, items, user, None)
-        if not len(query.history):
-            raise UnknownMembers(f"Nothing is known of {name!r}: they have taken nothing yet.")
-        return query
-    if not taken:
+def _user(statistics: PrecedenceStatistics, items: IdMap, user: Any, name: Any) -> Query:
+    query = resolve(statistics, items, user, None)
+    if not len(query.history):
+        raise UnknownMembers(f"Nothing is known of {name!r}: they have taken nothing yet.")
+    return query
+
+
+def _newcomer(
+    statistics: PrecedenceStatistics, items: IdMap, history: Any, name: Any, at: Any
+) -> Query:
+    if not len(history):
         raise InputError(f"Nothing is known of {name}: their list of items is empty.")
     try:
-        return resolve(statistics, items, None, taken)
+        return resolve(statistics, items, None, history, at=at)
     except UnknownHistory as error:
         raise UnknownMembers(
             f"Nothing is known of {name}: nobody in the data took any of their items, such as "
-            f"{shown(taken[0])}."
+            f"{shown(error.items[0])}."
         ) from error
+    except InputError as error:
+        raise InputError(f"The history of {name}: {error}") from error
 
 
-def _history(member: Any) -> list[Any] | None:
-    """Give the items of a member who is known by them; None for a user."""
-    if hasattr(member, "columns") and Columns.Item in getattr(member, "columns", ()):
-        return list(member[Columns.Item])
-    if isinstance(member, (list, tuple, np.ndarray, pl.Series)):
-        return list(member)
-    if hasattr(member, "columns"):
+def _is_history(member: Any) -> bool:
+    """Tell whether a member is known by a history: a list or a frame of items."""
+    if hasattr(member, "columns") and Columns.Item not in member.columns:
         raise InputError(f"A member given as a frame needs a column {Columns.Item!r}.")
-    return None
+    return hasattr(member, "columns") or isinstance(member, (list, tuple, np.ndarray, pl.Series))
 
 
 def _check_users(statistics: PrecedenceStatistics, users: list[Any]) -> None:

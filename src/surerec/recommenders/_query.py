@@ -1,30 +1,43 @@
-"""Whom to recommend for: a known user, or a history; ids become codes."""
+"""Whom to recommend for: a known user, or a history with or without times; ids become codes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec._arguments import check_list
 from surerec.errors import InputError, NoUsers, UnknownHistory
-from surerec.measures import Query
+from surerec.interactions import History
+from surerec.measures import Queries, Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from surerec.interactions import IdMap
+    from numpy.typing import NDArray
+
+    from surerec.interactions import IdMap, Interactions
+    from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
+
+_RECENT: Final = (
+    "It also assumes that the history ended near the end of the data, as no times were given."
+)
 
 
 def resolve(
-    statistics: PrecedenceStatistics, items: IdMap, user: Any, history: Iterable[Any] | None
+    statistics: PrecedenceStatistics,
+    items: IdMap,
+    user: Any,
+    history: Any,
+    times: Any = None,
+    at: Any = None,
 ) -> Query:
     """Turn ids into a query by codes.
 
     A user alone is known by the whole profile. A history with a user beside it is what is known of
-    that user, whose contribution to the counts is left out all the same.
+    that user, whose contribution to the counts is left out all the same. Times sort a history.
     """
     interactions = statistics.interactions
     code = None
@@ -37,19 +50,88 @@ def resolve(
             raise InputError(
                 "Say for whom: give user= or history= (--user or --history on the command line)."
             )
+        refuse_times(times, at, "a user of the data has times of their own")
         return Query.of_user(interactions, code)
-    ids = check_list("history", history, "item ids")
+    ids, then, moment = History.read(history, times, at)
     if not ids:
         raise InputError("The history is empty: it needs at least one item.")
     codes = items.codes(ids)
     unseen = (i for i, c in zip(ids, codes, strict=True) if c < 0)
     ignored = _each_once(unseen)
     _, first = np.unique(codes, return_index=True)
-    known = codes[np.sort(first)]
-    known = known[known >= 0]  # the first occurrence of each counts, as in the data
-    if not known.size:
+    places = np.sort(first)
+    places = places[codes[places] >= 0]  # the first occurrence of each counts, as in the data
+    if not places.size:
         raise UnknownHistory(ignored, partial(items.near, ignored[0]))
-    return Query(known, () if code is None else (code,), ignored=ignored)
+    return Query(
+        codes[places],
+        () if code is None else (code,),
+        None if then is None else then[places],
+        moment,
+        ignored=ignored,
+    )
+
+
+def refuse_times(times: Any, at: Any, why: str) -> None:
+    """Refuse times or a moment where there is no history that they could be about."""
+    for name, value in (("times", times), ("at", at)):
+        if value is not None:
+            raise InputError(
+                f"{name}= (--{name} on the command line) is about a history=, and {why}: leave it "
+                "out, or pass a history."
+            )
+
+
+def assumed_of(scorer: Scorer, *queries: Query) -> str:
+    """Return the sentence on what is assumed where a scorer uses times and none were given.
+
+    Such a question is asked at the end of the data. A user of the data is known by times there.
+    """
+    if not scorer.uses_times:
+        return ""
+    untimed = any(query.times is None and not query.users for query in queries)
+    return _RECENT if untimed else ""
+
+
+@dataclass(frozen=True, eq=False)
+class TimedQueries(Queries):
+    """Many questions at once whose histories have times.
+
+    Examples
+    --------
+    >>> flat = np.array([3, 1, 4]), np.array([0, 2]), np.array([2, 3]), np.array([-1, 7])
+    >>> many = TimedQueries(*flat, times=np.array([10, 20, 15]))
+    >>> many[0].times.tolist(), many.part(1, 2)[0].times.tolist()
+    ([10, 20], [15])
+    """
+
+    times: NDArray[np.int64] | None = None
+    """When each of `items` was consumed, in microseconds since 1970; None if it is not known."""
+
+    @classmethod
+    def of_users(cls, interactions: Interactions, users: NDArray[np.int64]) -> TimedQueries:
+        """Ask for users of the data, by code, known by their whole profiles with times."""
+        starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
+        items, times = interactions.items_taken, interactions.times
+        return cls(items, starts, stops, users, times=times)
+
+    def __getitem__(self, place: int) -> Query:
+        """Return one of the questions, with its times."""
+        found = super().__getitem__(place)
+        if self.times is None:
+            return found
+        then = self.times[self.starts[place] : self.stops[place]]
+        return Query.trusted(found.history, found.users, times=then, group=found.group)
+
+    def part(self, start: int, stop: int) -> TimedQueries:
+        """Return some of the questions, with their times."""
+        return replace(
+            self,
+            starts=self.starts[start:stop],
+            stops=self.stops[start:stop],
+            users=self.users[start:stop],
+            groups=None if self.groups is None else self.groups[start:stop],
+        )
 
 
 def _each_once(ids: Iterable[Any]) -> tuple[Any, ...]:

@@ -169,8 +169,9 @@ def guarantee(
     *,
     is_whole: bool,
     whom: str = "person",
+    assumes: str = "",
 ) -> str:
-    """Say what a set promises at ε, or why it promises nothing."""
+    """Return what a set guarantees at ε, or why nothing; `assumes` is a sentence to append."""
     if significance is None:
         return "None: this recommender ranks, and promises nothing about its ranking."
     if assessment.everything_qualifies(significance):
@@ -178,7 +179,7 @@ def guarantee(
     if assessment.gap:
         promise = f"None for this {whom}: {assessment.gap}."
     else:
-        promise = calibration.promise(significance, assessment)
+        promise = f"{calibration.promise(significance, assessment)} {assumes}".rstrip()
     if is_whole:
         return promise
     return f"None for this list, from which items were left out. The whole set: {promise}"

@@ -15,6 +15,7 @@ from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_sets import GroupExplanation, GroupSet
 from surerec.recommenders._offers import Offers
 from surerec.recommenders._party import Party, read_party
+from surerec.recommenders._query import assumed_of
 from surerec.recommenders._sets import guarantee, result_columns, result_frame, stacked
 
 if TYPE_CHECKING:
@@ -30,23 +31,23 @@ if TYPE_CHECKING:
 class AskingTogether(Offers):
     """Gives a recommender its questions about groups."""
 
-    def party(self, group: Any) -> Party:
+    def party(self, group: Any, at: Any = None) -> Party:
         """Turn the members of a group into queries; see :meth:`recommend`."""
         self.require_fit()
-        return read_party(self.statistics_, self.items_, group)
+        return read_party(self.statistics_, self.items_, group, at)
 
     def offers_together(self) -> tuple[str, ...]:
         """Give what can be promised to groups, by name; nothing if there are no sets for them."""
         return ()
 
     def assess_group(
-        self, group: Any, together: str | None = None
+        self, group: Any, together: str | None = None, *, at: Any = None
     ) -> tuple[GroupAssessment | MergedAssessment, Party, str]:
         """Evaluate all candidates of a group, for every confidence; see :meth:`recommend`.
 
         Gives its members too, and what is promised to it by name.
         """
-        party = self.party(group)
+        party = self.party(group, at)
         kept = self._for_groups(len(party), together)
         return self.assess_together(party, self._candidates_of(party), kept), party, kept.together
 
@@ -97,6 +98,7 @@ class AskingTogether(Offers):
                 assessment,
                 is_whole=shown.is_whole and wanted.allowed is None,
                 whom="group",
+                assumes=assumed_of(self.scorer_, *party.company.members),
             ),
             full_size=shown.full_size,
             n_candidates=len(candidates),
@@ -113,18 +115,18 @@ class AskingTogether(Offers):
         )
 
     def explain_group(
-        self, group: Any, *, item: Any, together: str | None = None
+        self, group: Any, *, item: Any, together: str | None = None, at: Any = None
     ) -> GroupExplanation:
         """Say to each member of a group which of their items speak for an item.
 
         Parameters
         ----------
-        group, together
+        group, together, at
             As in :meth:`recommend`.
         item : id
             The item to explain.
         """
-        party = self.party(group)
+        party = self.party(group, at)
         code, candidates = self.items_.code(item), self._candidates_of(party)
         self._refuse_taken(party, code)
         kept = self._for_groups(len(party), together)
@@ -165,6 +167,7 @@ class AskingTogether(Offers):
         groups: Any,
         *,
         together: str | None = None,
+        at: Any = None,
         confidence: float | None = None,
         significance: float | None = None,
         k: int | None = None,
@@ -177,7 +180,7 @@ class AskingTogether(Offers):
         groups : mapping, frame or path
             Members by group: users' ids, or lists of items; or a frame or a file with columns
             ``user_id`` and ``group``, a row for each member.
-        together, confidence, significance, k, items
+        together, at, confidence, significance, k, items
             As in :meth:`recommend`.
 
         Returns
@@ -205,7 +208,7 @@ class AskingTogether(Offers):
         names, found = [], []
         for name, members in read_members(groups).items():
             try:
-                found.append(self._set_together(self.party(members), wanted, together))
+                found.append(self._set_together(self.party(members, at), wanted, together))
             except InputError as error:
                 raise InputError(f"Group {name!r}: {error}") from error
             names.append(str(name))

@@ -150,7 +150,13 @@ class WrappedModel(PopulationConformal):
         )
 
     def query(
-        self, user: Any = None, *, history: Iterable[Any] | None = None, group: Any = None
+        self,
+        user: Any = None,
+        *,
+        history: Any = None,
+        times: Any = None,
+        at: Any = None,
+        group: Any = None,
     ) -> Query:
         """Turn ids into a query; see :meth:`Recommender.query`."""
         if user is not None and history is not None:
@@ -158,7 +164,7 @@ class WrappedModel(PopulationConformal):
                 "Give user= or history=, not both: a wrapped model scores a user by what is known "
                 "of them here."
             )
-        return super().query(user, history=history, group=group)
+        return super().query(user, history=history, times=times, at=at, group=group)
 
     def _in_words(self, value: Any) -> str:
         if value is self.model:

@@ -167,7 +167,7 @@ def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
         raise Problem(
             409, f"The recommender {name} is not calibrated over users: it has no slates."
         )
-    found = recommender.hit_probability(asked.user, history=asked.history, k=asked.k)
+    found = recommender.hit_probability(asked.user, **_history(asked), k=asked.k)
     wanted = asked.at_least, asked.expected_hits
     served = wanted == (None, None) or found.worth_serving(
         asked.at_least, expected_hits=asked.expected_hits
@@ -232,7 +232,11 @@ def _person(model: ServedModel, asked: ask._AboutPerson) -> tuple[str, Recommend
 
 
 def _query(recommender: Recommender, asked: ask._AboutPerson) -> Query:
-    return recommender.query(asked.user, history=asked.history, group=asked.group)
+    return recommender.query(asked.user, **_history(asked), group=asked.group)
+
+
+def _history(asked: ask._AboutPerson) -> dict[str, Any]:
+    return {"history": asked.history, "times": asked.times, "at": asked.at}
 
 
 def level_of(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:

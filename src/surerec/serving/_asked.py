@@ -37,6 +37,23 @@ Id = Annotated[StrictInt, _AS_WHOLE] | Annotated[StrictStr, Field(min_length=1, 
 Fraction = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 
+Time = (
+    Annotated[StrictStr, Field(min_length=1, max_length=40)]
+    | Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
+)
+"""An instant: an ISO date or time, or a Unix time."""
+
+Times = Annotated[list[Time], Field(min_length=1, max_length=MAX_HISTORY)]
+_TIMES: Final = (
+    "When each item of the history was consumed, one for each: ISO dates or times, or Unix times, "
+    "all of one kind. They sort the history."
+)
+_AT: Final = (
+    "The moment at which the question is asked, for a history without times: an ISO date or time, "
+    "or a Unix time. Without times and moment, a model that uses times is asked at the end of its "
+    "data, and the guarantee says so."
+)
+
 _ID_SCHEMA: Final = {"type": ["integer", "string"]}
 _NUMBER: Final = {"type": "number"}
 _PERSON: Final[dict[str, Any]] = {
@@ -61,6 +78,23 @@ class _Asked(BaseModel):
     )
 
 
+def _check_times(history: list[Id] | None, times: Times | None) -> None:
+    if times is None:
+        return
+    if history is None:
+        raise ValueError("times is about a history: give history, or leave times out")
+    if len(times) != len(history):
+        raise ValueError(
+            f"times has {len(times):,} values and history has {len(history):,} items: give one "
+            "time for each item"
+        )
+
+
+def _check_moment(at: Time | None, histories: list[list[Id] | None]) -> None:
+    if at is not None and all(history is None for history in histories):
+        raise ValueError("at is about a history: give history, or leave at out")
+
+
 class _AboutPerson(_Asked):
     model_config = ConfigDict(extra="forbid", json_schema_extra=_PERSON)
 
@@ -68,6 +102,8 @@ class _AboutPerson(_Asked):
     history: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
         None, description="What a person took, in order; beside `user`, what is known of that user."
     )
+    times: Times | None = Field(None, description=_TIMES)
+    at: Time | None = Field(None, description=_AT)
 
     group: Id | None = Field(
         None,
@@ -79,6 +115,8 @@ class _AboutPerson(_Asked):
     def _somebody(self) -> Self:
         if self.user is None and self.history is None:
             raise ValueError("Say for whom: give user or history")
+        _check_times(self.history, self.times)
+        _check_moment(self.at, [self.history])
         return self
 
 
@@ -198,12 +236,14 @@ class Member(BaseModel):
     history: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
         None, description="What somebody new took, in order."
     )
+    times: Times | None = Field(None, description=_TIMES)
     name: Name | None = Field(None, description="What to call them; else the id, or a number.")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.user is None) == (self.history is None):
             raise ValueError("A member is a user, or somebody with a history: give one of the two")
+        _check_times(self.history, self.times)
         return self
 
 
@@ -211,6 +251,7 @@ class _AboutGroup(_Asked):
     members: Annotated[list[Member], Field(min_length=2, max_length=MAX_MEMBERS)] = Field(
         description="Those who choose together."
     )
+    at: Time | None = Field(None, description=_AT)
     together: (
         Literal[
             "any",
@@ -231,6 +272,11 @@ class _AboutGroup(_Asked):
         description="What is promised to the group; the model card says what can be. Of what any "
         "member takes, or twice the mean of p-values, if not given.",
     )
+
+    @model_validator(mode="after")
+    def _about_histories(self) -> Self:
+        _check_moment(self.at, [member.history for member in self.members])
+        return self
 
 
 class AskGroupGuarantee(_AtLevel, _AboutGroup):

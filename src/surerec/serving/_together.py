@@ -51,7 +51,7 @@ def group_guarantee(model: ServedModel, asked: ask.AskGroupGuarantee) -> bytes:
 def group_entry_confidences(model: ServedModel, asked: ask.AskGroupEntryConfidences) -> bytes:
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
     name, recommender = _for_groups(model, asked)
-    found, party, together = recommender.assess_group(_members(asked), asked.together)
+    found, party, together = recommender.assess_group(_members(asked), asked.together, at=asked.at)
     order = found.ordered(_ALMOST_NEVER)
     first = order[: asked.limit]
     codes, ids = found.candidates[first], recommender.items_.ids
@@ -90,7 +90,9 @@ def group_entry_confidences(model: ServedModel, asked: ask.AskGroupEntryConfiden
 def group_explanation(model: ServedModel, asked: ask.AskGroupExplanation) -> bytes:
     """Give, for each member, the earlier items that speak for an item."""
     name, recommender = _for_groups(model, asked)
-    why = recommender.explain_group(_members(asked), item=asked.item, together=asked.together)
+    why = recommender.explain_group(
+        _members(asked), item=asked.item, together=asked.together, at=asked.at
+    )
     each = [
         {
             "member": member,
@@ -115,7 +117,8 @@ def group_explanation(model: ServedModel, asked: ask.AskGroupExplanation) -> byt
 def _set_of(model: ServedModel, asked: ask.AskGroupGuarantee, **more: Any) -> GroupSet:
     _, recommender = _for_groups(model, asked)
     level = level_of(recommender, asked)
-    picks = recommender.recommend(group=_members(asked), together=asked.together, **level, **more)
+    whom: dict[str, Any] = {"group": _members(asked), "together": asked.together, "at": asked.at}
+    picks = recommender.recommend(**whom, **level, **more)
     assert isinstance(picks, GroupSet)  # noqa: S101  # as it was asked for a group
     return replace(picks, guarantee=f"{picks.guarantee}{model.not_steered}")
 
@@ -148,8 +151,13 @@ def _members(asked: ask._AboutGroup) -> dict[Any, Any]:
         name = member.name if member.name is not None else member.user
         if name is None or name in named:
             name = f"member {place}" if name is None else f"{name} ({place})"
-        named[name] = member.history if member.user is None else member.user
+        named[name] = _known_of(member) if member.user is None else member.user
     return named
+
+
+def _known_of(member: ask.Member) -> list[Any]:
+    history = member.history or []
+    return history if member.times is None else list(zip(history, member.times, strict=True))
 
 
 def _about(picks: GroupSet) -> dict[str, Any]:

@@ -70,18 +70,22 @@ def many_users(subject: Subject, _: Path) -> None:
 
 
 def many_histories(subject: Subject, _: Path) -> None:
-    """Check that many newcomers are answered as each of them is alone, cut or whole."""
+    """Check that many new users are answered as each of them is alone, with times or without."""
     if "user_groups" in subject.fit_params or not subject.takes_histories:
         return  # a mapping says no groups, and some models know no newcomers
     histories = {user: subject.history(user)[:8] for user in subject.users}
-    for k in (None, 4):
-        many = subject.fitted.recommend_many(histories=histories, k=k, **subject.level())
+    timed = {
+        user: list(zip(taken, subject.times(user), strict=False))
+        for user, taken in histories.items()
+    }
+    for k, given in ((None, histories), (4, histories), (4, timed)):
+        many = subject.fitted.recommend_many(histories=given, k=k, **subject.level())
         alone = [
             subject.fitted.recommend(history=history, k=k, **subject.level())
             .to_frame()
             .select(pl.lit(user).alias("user_id"), pl.exclude("title"))
             .with_columns(pl.col("user_id").cast(many["user_id"].dtype))
-            for user, history in histories.items()
+            for user, history in given.items()
         ]
         same = many.equals(pl.concat(alone))
         expect(same, f"many histories get other rows than each alone (k={k})")

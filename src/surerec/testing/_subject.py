@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import polars as pl
+    from numpy.typing import NDArray
 
     from surerec.measures import RecipeLike
     from surerec.recommenders import RecommendationSet
@@ -87,6 +88,11 @@ class Subject:
         """Give what a user took, by id."""
         code = self.interactions.users.code(user)
         return self.interactions.items.ids.gather(self.interactions.taken(code)).to_list()
+
+    def times(self, user: Any) -> NDArray[np.datetime64]:
+        """Return when a user consumed the items of :meth:`history`."""
+        code = self.interactions.users.code(user)
+        return self.interactions.times_of(code).astype("datetime64[us]")
 
     def level(self, confidence: float = 0.8) -> dict[str, Any]:
         """Give the confidence to ask at, if it has any."""

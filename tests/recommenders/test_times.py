@@ -1,0 +1,229 @@
+"""A history's times and the moment of a question reach the scorer on every path."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.errors import HistoriesWarning
+from surerec.live import Live
+from surerec.measures import Scorer
+
+DAY = 86_400_000_000
+ASSUMED = "assumes that the history ended near the end of the data, as no times were given."
+
+
+class Clock(Scorer):
+    """Scores an item by how near its code is to the day of the question, which all can see."""
+
+    leaves_users_out = True
+    checked = True
+    uses_times = True
+
+    def __init__(self, counts):
+        self.n_items, self.end = counts.n_items, int(counts.interactions.times.max())
+
+    def score_query(self, query):
+        then = self.end if query.times is None else int(query.times[-1])
+        return -np.abs(np.arange(self.n_items) - then // DAY % self.n_items).astype(float)
+
+    def fold_of(self, users):
+        return np.zeros_like(users)
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=260, n_items=60, n_rows=6_000, drift=1.0, seed=8)
+
+
+@pytest.fixture(scope="module")
+def model(films):
+    return sr.PopulationConformal(Clock).fit(films)
+
+
+@pytest.fixture(scope="module")
+def learned(films):
+    return sr.PopulationConformal("learned").fit(films)
+
+
+@pytest.fixture(scope="module")
+def history(films):
+    return films.items.ids[:8].to_list()
+
+
+def best_day(picks):
+    """The day, modulo the number of items, at which the question was asked."""
+    return picks.to_frame()["item_id"][0]
+
+
+def instant(films, code):
+    """A time whose day makes the item of this code the best."""
+    days = int(films.times.max()) // DAY
+    return int((days - days % films.n_items + code - films.n_items) * DAY)
+
+
+def iso(time):
+    return str(np.datetime64(time, "us"))
+
+
+def test_times_a_moment_or_neither_are_asked_at_what_they_say(films, model, history):
+    then = instant(films, 30)
+    times = [iso(then - (7 - place) * DAY) for place in range(8)]
+    asked = {"history": history, "confidence": 0.9}
+    assert best_day(model.recommend(**asked, times=times)) == films.items[30]
+    assert best_day(model.recommend(**asked, at=iso(then))) == films.items[30]
+    pairs = list(zip(history, times, strict=True))
+    assert model.recommend(history=pairs, confidence=0.9).items == (
+        model.recommend(**asked, times=times).items
+    )
+    end = int(films.times.max()) // DAY % films.n_items
+    untimed = model.assess(model.query(history=history))
+    assert untimed.candidates[untimed.ordered(None)[0]] == end or end < 8
+
+
+def test_every_question_takes_times(films, model, history):
+    then, item = iso(instant(films, 30)), films.items[40]
+    for given in ({"times": [then] * 8}, {"at": then}):
+        values = model.p_values(history=history, **given)
+        lowest = values["item_id"][int(values["entry_confidence"].arg_min())]
+        assert lowest == films.items[30]
+        assert model.hit_probability(history=history, k=3, **given).items[0] == films.items[30]
+        assert model.explain(history=history, item=item, **given).score == -10
+        assert model.query(history=history, **given).times.tolist() == [instant(films, 30)] * 8
+
+
+def test_many_histories_have_their_times(films, model, history):
+    whens = {"ann": instant(films, 30), "bob": instant(films, 45)}
+    timed = {who: [(item, iso(when)) for item in history] for who, when in whens.items()}
+    frame = pl.DataFrame(
+        [(who, item, when) for who, pairs in timed.items() for item, when in pairs],
+        schema=["user_id", "item_id", "timestamp"],
+        orient="row",
+    )
+    for given in (timed, frame):
+        many = model.recommend_many(histories=given, confidence=0.9, k=1)
+        assert many["item_id"].to_list() == [films.items[30], films.items[45]]
+    untimed = {"ann": history, "bob": history}
+    many = model.recommend_many(histories=untimed, at=iso(whens["ann"]), confidence=0.9, k=1)
+    assert many["item_id"].to_list() == [films.items[30]] * 2
+    read = model.histories(frame.drop("timestamp"), at=whens["bob"] // 10**6)
+    many = model.recommend_many(histories=read, k=1, confidence=0.9, chances=True)
+    assert many["item_id"].to_list() == [films.items[45]] * 2
+
+
+def test_users_of_the_data_have_their_times_in_a_batch(films, model):
+    users = films.users.ids[:20].to_list()
+    many = model.recommend_many(users, confidence=0.9, k=1)
+    alone = [model.recommend(user, confidence=0.9).items[:1] for user in users]
+    assert many["item_id"].to_list() == [item for each in alone for item in each]
+
+
+def test_groups_have_their_members_times(films, model, history):
+    model.calibrate_groups([2])
+    then = iso(instant(films, 30))
+    pairs = [(item, then) for item in history]
+    asked = {"confidence": 0.9, "k": 1}
+    timed = model.recommend(group=[pairs, pairs[:6]], **asked)
+    assert timed.items == [films.items[30]]
+    assert ASSUMED not in timed.guarantee
+    for group in ([history, history[:6]], [pairs, history[:6]]):
+        assert model.recommend(group=group, at=then, **asked).items == timed.items
+        assert ASSUMED in model.recommend(group=group, **asked).guarantee
+    found = model.recommend_groups({"a": [history, history[:6]]}, at=then, **asked)
+    assert found["item_id"].to_list() == timed.items
+    group, item = [history, history[:6]], films.items[40]
+    reasons = model.explain_group(group, item=item, at=then).reasons
+    assert [reason.score for reason in reasons] == [-10, -10]
+    assert model.assess_group(group, at=then)[1].company.members[0].moment is not None
+
+
+def test_a_guarantee_says_that_it_assumes_a_recent_history(films, model, history):
+    then = iso(instant(films, 30))
+    whole = model.recommend(history=history, confidence=0.9)
+    assert whole.guarantee.endswith(f"It also {ASSUMED}")
+    assert ASSUMED in model.recommend(history=history, confidence=0.9, k=3).guarantee
+    assert ASSUMED in model.hit_probability(history=history).guarantee
+    assert ASSUMED not in model.hit_probability(history=history, at=then).guarantee
+    for given in ({"times": [then] * 8}, {"at": then}):
+        assert "assumes" not in model.recommend(history=history, confidence=0.9, **given).guarantee
+    assert "assumes" not in model.recommend(films.users[3], confidence=0.9).guarantee
+    formula = sr.PopulationConformal("CM12").fit(films)
+    assert "assumes" not in formula.recommend(history=history, confidence=0.9).guarantee
+    with pytest.warns(HistoriesWarning, match="No times were given: guarantees assume"):
+        model.recommend_many(histories={"ann": history}, confidence=0.9, k=1)
+
+
+def test_times_only_sort_what_a_formula_is_asked(films, history):
+    formula = sr.PopulationConformal("CM12").fit(films)
+    turned = formula.query(history=history[::-1], times=range(8, 0, -1))
+    assert turned.history.tolist() == formula.query(history=history).history.tolist()
+    found = formula.query(history=["no such", *history, history[0]], times=range(10))
+    assert found.times.tolist() == [10**6 * place for place in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"user": 1, "at": "2024-05-01"}, "at= .* is about a history=, and a user of the data"),
+        ({"user": 1, "times": [1]}, "times= .* is about a history="),
+        ({"group": [1, 2], "at": 5}, "every member of this group is a user of the data"),
+        ({"group": [[1], [2]], "times": [5]}, "each member of a group has one of their own"),
+        ({"group": [[(1, "soon")], [2]]}, r"The history of member 1: times\[0\] is 'soon'"),
+        ({"history": [1, 2], "times": [1]}, "times has 1 values and history has 2 items"),
+    ],
+)
+def test_times_of_nothing_are_refused(films, model, asked, said):
+    ids = films.users.ids, films.items.ids
+    if "user" in asked:
+        asked = {**asked, "user": ids[0][1]}
+    with pytest.raises(sr.InputError, match=said):
+        model.recommend(confidence=0.9, **asked)
+
+
+def test_histories_with_wrong_times_are_refused(films, model, history):
+    for given, said in (
+        ({"histories": {"ann": [(1, 5)], "bob": [2]}}, "of 'bob' has no times, and others have"),
+        ({"histories": {"ann": [(1, "soon")]}}, r"The history of 'ann': times\[0\] is 'soon'"),
+        ({"histories": {"ann": [(1, 50)]}, "at": 7}, "before the last time of the histories"),
+        ({"histories": {"ann": history}, "at": "soon"}, "at is 'soon'"),
+        ({"users": films.users.ids[:2].to_list(), "at": 5}, "users of the data have times"),
+        ({"histories": model.histories({"ann": history}), "at": 5}, "these were read before"),
+    ):
+        with pytest.raises(sr.InputError, match=said):
+            model.recommend_many(confidence=0.9, **given)
+    query = model.query(history=history)
+    with pytest.raises(sr.InputError, match="query= has times of its own"):
+        model.recommend(query=query, at=5, confidence=0.9)
+
+
+def test_the_learned_measure_is_asked_at_the_times_that_it_is_given(films, learned):
+    model = learned
+    assert model.scorer_.uses_times  # the calendar is among what its trees look at
+    user = films.users[3]
+    history = films.profile(user)["item_id"].to_list()[:10]
+    early, late = (iso(int(np.quantile(films.times, q))) for q in (0.2, 1.0))
+    asked = {"history": history, "confidence": 0.8}
+    scores = [
+        model.p_values(history=history, **given)["entry_confidence"].to_list()
+        for given in ({}, {"at": late}, {"at": early}, {"times": [early] * 10})
+    ]
+    assert scores[2] == scores[3]
+    assert scores[2] != scores[0]
+    assert ASSUMED in model.recommend(**asked).guarantee
+    assert ASSUMED not in model.recommend(**asked, at=early).guarantee
+    many = model.recommend_many(
+        histories={"ann": [(item, early) for item in history]}, confidence=0.8
+    )
+    assert many["item_id"].to_list() == model.recommend(**asked, at=early).items
+
+
+def test_a_live_model_takes_times(films, learned, tmp_path):
+    history = films.profile(films.users[3])["item_id"].to_list()[:10]
+    early = iso(int(np.quantile(films.times, 0.2)))
+    with Live.create(tmp_path / "shop", learned, recount=False) as live:
+        late = live.recommend(history=history, confidence=0.9)
+        assert ASSUMED in late.guarantee
+        timed = live.recommend(history=history, times=[early] * 10, confidence=0.9)
+        assert ASSUMED not in timed.guarantee
+        assert timed.items == live.recommend(history=history, at=early, confidence=0.9).items
+        assert timed.to_frame()["score"].to_list() != late.to_frame()["score"].to_list()
