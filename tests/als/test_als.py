@@ -67,7 +67,7 @@ def test_a_person_is_folded_in_as_implicit_does(films, factors, alpha):
 
 def test_nobody_is_in_the_factors_that_score_them(films, statistics, factors):
     """A user takes what nobody else does: only the factors of other folds know the items."""
-    user, fold = 11, factors.fold_for(11)
+    user, fold = 11, factors.fold_for((11,), np.array([2]))
     own = films.items_taken[films.offsets[user] : films.offsets[user + 1]]
     changed = films.items_taken.copy()
     others = np.delete(np.arange(films.n_rows), np.arange(*films.offsets[user : user + 2]))
@@ -87,7 +87,7 @@ def test_nobody_is_in_the_factors_that_score_them(films, statistics, factors):
 
 
 def test_what_a_user_took_changes_the_other_folds_only(films, factors):
-    user, fold = 11, factors.fold_for(11)
+    user, fold = 11, factors.fold_for((11,), np.array([2]))
     changed = films.items_taken.copy()
     n_own = len(films.taken(user))
     changed[films.offsets[user] : films.offsets[user + 1]] = np.arange(n_own)
@@ -97,11 +97,16 @@ def test_what_a_user_took_changes_the_other_folds_only(films, factors):
     assert same == [each == fold for each in range(3)]
 
 
-def test_everybody_is_in_a_fold_and_a_new_person_gets_the_first(films, factors, scorer):
+def test_everybody_is_in_a_fold_and_new_users_are_spread_over_all(films, factors, scorer):
     assert np.bincount(factors.fold_of).tolist() == [134, 133, 133]
-    assert factors.fold_for(None) == factors.fold_for(films.n_users + 5) == 0
+    folds = [factors.fold_for((), np.array([first, 2])) for first in range(films.n_items)]
+    assert np.bincount(folds, minlength=3).min() > films.n_items / 6
     history = np.array([1, 2, 3])
-    first, second = (int(np.flatnonzero(factors.fold_of == fold)[0]) for fold in (0, 1))
+    fold = factors.fold_for((), history)
+    assert fold == factors.fold_for((films.n_users + 5,), history)
+    first, second = (
+        int(np.flatnonzero(factors.fold_of == each)[0]) for each in (fold, (fold + 1) % 3)
+    )
     new = scorer.score(history)
     np.testing.assert_array_equal(new, scorer.score(history, without_user=first))
     assert not np.array_equal(new, scorer.score(history, without_user=second))

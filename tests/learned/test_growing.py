@@ -92,7 +92,7 @@ def test_larger_trees_are_half_of_the_answer(examples):
 def test_what_gains_more_than_half_a_standard_error_is_kept(examples, monkeypatch, gain, kept):
     monkeypatch.setattr(choice, "_judge", lambda *_: None)
     monkeypatch.setattr(choice, "_gain", lambda *_: (gain, 0.1))
-    found = grow_best(examples, [None], None, 0, lambda _: None).kept
+    found = grow_best(examples, [None] * 30, None, 0, lambda _: None).kept
     assert found.names == kept
     assert dict(found.gains) == dict.fromkeys(INGREDIENTS, gain)
 

@@ -88,7 +88,7 @@ def test_nobody_is_scored_by_what_was_learned_from_them(films, statistics):
     others = np.random.default_rng(4).permutation(films.n_items)[: len(own)]
     changed = sr.count_precedence(with_profile(films, user, others))
     again = LearnedMeasure.train(changed, n_users=60)
-    fold = learned.fold_for(user)
+    fold = learned.fold_for((user,), np.array([2, 40]))
     assert again.folds[fold] == learned.folds[fold]  # those trees never saw the user
     assert any(a != b for a, b in zip(again.folds, learned.folds, strict=True))
     history = np.array([2, 40, 17, 5])
@@ -97,17 +97,20 @@ def test_nobody_is_scored_by_what_was_learned_from_them(films, statistics):
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)
 
 
-def test_everybody_is_in_a_fold_and_a_new_person_gets_the_first(films, learned, scorer):
+def test_everybody_is_in_a_fold_and_new_users_are_spread_over_all(films, learned, scorer):
     assert learned.fold_of.shape == (films.n_users,)
-    assert np.bincount(learned.fold_of).tolist() == [134, 133, 133]
-    assert learned.fold_for(None) == learned.fold_for(films.n_users + 5) == 0
+    assert np.bincount(learned.fold_of).tolist() == [100] * 4
+    firsts = np.arange(films.n_items)
+    folds = [learned.fold_for((), np.array([first, 3])) for first in firsts]
+    assert np.bincount(folds, minlength=4).min() > films.n_items / 8
+    assert folds == [learned.fold_for((films.n_users + 5,), np.array([f, 9, 4])) for f in firsts]
     history = np.array([1, 2, 3])
     np.testing.assert_array_equal(scorer.score(history), scorer.score(history))
 
 
 def test_the_same_seed_learns_the_same(statistics):
     first, again, other = (
-        LearnedMeasure.train(statistics, n_users=40, n_folds=2, seed=seed) for seed in (3, 3, 4)
+        LearnedMeasure.train(statistics, n_users=40, n_folds=3, seed=seed) for seed in (3, 3, 4)
     )
     assert first.folds == again.folds
     assert first.folds != other.folds
@@ -175,12 +178,12 @@ def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
     ("settings", "sentence"),
     [
         ({"horizon": 1.0}, "horizon"),
-        ({"n_folds": 1}, "n_folds"),
+        ({"n_folds": 2}, "n_folds"),
         ({"n_folds": 200}, "n_folds"),
         ({"negatives": 0}, "negatives"),
         ({"n_users": 0}, "n_users"),
         ({"seed": -1}, "seed"),
-        ({"ingredients": ["calender"]}, "no ingredient 'calender' .* calendar, past to future"),
+        ({"ingredients": ["trees"]}, "no ingredient 'trees' .* past to future, matrix"),
     ],
 )
 def test_impossible_settings_are_named(statistics, settings, sentence):
@@ -266,7 +269,7 @@ def test_trees_are_trained_for_the_promises_own_future(future):
     assert params["horizon"] == future.get("horizon", 0.4)
     assert params["window"] == future.get("window")
     if "window" not in future:
-        assert params["n_next"] == [3, 3, 3]
+        assert params["n_next"] == [3, 3, 3, 3]
     # In the mean over the calibration users, what it says is what happens.
     users, chances = model.calibration_, model._calibrated.chances
     happened = chances.hits[:80].sum()
@@ -311,8 +314,8 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
     assert re.search(r"larger trees \((kept|left out): [\d.]+% (better|worse)\)", why)
     # Whatever is said to gain is kept, stored, and computed where people are scored.
     monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
-    every = LearnedMeasure.train(statistics, n_users=200, n_folds=2)
-    assert [fold["kept"] for fold in every.params["ingredients"]] == [[*INGREDIENTS]] * 2
+    every = LearnedMeasure.train(statistics, n_users=200, n_folds=3)
+    assert [fold["kept"] for fold in every.params["ingredients"]] == [[*INGREDIENTS]] * 3
     assert every.feature_names == [*in_words([*EXTRAS])]
     assert {len(tree.leaf_values) for tree in read_trees(every.folds[0])} - {*range(16)}
     scorer = LearnedScorer(statistics, every)
@@ -344,14 +347,14 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
 def test_given_ingredients_are_not_tried(statistics, monkeypatch):
     monkeypatch.setattr(choice, "_gain", None)
     given = LearnedMeasure.train(
-        statistics, n_users=200, n_folds=2, ingredients=["larger trees", "calendar"]
+        statistics, n_users=200, n_folds=3, ingredients=["larger trees", "past to future"]
     )
-    kept = [{"kept": ["calendar", "larger trees"], "gains": {}}] * 2
+    kept = [{"kept": ["past to future", "larger trees"], "gains": {}}] * 3
     assert given.params["ingredients"] == kept
-    assert given.feature_names == [*in_words(["calendar"])]
+    assert given.feature_names == [*in_words(["past to future"])]
     assert max(len(tree.leaf_values) for tree in read_trees(given.folds[0])) > 15
-    assert given.about(0) == "Its trees were grown with calendar, larger trees."
-    usual = LearnedMeasure.train(statistics, n_users=200, n_folds=2, ingredients=[])
+    assert given.about(0) == "Its trees were grown with past to future, larger trees."
+    usual = LearnedMeasure.train(statistics, n_users=200, n_folds=3, ingredients=[])
     assert usual.about(1) == "Its trees were grown with the usual features alone."
     assert usual.feature_names == [*FEATURES]
     back = LearnedRecipe().restore(statistics, *LearnedScorer(statistics, given).parts())
@@ -386,7 +389,7 @@ def test_sizes_of_sets_are_those_of_trying_every_cut(seed):
 
 
 def test_many_people_are_scored_as_one_by_one_to_the_last_bit(films, statistics):
-    learned = LearnedMeasure.train(statistics, n_users=200, n_folds=2, ingredients=[*EXTRAS])
+    learned = LearnedMeasure.train(statistics, n_users=200, n_folds=3, ingredients=[*EXTRAS])
     scorer = LearnedScorer(statistics, learned)
     scorer.at_once = 3
     two = tuple(np.flatnonzero(learned.fold_of == 1)[:2].tolist())
@@ -401,11 +404,11 @@ def test_many_people_are_scored_as_one_by_one_to_the_last_bit(films, statistics)
 
 def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch):
     monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
-    every = LearnedMeasure.train(statistics, n_users=200, n_folds=2)
+    every = LearnedMeasure.train(statistics, n_users=200, n_folds=3)
     # Fold 0 is as it was learned; fold 1 has trees that split by none of the ingredients.
-    usual = LearnedMeasure.train(statistics, n_users=200, n_folds=2, ingredients=[])
+    usual = LearnedMeasure.train(statistics, n_users=200, n_folds=3, ingredients=[])
     plain = write_trees(read_trees(usual.folds[0]), every.feature_names)
-    mixed = replace(every, folds=[every.folds[0], plain])
+    mixed = replace(every, folds=[every.folds[0], plain, plain])
     scorer = LearnedScorer(statistics, mixed)
     computed = []
     for name, method in (("forward", "score_all"), ("factors", "score")):
@@ -423,14 +426,14 @@ def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch
         computed.clear()
         scores = scorer.score(history, without_user=user)
         assert sorted(computed) == sorted(expected)  # side by side
-        monkeypatch.setattr(scorer, "_looked_at", [None, None])
+        monkeypatch.setattr(scorer, "_looked_at", [None] * 3)
         np.testing.assert_array_equal(scorer.score(history, without_user=user), scores)
-        monkeypatch.setattr(scorer, "_looked_at", [tuple(EXTRAS), ()])
+        monkeypatch.setattr(scorer, "_looked_at", [tuple(EXTRAS), (), ()])
 
 
 def test_without_implicit_no_factors_are_tried(statistics, monkeypatch):
     monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
-    learned = LearnedMeasure.train(statistics, n_users=200, n_folds=2)
+    learned = LearnedMeasure.train(statistics, n_users=200, n_folds=3)
     for fold in learned.params["ingredients"]:
         assert fold["gains"]["matrix factorisation"] == 0
         assert "matrix factorisation" not in fold["kept"]

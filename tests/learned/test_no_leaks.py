@@ -1,30 +1,37 @@
-"""Nothing of a person's own future is in what scores them; a leak that is planted is found."""
+"""Nothing of a user's own data is in what scores them; a leak that is planted is found."""
 
 import numpy as np
+import polars as pl
 import pytest
-from surerec.measures.learned._recency import RECENCY, Recency
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
 
 import surerec as sr
 from surerec._calendar import DAY
-from surerec.measures import Query
 from surerec.measures.als import Factorisation
-from surerec.measures.learned import LearnedMeasure, LearnedScorer
+from surerec.measures.learned import LearnedMeasure, _forward, _ridge
 from surerec.measures.learned import _choice as choice_module
-from surerec.measures.learned import _examples as examples_module
-from surerec.measures.learned._examples import Sampling, make_examples
+from surerec.measures.learned import _features as features_module
 from surerec.measures.learned._features import Features
 from surerec.measures.learned._forward import ForwardRidge
-from surerec.measures.learned._futures import TrainedFuture
-from surerec.measures.learned._offered import EXTRAS, FEATURES
+from surerec.measures.learned._offered import EXTRAS
 from surerec.measures.learned._preference import train_factors
+from surerec.measures.learned._ridge import Ridge
 
-CALENDAR = slice(len(FEATURES), len(FEATURES) + len(RECENCY))
 USER, CUT = 7, 8
 
 
 @pytest.fixture(scope="module")
 def films():
     return sr.datasets.synthetic(n_users=120, n_items=60, n_rows=3000, days=400, seed=5)
+
+
+@pytest.fixture(scope="module")
+def goods():
+    """Every user consumes 16 of 900 items at random: what anybody consumes tells nothing."""
+    chance = np.random.default_rng(3)
+    taken = np.concatenate([chance.permutation(900)[:16] for _ in range(240)])
+    return sr.Interactions.from_profiles(np.arange(0, len(taken) + 1, 16), taken)
 
 
 def other_future(films, user, cut):
@@ -39,74 +46,165 @@ def other_future(films, user, cut):
 
 def leaks(films, features_of):
     """Tell whether a person's features change with what they took after the cut."""
-    history, moment = films.taken(USER)[:CUT].astype(int), int(films.times_of(USER)[CUT - 1])
+    history = films.taken(USER)[:CUT].astype(int)
     both = [
-        features_of(
-            Features(sr.count_precedence(data), extras=tuple(EXTRAS)), data, history, moment
-        )
+        features_of(Features(sr.count_precedence(data), extras=tuple(EXTRAS)), data, history)
         for data in (films, other_future(films, USER, CUT))
     ]
     return not np.allclose(*both, rtol=1e-5, atol=1e-6)
 
 
 def test_no_feature_knows_the_future_of_the_person(films):
-    assert not leaks(
-        films,
-        lambda features, _, history, moment: features.of(history, without=(USER,), moment=moment),
+    assert not leaks(films, lambda features, _, history: features.of(history, without=(USER,)))
+
+
+def rare_items(n_users=60):
+    """Films of which a third were consumed once, and few by many."""
+    chance = np.random.default_rng(2)
+    popular = sr.datasets.synthetic(n_users=n_users, n_items=50, n_rows=700, seed=2).to_frame()
+    own = pl.DataFrame(
+        {
+            "user_id": chance.permutation(np.repeat(popular["user_id"].unique().to_numpy(), 2)),
+            "item_id": np.concatenate((1000 + np.arange(40), 1000 + chance.integers(40, 70, 80))),
+            "datetime": chance.permutation(popular["datetime"].to_numpy())[:120],
+        }
     )
+    columns = ["user_id", "item_id", "datetime"]
+    return sr.read_interactions(pl.concat([popular.select(columns), own.select(columns)]))
 
 
-def test_the_calendar_planted_with_the_day_of_the_next_item_is_found(films):
-    def planted(features, data, history, _):
-        first_of_future = int(data.times_of(USER)[CUT])
-        return features.of(history, without=(USER,), moment=first_of_future)[CALENDAR]
+@pytest.mark.parametrize("most_items", [10_000, 45])
+def test_left_out_is_as_never_there(monkeypatch, most_items):
+    """In the codes of a fit without the user, to the last zero; ridges may know a part of all."""
+    data = rare_items()
+    monkeypatch.setattr(_ridge.Ridge.fit.__func__, "__defaults__", (1.5, most_items))
+    monkeypatch.setattr(_forward.ForwardRidge.fit.__func__, "__defaults__", (0.5, most_items))
+    statistics = sr.count_precedence(data)
+    extras = tuple(EXTRAS)
+    features = Features(statistics, extras=extras)
+    compared = 0
+    for user in range(0, data.n_users, 4):
+        profile = data.taken(user).astype(np.int64)
+        others = data.only(np.repeat(np.arange(data.n_users) != user, np.diff(data.offsets)))
+        never = Features(sr.count_precedence(others), extras=extras)
+        codes = others.items.codes(data.items.ids)
+        known = statistics.items_outside(np.empty(0, np.int64), (user,))
+        np.testing.assert_array_equal(known, np.flatnonzero(codes >= 0))
+        history = profile[: len(profile) // 2]
+        history = history[codes[history] >= 0]
+        if not len(history):
+            continue
+        here = features.of(history, without=(user,))[:, known]
+        there = never.of(codes[history])[:, codes[known]]
+        if most_items > data.n_items:
+            # λ of the ridges is of the number of users, which is one less.
+            scale = np.abs(there).max(axis=1, keepdims=True) + 1e-9
+            assert (np.abs(here - there) / scale).max() < 0.03
+        rare = statistics.without_user(user).support[known] <= 3
+        np.testing.assert_array_equal((here == 0)[:, rare], (there == 0)[:, rare])
+        compared += int(rare.sum())
+    assert compared > 100
 
-    assert leaks(films, planted)
+
+def recognised(goods, features_of):
+    """How well trees recognise what users consumed next among items that as many others did.
+
+    0.5 is by chance: what users consume is random, so that only a trace of it can tell. Trees are
+    tested on other users and other items than they learn from, so that they know no item by sight.
+    """
+    statistics = sr.count_precedence(goods)
+    features = Features(statistics, extras=tuple(EXTRAS))
+    rows, consumed, owners, items = [], [], [], []
+    chance = np.random.default_rng(0)
+    for user in range(goods.n_users):
+        profile = goods.taken(user).astype(np.int64)
+        found = features_of(features, profile[:9], user)
+        support = statistics.without_user(user).support
+        mine = profile[9:][support[profile[9:]] > 0]
+        others = statistics.items_outside(profile, (user,))
+        for item in mine:
+            alike = chance.permutation(others[support[others] == support[item]])[:5]
+            some = np.append(alike, item)
+            rows.append(found[:, some].T)
+            consumed.append(some == item)
+            owners.append(np.full(len(some), user))
+            items.append(some)
+    rows, consumed, owners, items = map(np.concatenate, (rows, consumed, owners, items))
+    learn, test = ((owners % 2 == half) & (items % 2 == half) for half in (0, 1))
+    trees = HistGradientBoostingClassifier(max_iter=60, random_state=0)
+    trees.fit(rows[learn], consumed[learn])
+    return roc_auc_score(consumed[test], trees.predict_proba(rows[test])[:, 1])
 
 
-def test_the_calendar_planted_with_the_persons_own_takings_is_found(films):
-    def planted(_, data, *__):
-        lately, nobody = Recency.of(data), np.empty(0, dtype=np.int64)
-        return lately.features(lately.last_day, np.arange(data.n_items), nobody)
+def left_out(features, history, user):
+    return features.of(history, without=(user,))
 
-    def left_out(_, data, *__):
-        lately, own = Recency.of(data), np.arange(*data.offsets[USER : USER + 2])
-        return lately.features(500 + int(films.times.max()) // DAY, np.arange(data.n_items), own)
 
-    assert leaks(films, planted)
-    assert not leaks(films, left_out)
+def test_nothing_tells_what_a_user_left_out_consumed(goods, monkeypatch):
+    assert abs(recognised(goods, left_out) - 0.5) < 0.04
+    monkeypatch.setattr(_forward.ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
+    assert abs(recognised(goods, left_out) - 0.5) < 0.04
+
+
+def test_a_planted_cut_of_the_catalogue_is_recognised(goods, monkeypatch):
+    """A ridge over the first 400 items, whatever their support without the user."""
+    monkeypatch.setattr(_forward.ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
+    monkeypatch.setattr(_forward, "whole_classes", lambda _, most: most)
+    monkeypatch.setattr(Features, "_least_support", lambda *_: 0)
+    assert recognised(goods, left_out) > 0.55
+
+
+def test_planted_rounding_of_a_ridge_is_recognised(goods, monkeypatch):
+    """Items that nobody else consumed score about 1e-17 in the place of 0."""
+    monkeypatch.setattr(features_module, "_ROUNDING", 0.0)
+    statistics = sr.count_precedence(goods)
+    features = Features(statistics)
+    ridge = slice(-4, None)
+    own, residue = 0, 0
+    for user in range(goods.n_users):
+        profile = goods.taken(user).astype(np.int64)
+        only = np.intersect1d(statistics.unknown_without((user,)), profile[9:])
+        found = features.of(profile[:9], without=(user,))[ridge][:, only]
+        own, residue = own + len(only), residue + int((found != 0).any(axis=0).sum())
+    assert own > 5
+    assert residue > 0
+    monkeypatch.undo()
+    for user in range(goods.n_users):
+        profile = goods.taken(user).astype(np.int64)
+        only = np.intersect1d(statistics.unknown_without((user,)), profile[9:])
+        assert not features.of(profile[:9], without=(user,))[ridge][:, only].any()
+
+
+def test_planted_counts_of_the_user_are_recognised(goods):
+    assert recognised(goods, lambda features, history, _: features.of(history)) > 0.7
 
 
 def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films):
     """Fitted on the person too, and on what others than the person took after the cut."""
 
-    def planted(features, data, history, _, without=()):
-        assert features.forward.n_items == data.n_items
+    def planted(_, data, history, without=()):
         weights = np.ones((1, len(history)))
         own = [data.taken(user) for user in without]
-        return features.forward.score(history, weights, own, np.arange(data.n_items))
+        return ForwardRidge.fit(data).score(history, weights, own, np.arange(data.n_items))
 
-    def half_left_out(features, data, history, *_):
+    def half_left_out(_, data, history):
         """Without the first half alone: what it was followed by is still in the weights."""
         own = data.taken(USER)
         known = own[: len(own) // 2]
-        return features.forward.score(
+        return ForwardRidge.fit(data).score(
             history, np.ones((1, len(history))), [known], np.arange(data.n_items)
         )
 
-    def left_out(*case):
-        return planted(*case, without=(USER,))
-
     assert leaks(films, planted)
     assert leaks(films, half_left_out)
-    assert not leaks(films, left_out)
+    assert not leaks(films, lambda *case: planted(*case, without=(USER,)))
 
 
 def test_factors_that_saw_the_person_are_found(films):
     def by_fold_of(person):
-        def score(features, _, history, __):
+        def score(features, _, history):
             factors = train_factors(features.statistics, 3, 0)
-            return factors.score(factors.fold_for(person), history)
+            return factors.score(factors.fold_for((person,), history), history)
 
         return score
 
@@ -117,19 +215,21 @@ def test_factors_that_saw_the_person_are_found(films):
 
 
 def test_no_feature_knows_the_future_where_factors_are_among_them(films):
-    def of(features, _, history, moment):
+    def of(features, _, history):
         factors = train_factors(features.statistics, 3, 0)
         every = Features(features.statistics, extras=tuple(EXTRAS), factors=factors)
-        found = every.of(history, without=(USER,), moment=moment)
+        found = every.of(history, without=(USER,))
         assert np.abs(found[-1]).max() > 0
         return found
 
     assert not leaks(films, of)
 
 
-@pytest.mark.parametrize(("learns", "call"), [(ForwardRidge, "fit"), (Factorisation, "train")])
-def test_base_scores_of_a_fold_are_learned_without_its_users(films, monkeypatch, learns, call):
-    """Those of training examples come from the other folds' profiles alone."""
+@pytest.mark.parametrize(
+    ("learns", "call"), [(Ridge, "fit"), (ForwardRidge, "fit"), (Factorisation, "train_whole")]
+)
+def test_examples_come_from_users_whom_the_features_do_not_know(films, monkeypatch, learns, call):
+    """For each two folds, from profiles of the others alone."""
     seen = []
     real = getattr(learns, call).__func__
 
@@ -139,53 +239,20 @@ def test_base_scores_of_a_fold_are_learned_without_its_users(films, monkeypatch,
         return real(cls, data, *rest, **named)
 
     monkeypatch.setattr(learns, call, classmethod(watched))
-    learned = LearnedMeasure.train(sr.count_precedence(films), n_users=60, n_folds=2)
-    assert len(seen) == 2
-    for fold, users in enumerate(seen):
-        of_fold = {films.users.ids[int(u)] for u in np.flatnonzero(learned.fold_of == fold)}
-        assert users.isdisjoint(of_fold)
-        assert len(users) + len(of_fold) == films.n_users
-
-
-def test_examples_ask_at_the_moment_of_the_last_known_item(films, monkeypatch):
-    asked = []
-    real = Features.of
-
-    def watched(features, history, **named):
-        asked.append((named["without"][0], len(history), named["moment"]))
-        return real(features, history, **named)
-
-    monkeypatch.setattr(examples_module, "_USERS_AT_ONCE", 1)
-    monkeypatch.setattr(Features, "of", watched)
-    features = Features(sr.count_precedence(films), extras=tuple(EXTRAS))
-    users = np.arange(1, 5)
-    make_examples(features, users, users, Sampling(TrainedFuture(0.4), 2, 20, 0), lambda _: None)
-    assert len(asked) == 8
-    for user, length, moment in asked:
-        assert moment == films.times_of(user)[length - 1]
+    learned = LearnedMeasure.train(sr.count_precedence(films), n_users=60, n_folds=3)
+    members = [
+        {films.users.ids[int(u)] for u in np.flatnonzero(learned.fold_of == fold)}
+        for fold in range(3)
+    ]
+    assert seen == [members[2], members[1], members[0]]
 
 
 def test_the_choice_of_a_fold_knows_nothing_of_its_users(films, monkeypatch):
     """Ingredients are chosen by others: a fold's choice stays as it is whatever its users took."""
     monkeypatch.setattr(choice_module, "_FEWEST_JUDGED", 5)
-    learned = LearnedMeasure.train(sr.count_precedence(films), n_users=60, n_folds=2)
+    learned = LearnedMeasure.train(sr.count_precedence(films), n_users=60, n_folds=3)
     changed = other_future(films, USER, CUT)
-    again = LearnedMeasure.train(sr.count_precedence(changed), n_users=60, n_folds=2)
-    fold = learned.fold_for(USER)
+    again = LearnedMeasure.train(sr.count_precedence(changed), n_users=60, n_folds=3)
+    fold = learned.fold_for((USER,), films.taken(USER))
     assert again.params["ingredients"][fold] == learned.params["ingredients"][fold]
     assert again.params["ingredients"] != learned.params["ingredients"]
-
-
-def test_a_user_without_times_is_asked_at_their_own_last_known_item(films):
-    statistics = sr.count_precedence(films)
-    features = Features(statistics, extras=tuple(EXTRAS))
-    history, times = films.taken(USER)[:CUT].astype(int), films.times_of(USER)[:CUT]
-    told = features.of(history, without=(USER,), moment=int(times[-1]))
-    np.testing.assert_array_equal(features.of(history, without=(USER,)), told)
-    newcomer = features.of(history)
-    late = features.of(history, moment=int(films.times.max()) + DAY)
-    np.testing.assert_array_equal(newcomer, late)
-    learned = LearnedMeasure.train(statistics, n_users=60, n_folds=2)
-    scorer = LearnedScorer(statistics, learned)
-    scores = scorer.score_query(Query(history, (USER,), times))
-    np.testing.assert_array_equal(scorer.score(history, without_user=USER), scores)
