@@ -27,6 +27,7 @@ from surerec.evaluation._metrics import (
     mean_and_error,
     ranking_metrics,
 )
+from surerec.evaluation._new_user_probabilities import new_user_reliability
 from surerec.evaluation._precision import (
     CHECKED_PRECISIONS,
     precision_over_calendar,
@@ -98,6 +99,7 @@ __all__ = [
     "mean_and_error",
     "metrics_table",
     "nemenyi_critical_difference",
+    "new_user_reliability",
     "observe_as_of",
     "precision_over_calendar",
     "precision_over_splits",
