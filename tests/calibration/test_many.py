@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.calibration import UserCalibration
-from surerec.conformal import RiskCurve, UserCurve
+from surerec.conformal import RiskCurve
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +57,3 @@ def test_levels_of_many_are_those_of_each(seed, n):
         for entry, one in zip(entries, without, strict=True)
     ]
     np.testing.assert_array_equal(curve.levels_of_many(entries, without), expected)
-
-
-@given(st.integers(0, 2**32), st.lists(st.integers(0, 24), max_size=9))
-def test_intervals_of_many_are_those_of_each(seed, without):
-    random = np.random.default_rng(seed)
-    counts = random.integers(0, 5, (25, 4))
-    curve = UserCurve(counts, random.integers(0, counts + 1))
-    found = curve.with_intervals(np.array(without, dtype=np.int64))
-    assert found.probability.shape == (len(without), 4)
-    for place, one in enumerate(without):
-        for part, expected in zip(found, curve.with_interval(without=one), strict=True):
-            np.testing.assert_array_equal(part[place], expected)

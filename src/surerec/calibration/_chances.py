@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from surerec.calibration._item_curve import FOLDS, ItemCurve
 from surerec.calibration._shaping import choose_bins
-from surerec.conformal import CalibratedProbability, UserCurve
+from surerec.conformal import CalibratedProbability
 from surerec.futures import Bins, observe
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _TYPES: Final = {
     "edges": np.float64,
     "counts": np.int32,
     "hits": np.int32,
+    "n_known": np.int64,
     "chooses": np.bool_,
     "swayed": np.bool_,
     "hit_ranks": np.float64,
@@ -52,6 +54,8 @@ class ItemChances:
         Of the bins; see :class:`surerec.futures.Bins`.
     counts, hits : array of int32, n_users × n_bins
         Each calibration user's candidates by bin, and how many of them they took.
+    n_known : array of int
+        The length of each calibration user's history.
     chooses : array of bool
         Who chose the scale, and chooses where tests begin: one in four. The others calibrate.
     swayed : array of bool
@@ -66,6 +70,7 @@ class ItemChances:
     edges: NDArray[np.float64]
     counts: NDArray[np.int32]
     hits: NDArray[np.int32]
+    n_known: NDArray[np.int64]
     chooses: NDArray[np.bool_]
     swayed: NDArray[np.bool_]
     hit_ranks: NDArray[np.float64]
@@ -82,6 +87,7 @@ class ItemChances:
             edges=plan.bins.edges,
             counts=outcomes.counts,
             hits=outcomes.hits,
+            n_known=outcomes.cases.n_known,
             chooses=np.isin(users, plan.choosing),
             swayed=np.isin(users, plan.swayed),
             hit_ranks=_first_hits(outcomes),
@@ -98,37 +104,72 @@ class ItemChances:
         return np.flatnonzero(~self.chooses)
 
     @cached_property
-    def curve(self) -> UserCurve:
-        """The probability by bin, from the users who did not choose the scale."""
-        return UserCurve(self.counts[self._testing], self.hits[self._testing])
+    def curve(self) -> ItemCurve:
+        """The probability of items, from the users who did not choose the scale."""
+        mine = self._testing
+        return ItemCurve(self.bins, self.counts[mine], self.hits[mine], self.n_known[mine])
 
-    @cached_property
-    def _everybodys(self) -> CalibratedProbability:
-        return self.curve.with_interval()
-
-    def by_bin(self, place: int | None) -> CalibratedProbability:
-        """Give the probability of each bin for a person, without their own future.
+    def probabilities(
+        self, shares: NDArray[np.float64], n_known: int, place: int | None = None
+    ) -> CalibratedProbability:
+        """Return the probabilities of one user's best items, without that user's own future.
 
         Parameters
         ----------
-        place : int or None
+        shares : array of float
+            The items' shares, best first.
+        n_known : int
+            The length of the history.
+        place : int, optional
             Which of the calibration users it is, if any.
         """
-        if place is None or self.chooses[place]:
-            return self._everybodys
-        return self.curve.with_interval(without=int(np.searchsorted(self._testing, place)))
+        bins, ranks = self.bins.of(shares, n_known), np.arange(1, len(shares) + 1)
+        without = None
+        if place is not None and not self.chooses[place]:
+            without = int(np.searchsorted(self._testing, place))
+        return self.curve.predict(bins, ranks, np.array([n_known]), without=without)
 
-    def by_bin_of_many(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Give the same for several people, who are −1 where they are no calibration users.
+    def probabilities_of_many(
+        self,
+        shares: NDArray[np.float64],
+        ranks: NDArray[np.int64],
+        owners: NDArray[np.int64],
+        n_known: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> CalibratedProbability:
+        """Return the same for the best items of several users.
 
-        3 × people × bins.
+        Parameters
+        ----------
+        shares, ranks, owners : array
+            Of each item, user by user and best first.
+        n_known, places : array of int
+            Of each user the length of the history, and which calibration user it is, or −1.
         """
-        found = np.repeat(np.array(self._everybodys)[:, None], len(places), axis=1)
-        tested = np.flatnonzero((places >= 0) & ~self.chooses[places])
-        if len(tested):
-            others = np.searchsorted(self._testing, places[tested])
-            found[:, tested] = self.curve.with_intervals(others)
-        return found
+        bins = self.bins.of(shares, n_known[owners], ranks)
+        tested = (places >= 0) & ~self.chooses[places]
+        folds = np.where(tested, np.searchsorted(self._testing, places) % FOLDS, -1)
+        found = np.empty((3, len(owners)))
+        for fold in np.unique(folds):
+            rows = np.flatnonzero(folds[owners] == fold)
+            found[:, rows] = self.curve.predict(
+                bins[rows],
+                ranks[rows],
+                n_known,
+                owners[rows],
+                without=None if fold < 0 else int(fold),
+            )
+        return CalibratedProbability(*found)
+
+    @cached_property
+    def tells_items_apart(self) -> bool:
+        """Whether some of the items in the lists of calibration users are likelier than others."""
+        lists = [np.repeat(np.arange(self.bins.n), row)[::-1] for row in self.counts[:FEWEST_USERS]]
+        found = [
+            self.curve.predict(bins, np.arange(1, len(bins) + 1), self.n_known[[user]]).probability
+            for user, bins in enumerate(lists)
+        ]
+        return any(said[0] > said[-1] for said in found if len(said))
 
     def bins_of(self, ranking: Ranking, n_known: int, n_items: int) -> NDArray[np.int64]:
         """Give the bin of every item, −1 for what is no candidate."""
@@ -159,7 +200,8 @@ class ItemChances:
             or {found.counts.shape, found.hits.shape} != {shape}
             or found.hits.min(initial=0) < 0
             or (found.hits > found.counts).any()
-            or {found.chooses.shape, found.swayed.shape} != {(n_users,)}
+            or {found.n_known.shape, found.chooses.shape, found.swayed.shape} != {(n_users,)}
+            or found.n_known.min(initial=0) < 0
             or found.chooses.all()
             or found.hit_ranks.shape != (n_users, MOST_HITS)
             or not (found.hit_ranks >= 1).all()

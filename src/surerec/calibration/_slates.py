@@ -112,11 +112,13 @@ def slate_features(
 def hit_probabilities(
     features: NDArray[np.float64], hit: NDArray[np.bool_], new: NDArray[np.float64]
 ) -> CalibratedProbability:
-    """Give the probability of a hit for each new row of features.
+    """Return the probability of a hit for each new row of features.
 
-    A logistic regression on every other calibration user makes one score of the features; the
-    users in between, whom it has not seen, turn that into a calibrated probability. Then they
-    change places, and both answers are averaged (cross Venn–Abers).
+    The bounds are calibrated whatever the features are worth: a logistic regression on every other
+    calibration user makes one score of the features, and the users in between turn that into two
+    Venn–Abers probabilities. Then they change places, and both answers are averaged. The
+    probability is that of a logistic regression on all of them, which is right on average, within
+    the bounds; merging the bounds alone would lean to 1/2 where few users are alike.
     """
     scale = features.std(axis=0)
     kept = scale > 0
@@ -128,22 +130,28 @@ def hit_probabilities(
         raise InputError("The probability of a hit needs at least two calibration users.")
     answers = []
     for learn, calibrate in (halves, halves[::-1]):
-        weights = _logistic(known[learn], hit[learn])
+        weights = _logistic(known[learn], hit[learn])[:-1]
         answers.append(venn_abers(known[calibrate] @ weights, hit[calibrate], wanted @ weights))
-    return CalibratedProbability(*(np.mean(part, axis=0) for part in zip(*answers, strict=True)))
+    low, high = (
+        np.mean([getattr(each, end) for each in answers], axis=0) for end in ("low", "high")
+    )
+    *slopes, intercept = _logistic(known, hit)
+    said = 1 / (1 + np.exp(-(wanted @ np.array(slopes) + intercept)))
+    return CalibratedProbability(np.clip(said, low, high), low, high)
 
 
 def _logistic(features: NDArray[np.float64], hit: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Fit by Newton's method; the intercept is left out of the answer, as it moves no order."""
+    """Return coefficients by Newton's method, the intercept last: it is hardly penalised."""
     design = np.column_stack((features, np.ones(len(features))))
     weights = np.zeros(design.shape[1])
+    ridge = np.full(len(weights), _RIDGE * len(hit))
+    ridge[-1] = _RIDGE
     for _ in range(_STEPS):
         said = 1 / (1 + np.exp(-design @ weights))
-        slope = design.T @ (hit - said) - _RIDGE * len(hit) * weights
-        curvature = (design.T * (said * (1 - said))) @ design
-        curvature += _RIDGE * len(hit) * np.eye(len(weights))
+        slope = design.T @ (hit - said) - ridge * weights
+        curvature = (design.T * (said * (1 - said))) @ design + np.diag(ridge)
         step = np.linalg.solve(curvature, slope)
         weights += step
         if np.abs(step).max() < 1e-8:  # noqa: PLR2004
             break
-    return weights[:-1]
+    return weights

@@ -114,6 +114,6 @@ class Terms:
         return (
             f"The chance that the item is among {self.future()}, over {self.people()}: measured, "
             f"not proven, on {n_users:,} calibration users {self._whose()}{self._also()}. Of items "
-            "with such a probability about that share was taken; the interval covers what other "
-            "calibration users could have given, in 95% of draws."
+            "of such a rank, score and length of history about that share was taken; the interval "
+            "is a 95% confidence interval of that share, over the draw of calibration users."
         )

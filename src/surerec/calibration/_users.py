@@ -219,9 +219,8 @@ class UserCalibration(Calibration):
         if reason or self.chances is None:
             nothing = np.full(len(shares), np.nan)
             return CalibratedProbability(nothing, nothing, nothing), f"No probabilities: {reason}."
-        bins = self.chances.bins.of(shares, len(query.history))
         is_in_it = place is not None and not self.chances.chooses[place]
-        found = CalibratedProbability(*(part[bins] for part in self.chances.by_bin(place)))
+        found = self.chances.probabilities(shares, len(query.history), place)
         return found, self._terms.of_probabilities(self.chances.curve.n_users - is_in_it)
 
     def _without_chances(self, place: int | None, gap: str) -> str:
@@ -241,10 +240,10 @@ class UserCalibration(Calibration):
         places = self.users.places_of(people)
         told = np.array([not self._gap(scorer, query) for query in people])
         told &= (places < 0) | ~self.chances.swayed[places]
-        by_bin = self.chances.by_bin_of_many(places)
-        bins = self.chances.bins.of(best.shares, n_known[best.owners], best.ranks)
         rows = np.flatnonzero(told[best.owners])
-        found[:, rows] = by_bin[:, best.owners[rows], bins[rows]]
+        found[:, rows] = self.chances.probabilities_of_many(
+            best.shares[rows], best.ranks[rows], best.owners[rows], n_known, places
+        )
         return CalibratedProbability(*found)
 
     def slate(

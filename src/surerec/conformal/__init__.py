@@ -1,7 +1,6 @@
 """p-values and the sets they make, risk control over users; knows nothing of recommenders."""
 
 from surerec.conformal._betting import bets_needed, betting_p_value, betting_p_values
-from surerec.conformal._isotonic import UserCurve
 from surerec.conformal._learn_then_test import Passed, ServedPrecision
 from surerec.conformal._merging import MERGERS, Merger, merge_p_values
 from surerec.conformal._p_values import p_value_counts, smoothed_p_values
@@ -35,7 +34,6 @@ __all__ = [
     "RiskCurve",
     "ServedPrecision",
     "Steering",
-    "UserCurve",
     "Watch",
     "bets_needed",
     "betting_p_value",

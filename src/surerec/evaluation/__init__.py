@@ -28,6 +28,7 @@ from surerec.evaluation._metrics import (
     mean_and_error,
     ranking_metrics,
 )
+from surerec.evaluation._new_user_probabilities import new_user_reliability
 from surerec.evaluation._new_users import (
     DIAGNOSED,
     NewUserTest,
@@ -113,6 +114,7 @@ __all__ = [
     "metrics_table",
     "miss_by_support",
     "nemenyi_critical_difference",
+    "new_user_reliability",
     "new_user_test",
     "observe_as_of",
     "precision_over_calendar",

@@ -17,7 +17,7 @@ from surerec.futures import Ranking, candidates_of, codes_in, observe
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.futures import Cases
+    from surerec.futures import Cases, Outcomes
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -75,11 +75,7 @@ def item_reliability(
     cases = cases[scorer.reaches(users[cases.users])]
     half = np.random.default_rng((seed, 6)).permutation(len(cases)) < len(cases) // 2
     calibrating = cases[half]
-    choice = choose(scorer, statistics, calibrating, seed=seed)
-    if choice is None:
-        raise InputError(f"{int(half.sum())} users are too few to calibrate probabilities on.")
-    outcomes = observe(scorer, statistics, calibrating, bins=choice.bins)
-    chances = ItemChances.of(outcomes, choice)
+    chances, outcomes = calibrated_chances(scorer, statistics, calibrating, seed)
     pairs = _pairs(scorer, statistics, cases[~half], chances)
     by_rank = _table_by_rank(outcomes.ranks, len(outcomes))
     pairs = pairs.with_columns(by_rank=by_rank[pairs["rank"].to_numpy() - 1])
@@ -91,12 +87,22 @@ def item_reliability(
     return ItemReliability(pl.concat(bins), pl.DataFrame(groups))
 
 
+def calibrated_chances(
+    scorer: Scorer, statistics: PrecedenceStatistics, cases: Cases, seed: int
+) -> tuple[ItemChances, Outcomes]:
+    """Return the probabilities that these cases calibrate, and what they are calibrated on."""
+    choice = choose(scorer, statistics, cases, seed=seed)
+    if choice is None:
+        raise InputError(f"{len(cases):,} users are too few to calibrate probabilities on.")
+    outcomes = observe(scorer, statistics, cases, bins=choice.bins)
+    return ItemChances.of(outcomes, choice), outcomes
+
+
 def _pairs(
     scorer: Scorer, statistics: PrecedenceStatistics, cases: Cases, chances: ItemChances
 ) -> pl.DataFrame:
     """Give the best items of each user with their probability, and whether they were taken."""
     users, items = codes_in(statistics, cases.interactions)
-    said_by_bin = chances.by_bin(None).probability
 
     def some(start: int) -> list[dict[str, NDArray[Any]]]:
         return [one(case) for case in range(start, min(start + _AT_ONCE, len(cases)))]
@@ -109,13 +115,12 @@ def _pairs(
         popularity = statistics.popularity_without(query.users)
         ranking = Ranking.of(candidates, scores, values, popularity)
         best = ranking.items[:TOP]
-        bins = chances.bins.of(ranking.shares, len(query.history))[:TOP]
         return {
             "user": np.full(len(best), case),
             "known": np.full(len(best), len(query.history)),
             "rank": np.arange(1, len(best) + 1),
             "popularity": statistics.popularity[best],
-            "said": said_by_bin[bins],
+            "said": chances.probabilities(ranking.shares[:TOP], len(query.history)).probability,
             "taken": np.isin(best, items[cases.future(case)]),
         }
 

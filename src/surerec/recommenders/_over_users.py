@@ -131,11 +131,10 @@ class OverUsers(Recommender):
         chances = self._calibration_for(Wanted(among=among)).chances
         if chances is None:
             raise NotOffered(f"There are no probabilities: {NO_CHANCES}.")
-        said = chances.by_bin(None).probability
-        if said[0] == said[-1]:
+        if not chances.tells_items_apart:
             raise NotOffered(
-                f"Every item has the same probability ({said[0]:.3g}): the scorer does not tell "
-                "what people take from what they do not, so min_probability cannot choose."
+                "Every item has the same probability: the scorer does not tell what people take "
+                "from what they do not, so min_probability cannot choose."
             )
 
     def _check_chances(self, k: object, items: object) -> None:

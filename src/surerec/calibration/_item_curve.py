@@ -1,0 +1,394 @@
+"""The probability that an item is consumed, by its rank, its bin and the length of the history.
+
+One rate for each bin is right on average over all items of that bin, but not at the top of the
+lists: users with long histories have many items in a bin, far down their lists, and consume more
+of them. A logistic regression in which the rank and the length of the history enter separately is
+right on average over the items of each rank as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.special import expit, gammaln
+
+from surerec.conformal import CalibratedProbability
+from surerec.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.futures import Bins
+
+FOLDS: Final = 10
+"""A calibration user's own probabilities come from the other users but for their own tenth."""
+
+_ANCHORS: Final = (1.0, 2.0, 4.0)  # the effect of the rank is linear in its logarithm between them
+_TOP: Final = 10.0  # the next anchor; then each is √10 times as far down
+_N_KNOTS: Final = 5  # the same for the value that bins are cut from
+_FIRST: Final = 30  # down to about so many items a user, each bin is one cell
+_POOLED: Final = 4  # below, so many bins are one
+_SLOPES: Final = 0.1  # ridge penalties: of linear effects,
+_BENDS: Final = 0.3  # and of what bends them
+_STEPS: Final = 60
+_CLOSE: Final = 1e-9
+_Z: Final = 1.959963984540054  # 95% of a normal distribution lie within so many standard errors
+
+
+class _Cells(NamedTuple):
+    """Items of one user in one bin, or in a few neighbouring ones."""
+
+    users: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    hits: NDArray[np.float64]
+    log_ranks: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def only(self, chosen: NDArray[np.bool_]) -> _Cells:
+        """Return some of them."""
+        return _Cells(
+            self.users[chosen],
+            self.counts[chosen],
+            self.hits[chosen],
+            self.log_ranks[chosen],
+            self.values[chosen],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCurve:
+    """A logistic regression on calibration users' items, with cluster-robust standard errors.
+
+    Parameters
+    ----------
+    bins : Bins
+        How items are binned.
+    counts, hits : array of int, n_users × n_bins
+        For each user the candidates in each bin, and how many of them were consumed.
+    n_known : array of int
+        The length of each user's history.
+
+    Notes
+    -----
+    The interval of an item is a 95% confidence interval of the rate at which new users consume
+    items of this rank and bin after a history of this length, under the regression. Its standard
+    error treats all items of a calibration user as one observation. The bins are given: users who
+    chose them must not be among the calibration users.
+
+    Examples
+    --------
+    >>> from surerec.futures import Bins
+    >>> bins = Bins(np.array([1.0, 0.0, 0.0]), np.log([0.1, 0.4]))
+    >>> counts, hits = np.tile([10, 4, 1], (40, 1)), np.tile([1, 2, 1], (40, 1))
+    >>> curve = ItemCurve(bins, counts, hits, np.full(40, 7))
+    >>> found = curve.predict(np.array([2, 1, 0]), np.array([1, 3, 9]), np.array([7]))
+    >>> found.probability.round(1).tolist()
+    [1.0, 0.5, 0.1]
+    """
+
+    bins: Bins
+    counts: NDArray[np.integer]
+    hits: NDArray[np.integer]
+    n_known: NDArray[np.int64]
+    _fits: dict[int | None, _Fit] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        if self.counts.shape != self.hits.shape or not self.counts.any():
+            raise InputError("There are no calibration cases to learn a probability from.")
+
+    @property
+    def n_users(self) -> int:
+        """The number of users that it is fitted on."""
+        return len(self.counts)
+
+    def predict(
+        self,
+        bins: NDArray[np.int64],
+        ranks: NDArray[np.int64],
+        n_known: NDArray[np.int64],
+        owners: NDArray[np.int64] | None = None,
+        *,
+        without: int | None = None,
+    ) -> CalibratedProbability:
+        """Return the probabilities of items, never rising down a list, and their intervals.
+
+        Parameters
+        ----------
+        bins, ranks : array of int
+            Bin and rank of each item; the items of a list follow each other, best first.
+        n_known : array of int
+            The length of the history for each list.
+        owners : array of int, optional
+            The list that each item is in; by default all are in one.
+        without : int, optional
+            A calibration user to leave out, with a tenth of the users, so that nobody is served by
+            their own future.
+        """
+        fit = self._fit(None if without is None else without % FOLDS)
+        odds, errors = fit.log_odds(bins, ranks, n_known, owners)
+        low, high = expit(odds - _Z * errors), expit(odds + _Z * errors)
+        return CalibratedProbability(expit(odds), low, high)
+
+    def spreads(
+        self,
+        bins: NDArray[np.int64],
+        ranks: NDArray[np.int64],
+        n_known: int,
+        groups: NDArray[np.bool_],
+    ) -> NDArray[np.float64]:
+        """Return the standard errors of sums of one list's probabilities, as vectors.
+
+        The length of a vector is the standard error that the sampling of calibration users gives
+        the sum; for the sum of several lists, add the vectors.
+
+        Parameters
+        ----------
+        bins, ranks, n_known
+            As :meth:`predict` takes them.
+        groups : array of bool, n_groups × n_items
+            The items of each sum.
+        """
+        fit = self._fit(None)
+        found = self.predict(bins, ranks, np.array([n_known])).probability
+        known = np.full(len(bins), np.log(max(n_known, 1)))
+        design = fit.design(known, np.log(ranks), fit.middles[bins])
+        return np.asarray((groups * (found * (1 - found))) @ design @ fit.root)
+
+    @cached_property
+    def _cells(self) -> _Cells:
+        return _cells(_middles(self.bins.edges), self.counts, self.hits)
+
+    def _fit(self, fold: int | None) -> _Fit:
+        if fold not in self._fits:
+            cells = self._cells
+            known = np.log(np.maximum(self.n_known, 1))[cells.users]
+            if fold is None:
+                blank = _Fit.blank(_middles(self.bins.edges), cells, known)
+                self._fits[fold] = blank.fitted(cells, known)
+            else:
+                kept = cells.users % FOLDS != fold
+                self._fits[fold] = self._fit(None).fitted(cells.only(kept), known[kept])
+        return self._fits[fold]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Where lines bend, which knows nothing of what was consumed; and the fitted coefficients."""
+
+    middles: NDArray[np.float64]
+    """The value that stands for each bin."""
+    anchors: NDArray[np.float64]
+    """Logarithms of ranks."""
+    knots: NDArray[np.float64]
+    """Values."""
+    units: tuple[float, float, float, float]
+    """Mean and standard deviation of the logarithms of the histories' lengths, and of values."""
+    weights: NDArray[np.float64]
+    root: NDArray[np.float64]
+    """A square root of the covariance of the weights."""
+    _tables: dict[str, NDArray[np.float64]] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def blank(cls, middles: NDArray[np.float64], cells: _Cells, known: NDArray[np.float64]) -> _Fit:
+        """Return one without coefficients; all ranks count alike on a logarithmic scale."""
+        mass = cells.counts * np.exp(-cells.log_ranks)
+        last = max(float(np.exp(cells.log_ranks.max())), 2.0)
+        further = _TOP * np.sqrt(10) ** np.arange(12)
+        ranks = [rank for rank in (*_ANCHORS, *further) if rank < last / 1.5]
+        order = np.argsort(cells.values)
+        heights = np.cumsum(mass[order]) / mass.sum()
+        knots = np.interp(np.linspace(0.02, 0.98, _N_KNOTS), heights, cells.values[order])
+        units = *_unit(known, mass), *_unit(cells.values, mass)
+        anchors, nothing = np.log([*ranks, last]), np.empty(0)
+        return cls(middles, anchors, np.unique(knots), units, nothing, nothing)
+
+    def design(
+        self,
+        known: NDArray[np.float64],
+        log_ranks: NDArray[np.float64],
+        values: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return a row of features for each item or cell: of the history, the rank, the value."""
+        ranked = self._by_rank(log_ranks)
+        history = self._by_history(known)
+        return np.hstack((history, history[:, 1:2] * ranked[:, :1], ranked, self._by_value(values)))
+
+    def _by_history(self, known: NDArray[np.float64]) -> NDArray[np.float64]:
+        length = (known - self.units[0]) / self.units[1]
+        return np.column_stack((np.ones(len(length)), length, length**2))
+
+    def _by_rank(self, log_ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.column_stack((log_ranks - np.log(_TOP), _hats(log_ranks, self.anchors)))
+
+    def _by_value(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.column_stack(
+            ((values - self.units[2]) / self.units[3], _hats(values, self.knots))
+        )
+
+    def fitted(self, cells: _Cells, known: NDArray[np.float64]) -> _Fit:
+        """Fit by Newton's method, from the coefficients there are."""
+        design = self.design(known, cells.log_ranks, cells.values)
+        n_weights = design.shape[1]
+        ridge = np.full(n_weights, _BENDS)
+        slopes = [1, 2, 3, 4, 5 + len(self.anchors)]
+        ridge[slopes] = _SLOPES
+        ridge[0] = 0.0
+        # Half a hit and half a miss in all keep it finite where everything, or nothing, is one.
+        total = cells.counts.sum()
+        counts = cells.counts * (1 + 1 / total)
+        hits = cells.hits + 0.5 * cells.counts / total
+        weights = self.weights if len(self.weights) else np.zeros(n_weights)
+        reached = _likelihood(design, weights, counts, hits, ridge)
+        for _ in range(_STEPS):
+            rates = expit(design @ weights)
+            information = (design.T * (counts * rates * (1 - rates))) @ design
+            bread = information + np.diag(ridge)
+            step = np.linalg.lstsq(bread, design.T @ (hits - counts * rates) - ridge * weights)[0]
+            while (found := _likelihood(design, weights + step, counts, hits, ridge)) < (
+                reached - _CLOSE * abs(reached)
+            ):
+                step /= 2
+            weights, reached = weights + step, found
+            if np.abs(step).max() < _CLOSE:
+                break
+        rates = expit(design @ weights)
+        users, place = np.unique(cells.users, return_inverse=True)
+        scores = np.zeros((len(users), n_weights))
+        np.add.at(scores, place, design * (cells.hits - cells.counts * rates)[:, None])
+        inverse = np.linalg.pinv(bread, hermitian=True)
+        # Residuals are smaller than errors, the more so the more is fitted to few users.
+        free = max(len(users) - float(np.trace(inverse @ information)), len(users) / 4)
+        root = inverse @ np.asarray(np.linalg.qr(scores, mode="r")).T * np.sqrt(len(users) / free)
+        return _Fit(self.middles, self.anchors, self.knots, self.units, weights, root)
+
+    def log_odds(
+        self,
+        bins: NDArray[np.int64],
+        ranks: NDArray[np.int64],
+        n_known: NDArray[np.int64],
+        owners: NDArray[np.int64] | None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the log odds of items, never rising down a list, and their standard errors."""
+        history = self._by_history(np.log(np.maximum(n_known, 1)))
+        cut = 4 + 1 + len(self.anchors)
+        odds, errors = np.empty(len(bins)), np.empty(len(bins))
+        _look_up(
+            bins,
+            ranks,
+            np.zeros(len(bins), dtype=np.int64) if owners is None else owners,
+            _times(history, self._both[:3]),
+            history[:, 1:2] * self._both[3],
+            self._rank_table(int(ranks.max(initial=1)), cut),
+            self._bin_table(cut),
+            odds,
+            errors,
+        )
+        return odds, errors
+
+    @cached_property
+    def _both(self) -> NDArray[np.float64]:
+        """The coefficients, and beside them the root."""
+        return np.column_stack((self.weights, self.root))
+
+    def _rank_table(self, n: int, cut: int) -> NDArray[np.float64]:
+        """Return what each rank adds, after its logarithm; of at least n ranks."""
+        table = self._tables.get("ranks")
+        if table is None or len(table) < n:
+            features = self._by_rank(np.log(np.arange(1.0, n + 1)))
+            table = np.hstack((features[:, :1], _times(features, self._both[4:cut])))
+            self._tables["ranks"] = table
+        return table
+
+    def _bin_table(self, cut: int) -> NDArray[np.float64]:
+        if "bins" not in self._tables:
+            self._tables["bins"] = self._by_value(self.middles) @ self._both[cut:]
+        return self._tables["bins"]
+
+
+@njit(nogil=True, cache=True)
+def _look_up(
+    bins: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    owners: NDArray[np.int64],
+    by_history: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    by_rank: NDArray[np.float64],
+    by_bin: NDArray[np.float64],
+    odds: NDArray[np.float64],
+    errors: NDArray[np.float64],
+) -> None:
+    """Add up what history, rank and bin say: first the log odds, then the parts of the error."""
+    n_parts = by_bin.shape[1]
+    for row in range(len(bins)):
+        owner, rank, place = owners[row], ranks[row] - 1, bins[row]
+        log_rank = by_rank[rank, 0]
+        found = by_history[owner, 0] + slopes[owner, 0] * log_rank
+        found += by_rank[rank, 1] + by_bin[place, 0]
+        squares = 0.0
+        for part in range(1, n_parts):
+            one = by_history[owner, part] + slopes[owner, part] * log_rank
+            one += by_rank[rank, part + 1] + by_bin[place, part]
+            squares += one * one
+        if row and owners[row - 1] == owner:
+            found = min(found, odds[row - 1])
+        odds[row], errors[row] = found, np.sqrt(squares)
+
+
+def _times(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply matrices, each row to the last digit as alone; BLAS would not."""
+    found: NDArray[np.float64] = left[:, :1] * right[0]
+    for column in range(1, len(right)):
+        found += left[:, column : column + 1] * right[column]
+    return found
+
+
+def _cells(
+    middles: NDArray[np.float64], counts: NDArray[np.integer], hits: NDArray[np.integer]
+) -> _Cells:
+    """Pool the lower bins, and return what is not empty, with the mean log rank of each cell.
+
+    A user's candidates keep their order, so the ranks in a bin follow from the counts above it.
+    """
+    above = np.cumsum(counts[:, ::-1].mean(axis=0))[::-1]
+    n_low = int(np.count_nonzero(above > _FIRST))
+    starts = np.concatenate((np.arange(0, n_low, _POOLED), np.arange(n_low, len(middles))))
+    n, k = (np.add.reduceat(some.astype(np.float64), starts, axis=1) for some in (counts, hits))
+    values = np.add.reduceat(counts * middles, starts, axis=1)
+    last = np.cumsum(n[:, ::-1], axis=1)[:, ::-1]
+    users, places = np.nonzero(n)
+    count, last = n[users, places], last[users, places]
+    log_ranks = (gammaln(last + 1) - gammaln(last - count + 1)) / count
+    return _Cells(users, count, k[users, places], log_ranks, values[users, places] / count)
+
+
+def _middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the value that stands for each bin; the outer ones have no middle."""
+    if not len(edges):
+        return np.zeros(1)
+    return np.concatenate((edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]))
+
+
+def _hats(values: NDArray[np.float64], knots: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each knot how near a value is: 1 at the knot, 0 from the next ones on."""
+    return np.column_stack([np.interp(values, knots, one) for one in np.eye(len(knots))])
+
+
+def _unit(values: NDArray[np.float64], mass: NDArray[np.float64]) -> tuple[float, float]:
+    mean = float(np.average(values, weights=mass))
+    deviation = float(np.sqrt(np.average((values - mean) ** 2, weights=mass)))
+    return mean, deviation if deviation > _CLOSE else 1.0
+
+
+def _likelihood(
+    design: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    hits: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+) -> float:
+    odds = design @ weights
+    return float(hits @ odds - counts @ np.logaddexp(0, odds) - ridge @ weights**2 / 2)
