@@ -87,7 +87,7 @@ class ItemChances:
             edges=plan.bins.edges,
             counts=outcomes.counts,
             hits=outcomes.hits,
-            n_known=outcomes.cases.n_known,
+            n_known=outcomes.n_known,
             chooses=np.isin(users, plan.choosing),
             swayed=np.isin(users, plan.swayed),
             hit_ranks=_first_hits(outcomes),

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns
 from surerec._threads import run_blocks
 from surerec.calibration import CalibrationUsers, slate_features
 from surerec.errors import InputError
+from surerec.evaluation._new_users import split_by
 from surerec.evaluation._probabilities import calibrated_chances
 from surerec.futures import Ranking, candidates_of, codes_in, profile_cases
-from surerec.interactions import read_interactions
 from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 
@@ -149,10 +148,7 @@ def _apart(
         codes = np.random.default_rng((seed, 7)).permutation(n)[: round(fitted * n)]
     else:
         codes = np.asarray(fitted)
-    ids = interactions.users.ids.gather(np.sort(codes))
-    frame = interactions.to_frame()
-    is_fitted = frame[Columns.User].is_in(ids.implode())
-    return read_interactions(frame.filter(is_fitted)), read_interactions(frame.filter(~is_fitted))
+    return split_by(interactions, codes)
 
 
 def _row(
