@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SETS: Final = ("ml-100k", "ml-latest-small", "complete-journey", "ml-1m", "movietweetings")
 MEASURES: Final = ("CM12", "als", "learned")
-MOVIETWEETINGS: Final = Path("/work/shared/data/movietweetings/ratings.dat")
+MOVIETWEETINGS: Final = Path(__file__).parents[2] / "shared/data/movietweetings/ratings.dat"
 _TOLERANCE: Final = 0.01  # a mean over splits may exceed ε by so much plus two standard errors
 
 

@@ -37,7 +37,7 @@ class LearnedRecipe(Recipe):
     name = "learned"
     stored = "learned"
     grows = True
-    stays = "trees, ridge, calendar and what else is known of items"
+    stays = "trees, ridges, factors and what else is known of items"
 
     def __init__(
         self,
