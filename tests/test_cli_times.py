@@ -8,8 +8,6 @@ import pytest
 
 import surerec as sr
 
-ASSUMED = "assumes that the history ended near the end of the data"
-
 
 @pytest.fixture(scope="module")
 def films():
@@ -20,7 +18,6 @@ def films():
 def folder(films, tmp_path_factory):
     folder = tmp_path_factory.mktemp("times")
     model = sr.PopulationConformal("learned").fit(films)
-    assert model.scorer_.uses_times
     model.calibrate_groups([2]).save(folder / "model")
     rows = [(who, item) for who in ("ann", "bob") for item in films.items.ids[:8]]
     people = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
@@ -67,7 +64,15 @@ def test_times_and_a_moment_are_those_of_python(run, films, model, history):
             expected.to_frame()["score"].to_list()
         )
         assert answer["guarantee"] == expected.guarantee
-        assert (ASSUMED in answer["guarantee"]) == (not options)
+
+
+def test_times_sort_a_history(run, model, history):
+    turned = ",".join(map(str, history[::-1]))
+    asked = ("recommend", "model", "--history", turned, "--format", "json")
+    expected = model.recommend(history=history, confidence=0.9).items
+    for options, is_sorted in (((), False), (("--times", "8,7,6,5,4,3,2,1"), True)):
+        answer = json.loads(run(*asked, *options).out)
+        assert ([row["item_id"] for row in answer["items"]] == expected) is is_sorted
 
 
 def test_reasons_and_slates_take_times(run, films, model, history):
@@ -105,8 +110,8 @@ def test_every_history_of_a_group_has_its_times(run, films, model, history):
 def test_a_file_of_histories_has_a_column_of_times_or_a_moment(run, films, folder, model, history):
     early, late = iso(films, 0.2), iso(films, 0.9)
     many = ("recommend-all", "model", "--k", "5", "--output", "picks.csv", "--histories")
-    assert "No times were given: guarantees assume" in run(*many, "people.csv").err
     for options, whens in (
+        (("people.csv",), (None, None)),
         (("timed.csv",), (early, late)),
         (("people.csv", "--at", late), (late, late)),
     ):

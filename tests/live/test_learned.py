@@ -67,8 +67,7 @@ def test_nothing_of_a_person_is_in_what_scores_them(films) -> None:
     others = [code for code in range(films.n_items) if code not in films.taken(user)]
     for code in others[:10]:
         counts[0].add(films.users[user], films.items[code], late)
-    moment = int(known.times[-1])
-    found = [each.of(known.history, without=(user,), moment=moment) for each in features]
+    found = [each.of(known.history, without=(user,)) for each in features]
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
 
 

@@ -217,6 +217,7 @@ def test_what_a_scorer_raises_itself_passes_through(films):
     [
         ("leaves_users_out", "x", "leaves_users_out of Spoiled is 'x'"),
         ("leaves_users_out", np.array([1, 2]), "leaves_users_out of Spoiled is array"),
+        ("uses_times", "sometimes", "uses_times of Spoiled is 'sometimes'; it must be True"),
         ("value", lambda scores, *_: scores[:-1], "gave scores of shape"),
         ("value", lambda *_: "x", "gave 'x' for scores"),
         ("contributions", lambda *_: 5, "gave 5 for contributions"),

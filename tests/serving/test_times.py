@@ -6,8 +6,6 @@ import pytest
 import surerec as sr
 from tests.serving.serving_server import Server, problem
 
-ASSUMED = "assumes that the history ended near the end of the data"
-
 
 @pytest.fixture(scope="module")
 def films():
@@ -23,9 +21,7 @@ def model(films, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fitted(model):
-    found = sr.load(model)
-    assert found.scorer_.uses_times
-    return found
+    return sr.load(model)
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +51,21 @@ def post(client, path, **body):
 
 def test_times_and_a_moment_are_those_of_python(client, fitted, history, early):
     iso = str(np.datetime64(early, "s"))
-    scores = {}
-    for given in ({}, {"at": early}, {"at": iso}, {"times": [early] * 8}, {"times": [iso] * 8}):
+    plain = post(client, "recommendations", history=history)
+    for given in ({"at": early}, {"at": iso}, {"times": [early] * 8}, {"times": [iso] * 8}):
         told = post(client, "recommendations", history=history, **given)
         expected = fitted.recommend(history=history, confidence=0.9, **given)
-        found = [item["score"] for item in told["items"]]
-        assert found == pytest.approx(expected.to_frame()["score"].to_list())
+        assert [item["item_id"] for item in told["items"]] == expected.items
         assert told["guarantee"] == expected.guarantee
-        assert (ASSUMED in told["guarantee"]) == (not given)
-        scores[str(given)] = found
-    assert len({tuple(each) for each in scores.values()}) == 2
+        assert (told["items"], told["guarantee"]) == (plain["items"], plain["guarantee"])
+
+
+def test_times_sort_a_history(client, history, early):
+    turned = history[::-1]
+    times = {"times": [early + 7 - place for place in range(8)]}
+    plain = post(client, "recommendations", history=history)["items"]
+    assert post(client, "recommendations", history=turned, **times)["items"] == plain
+    assert post(client, "recommendations", history=turned)["items"] != plain
 
 
 def test_every_question_takes_times(client, fitted, films, history, early):
@@ -76,7 +77,8 @@ def test_every_question_takes_times(client, fitted, films, history, early):
     assert [each["probability"] for each in told["items"]] == pytest.approx(
         fitted.hit_probability(**given, k=5).probabilities
     )
-    assert ASSUMED not in post(client, "guarantees", **given)["guarantee"]
+    told = post(client, "guarantees", **given)["guarantee"]
+    assert told == fitted.recommend(**given, confidence=0.9).guarantee
     values = post(client, "p-values", **given, items=[item])
     expected = fitted.p_values(**given, items=[item])["entry_confidence"][0]
     assert values["items"][0]["entry_confidence"] == pytest.approx(expected)
@@ -95,7 +97,8 @@ def test_members_of_a_group_have_their_times(client, fitted, history, early):
     untimed = [{"history": history}, {"history": history[:5]}]
     again = post(client, "groups/recommendations", members=untimed, at=early)
     assert again["items"] == told["items"]
-    assert ASSUMED in post(client, "groups/guarantees", members=untimed)["guarantee"]
+    told = post(client, "groups/guarantees", members=untimed)["guarantee"]
+    assert told == expected.guarantee
     for path, more in (("entry-confidences", {}), ("explanations", {"item": expected.items[0]})):
         post(client, f"groups/{path}", members=untimed, at=early, **more)
 

@@ -160,6 +160,9 @@ class Queries:
     >>> many = Queries(np.array([3, 1, 4]), np.array([0, 2]), np.array([2, 3]), np.array([-1, 7]))
     >>> len(many), many[0].history.tolist(), many[1].users, len(many.part(0, 1))
     (2, [3, 1], (7,), 1)
+    >>> timed = replace(many, times=np.array([10, 20, 15]))
+    >>> timed[0].times.tolist(), timed.part(1, 2)[0].times.tolist()
+    ([10, 20], [15])
     """
 
     items: NDArray[np.integer]
@@ -171,29 +174,34 @@ class Queries:
     """Whose contribution is left out for each; −1 for somebody who has none."""
     groups: tuple[str | None, ...] | None = None
     """The group that each says to be in."""
+    times: NDArray[np.int64] | None = None
+    """When each of `items` was consumed, in microseconds since 1970; None if it is not known."""
 
     @classmethod
     def of_users(cls, interactions: Interactions, users: NDArray[np.int64]) -> Queries:
-        """Ask for users of the data, by code, known by their whole profiles."""
+        """Ask for users of the data, by code, known by their whole profiles with times."""
         starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
-        return cls(interactions.items_taken, starts, stops, users)
+        return cls(interactions.items_taken, starts, stops, users, times=interactions.times)
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def __getitem__(self, place: int) -> Query:
-        history = self.items[self.starts[place] : self.stops[place]].astype(np.int64)
+        where = slice(self.starts[place], self.stops[place])
         user = int(self.users[place])
-        group = None if self.groups is None else self.groups[place]
-        return Query.trusted(history, () if user < 0 else (user,), group=group)
+        return Query.trusted(
+            self.items[where].astype(np.int64),
+            () if user < 0 else (user,),
+            times=None if self.times is None else self.times[where],
+            group=None if self.groups is None else self.groups[place],
+        )
 
     def part(self, start: int, stop: int) -> Queries:
-        """Give some of the questions."""
-        groups = None if self.groups is None else self.groups[start:stop]
-        return Queries(
-            self.items,
-            self.starts[start:stop],
-            self.stops[start:stop],
-            self.users[start:stop],
-            groups,
+        """Return some of the questions."""
+        return replace(
+            self,
+            starts=self.starts[start:stop],
+            stops=self.stops[start:stop],
+            users=self.users[start:stop],
+            groups=None if self.groups is None else self.groups[start:stop],
         )

@@ -136,7 +136,7 @@ class OwnRecipe(Recipe):
         if isinstance(given, type) or not hasattr(given, "score"):
             self._fit = given if isinstance(given, type) else getattr(given, "fit", given)
         self.refits = self._fit is not None
-        self.leaves_users_out = declared(given)
+        self.leaves_users_out = declared(given, "leaves_users_out")
         self.learns = self.refits
 
     @property

@@ -204,7 +204,8 @@ class OwnScorer(Scorer):
     def __init__(self, own: Any, n_items: int | None) -> None:
         self.own = own
         self._n_items = n_items
-        self.leaves_users_out = declared(own)
+        self.leaves_users_out = declared(own, "leaves_users_out")
+        self.uses_times = bool(declared(own, "uses_times"))
         self.unit = str(getattr(own, "unit", Scorer.unit))
 
     def __getattr__(self, name: str) -> Any:
@@ -298,14 +299,13 @@ class OwnScorer(Scorer):
         return Parts(*parts)
 
 
-def declared(own: Any) -> bool | None:
-    """Give whether something says that users are left out of it, True, False or None."""
-    said = getattr(own, "leaves_users_out", None)
+def declared(own: Any, name: str) -> bool | None:
+    """Return what something declares under a name: True, False, or None if it does not."""
+    said = getattr(own, name, None)
     if said is None or isinstance(said, (bool, np.bool_)):
         return None if said is None else bool(said)
     raise InputError(
-        f"leaves_users_out of {type(own).__name__} is {shown(said)}; it must be True, False or "
-        "None."
+        f"{name} of {type(own).__name__} is {shown(said)}; it must be True, False or None."
     )
 
 

@@ -74,7 +74,7 @@ class Asking(AskingTogether):
     def assumption(self, query: Query) -> str:
         """Return what guarantees assume of a query without times; a sentence, or "".
 
-        A measure that uses times is asked at the end of the data where none were given.
+        It is not empty only for a scorer that declares ``uses_times``.
 
         Parameters
         ----------
@@ -159,9 +159,8 @@ class Asking(AskingTogether):
             (item, time) pairs, or a frame with a column of times, has its times with it.
         times : list, array or series, optional
             When each item of the history was consumed: datetimes, dates, ISO text or Unix times.
-            They sort the history. Measures that count what is popular at the moment, such as
-            "learned", need them: without times the question is asked at the end of the data, and
-            the guarantee assumes that the history ended there.
+            They sort the history. surerec's own measures do not use them otherwise. With a scorer
+            that declares ``uses_times``, a guarantee without them assumes a recent history.
         at : datetime, date, text or number, optional
             The moment at which the question is asked, for a history without times; with times, it
             must not lie before the last of them. For a group, that of all its histories.

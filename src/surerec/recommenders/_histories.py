@@ -22,7 +22,7 @@ from surerec.interactions import (
     read_time,
     read_user_groups,
 )
-from surerec.recommenders._query import TimedQueries
+from surerec.measures import Queries
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class Histories:
     """
 
     people: pl.Series
-    queries: TimedQueries
+    queries: Queries
     ignored: pl.DataFrame
     left_out: pl.Series
     without_group: pl.Series
@@ -246,7 +246,7 @@ def _of_rows(
     starts, stops = (ends - lengths)[served], ends[served]
     return Histories(
         people=people,
-        queries=TimedQueries(codes.astype(np.uint32), starts, stops, known, times=times),
+        queries=Queries(codes.astype(np.uint32), starts, stops, known, times=times),
         ignored=ignored,
         left_out=ids.filter(pl.Series(~served)),
         without_group=people.head(0),

@@ -12,9 +12,10 @@ import polars as pl
 from surerec._progress import progress
 from surerec._threads import available_threads, run_blocks
 from surerec.errors import HistoriesWarning, InputError, NoUsers
+from surerec.measures import Queries
 from surerec.recommenders._asking import Asking
 from surerec.recommenders._histories import Histories, read_histories
-from surerec.recommenders._query import TimedQueries, refuse_times
+from surerec.recommenders._query import refuse_times
 from surerec.recommenders._sets import batch_columns, people_frame, result_columns, stacked
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import BestOfMany
     from surerec.interactions import Interactions
-    from surerec.measures import Queries, Query
+    from surerec.measures import Query
     from surerec.recommenders._wanted import Wanted
 
 _USERS_AT_ONCE: Final = 512
@@ -204,7 +205,7 @@ class AskingMany(Asking):
             As :meth:`wanted` gives it.
         """
         known = self._profiles()
-        asked = TimedQueries.of_users(known, users)
+        asked = Queries.of_users(known, users)
         return self.rows_for(asked, known.users.ids.gather(users), wanted)
 
     def rows_for(self, queries: Queries, people: pl.Series, wanted: Wanted) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,14 +9,12 @@ import numpy as np
 
 from surerec.errors import InputError, NoUsers, UnknownHistory
 from surerec.interactions import History
-from surerec.measures import Queries, Query
+from surerec.measures import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
-    from surerec.interactions import IdMap, Interactions
+    from surerec.interactions import IdMap
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -85,53 +82,12 @@ def refuse_times(times: Any, at: Any, why: str) -> None:
 def assumed_of(scorer: Scorer, *queries: Query) -> str:
     """Return the sentence on what is assumed where a scorer uses times and none were given.
 
-    Such a question is asked at the end of the data. A user of the data is known by times there.
+    It is empty for users of the data, whose times are known.
     """
     if not scorer.uses_times:
         return ""
     untimed = any(query.times is None and not query.users for query in queries)
     return _RECENT if untimed else ""
-
-
-@dataclass(frozen=True, eq=False)
-class TimedQueries(Queries):
-    """Many questions at once whose histories have times.
-
-    Examples
-    --------
-    >>> flat = np.array([3, 1, 4]), np.array([0, 2]), np.array([2, 3]), np.array([-1, 7])
-    >>> many = TimedQueries(*flat, times=np.array([10, 20, 15]))
-    >>> many[0].times.tolist(), many.part(1, 2)[0].times.tolist()
-    ([10, 20], [15])
-    """
-
-    times: NDArray[np.int64] | None = None
-    """When each of `items` was consumed, in microseconds since 1970; None if it is not known."""
-
-    @classmethod
-    def of_users(cls, interactions: Interactions, users: NDArray[np.int64]) -> TimedQueries:
-        """Ask for users of the data, by code, known by their whole profiles with times."""
-        starts, stops = interactions.offsets[users], interactions.offsets[users + 1]
-        items, times = interactions.items_taken, interactions.times
-        return cls(items, starts, stops, users, times=times)
-
-    def __getitem__(self, place: int) -> Query:
-        """Return one of the questions, with its times."""
-        found = super().__getitem__(place)
-        if self.times is None:
-            return found
-        then = self.times[self.starts[place] : self.stops[place]]
-        return Query.trusted(found.history, found.users, times=then, group=found.group)
-
-    def part(self, start: int, stop: int) -> TimedQueries:
-        """Return some of the questions, with their times."""
-        return replace(
-            self,
-            starts=self.starts[start:stop],
-            stops=self.stops[start:stop],
-            users=self.users[start:stop],
-            groups=None if self.groups is None else self.groups[start:stop],
-        )
 
 
 def _each_once(ids: Iterable[Any]) -> tuple[Any, ...]:

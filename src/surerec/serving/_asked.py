@@ -50,8 +50,7 @@ _TIMES: Final = (
 )
 _AT: Final = (
     "The moment at which the question is asked, for a history without times: an ISO date or time, "
-    "or a Unix time. Without times and moment, a model that uses times is asked at the end of its "
-    "data, and the guarantee says so."
+    "or a Unix time. The measures that can be served do not use it."
 )
 
 _ID_SCHEMA: Final = {"type": ["integer", "string"]}

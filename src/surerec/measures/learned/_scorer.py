@@ -92,7 +92,6 @@ class LearnedScorer(Scorer):
         folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
         self._looked_at = [_looked_at(trees, names) for trees in folds]
-        self.uses_times = any("calendar" in each for each in self._looked_at)
         # Written anew: LightGBM does not look where a text leads it.
         self._texts = [write_trees(trees, names) for trees in folds]
 
