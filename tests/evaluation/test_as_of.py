@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.evaluation import _as_of as as_of
 from surerec.evaluation import observe_as_of
 from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer, Scorer
@@ -144,7 +143,7 @@ def test_trees_that_were_grown_on_all_of_the_data_are_found(few):
 
 
 def test_features_that_were_counted_from_all_of_the_data_are_found(few, monkeypatch):
-    monkeypatch.setattr(as_of, "_known_before", lambda interactions, _: interactions)
+    monkeypatch.setattr(sr.Interactions, "only", lambda interactions, _: interactions)
     assert not unchanged_by_what_comes_later(few, lambda _: "learned")
 
 

@@ -46,7 +46,12 @@ class Person:
             self.asked["history"] = taken
         self.history = paper.known(taken, self.catalogue)
         self.counts = paper.count(self.rows, self.asked.get("user"), self.ties)
-        self.candidates = [item for item in self.catalogue if item not in self.history]
+        # What nobody else consumed is unknown.
+        self.candidates = [
+            item
+            for item in self.catalogue
+            if item not in self.history and self.counts.sup[item]
+        ]
 
     def statistics(self, strategy="auto"):
         return sr.count_precedence(self.interactions, ties=self.ties, strategy=strategy)

@@ -196,7 +196,9 @@ def test_the_only_user_there_is():
     model = sr.InductiveConformal(measure="NCM16").fit(
         read([(1, "a", 1), (1, "b", 2), (1, "c", 3)])
     )
-    assert as_dict(model.p_values(user=1, history=["a", "b"])) == {"c": 1.0}
+    assert as_dict(model.p_values(user=1, history=["a", "b"])) == {}  # nobody else knows c
+    with pytest.raises(sr.InputError, match="Nobody else consumed 'c'"):
+        model.explain(user=1, history=["a", "b"], item="c")
     assert len(model.recommend(user=1, confidence=0.5)) == 0  # nothing is left to recommend
 
 

@@ -86,7 +86,8 @@ class Audit(Findings):
         columns = ("what is promised", "promised", "delivered", "low", "high", "verdict")
         named = pl.col("kind").replace(names).alias(columns[0])
         frame = at_headline(self.coverage).with_columns(named).select(columns)
-        return html_card(f"{self.subject} on {self.data}", frame, self.overall, bar="delivered")
+        title = f"{self.subject} on {self.data}"
+        return html_card(title, frame, self.overall, bar="delivered", n_shown=len(frame))
 
     def to_html(self) -> str:
         """Give the report as one page that needs no other file; this needs surerec[plots]."""

@@ -153,7 +153,7 @@ class ItemCalibration(Calibration):
     ) -> BestOfMany | None:
         """Give the k best of many people in one call of a kernel, if the scorer has a plan."""
         plan = scorer.plan
-        if k is None or self.smoothed or plan is None:
+        if k is None or self.smoothed or plan is None or _hides(statistics, queries):
             return None
         lengths = queries.stops - queries.starts
         n_training = np.array([training_size(n, self.train_share) for n in lengths])
@@ -225,3 +225,17 @@ def _evidence(
 def _key(query: Query) -> NDArray[np.int64]:
     """Identify the person: a user by code, anybody else by their history."""
     return np.array([-1 - query.users[0]]) if query.users else query.history
+
+
+def _hides(statistics: PrecedenceStatistics, queries: Queries) -> bool:
+    """Return whether some items outside a history are no candidates, as nobody else knows them."""
+    if statistics.interactions is None:
+        return False
+    if len(statistics.unknown_without(())):
+        return True
+    if queries.items is statistics.interactions.items_taken:
+        return False  # users with their whole profiles
+    found = (queries[place] for place in np.flatnonzero(queries.users >= 0).tolist())
+    return any(
+        len(np.setdiff1d(statistics.unknown_without(query.users), query.history)) for query in found
+    )

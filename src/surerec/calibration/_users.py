@@ -172,7 +172,7 @@ class UserCalibration(Calibration):
         scores, values, ranked = self._scored(scorer, statistics, query)
         if scorer.is_partial and not scores[item] > -np.inf:
             return 0.0  # in no set
-        popularity = statistics.popularity_without(query.users)
+        popularity = statistics.popularity_without(query.users, query.history)
         rank, share = place_among(item, ranked, scores, values, popularity)
         entry = rank if self.cut == "rank" else -share
         return float(self._thresholds.of(query).levels(np.array([entry]))[0])
@@ -197,7 +197,7 @@ class UserCalibration(Calibration):
         what they meant in calibration.
         """
         scores, values, ranked = self._scored(scorer, statistics, query)
-        popularity = statistics.popularity_without(query.users)
+        popularity = statistics.popularity_without(query.users, query.history)
         return scores, values, Ranking.of(ranked, scores, values, popularity)
 
     def probabilities(

@@ -116,19 +116,19 @@ class NewUserTest:
     def table(self) -> pl.DataFrame:
         """Return the mean over splits for each ε, and whether the guarantee holds.
 
-        Only splits whose model guarantees ε count. ``holds`` is false if the one-sided 95% lower
-        confidence limit of the mean loss exceeds ε, and null below the floor. ``detectable`` is
+        The floor is the largest over the splits, and below it nothing is judged. ``holds`` is false
+        if the one-sided 95% lower confidence limit of the mean loss exceeds ε. ``detectable`` is
         the excess over ε that this test finds with a probability of 80%.
 
         Notes
         -----
         Splits of one data set are drawn independently, and so are calibration users. The standard
-        error of their mean is
-        therefore that of one split divided by the square root of their number.
+        error of their mean is therefore that of one split divided by the square root of their
+        number.
         """
         rows = []
         for part in self.splits.partition_by("epsilon", maintain_order=True):
-            judged = part.filter("reachable")
+            judged = part if part["reachable"].all() else part.head(0)
             row: dict[str, Any] = {"epsilon": part["epsilon"][0]}
             for name in ("observed", "calibration", "size"):
                 row[name] = _mean(judged[name])
@@ -140,7 +140,7 @@ class NewUserTest:
                 "lower": lower,
                 "holds": None if lower is None else lower <= row["epsilon"],
                 "detectable": _POWER * error if len(judged) else None,
-                "floor": _mean(part["floor"]),
+                "floor": part["floor"].max(),
                 "unknown": _mean(part["unknown"]),
                 "n_splits": len(judged),
                 "n_calibration": int(part["n_calibration"].min()),  # type: ignore[arg-type]

@@ -112,7 +112,7 @@ def _pairs(
         scores = scorer.score_query(query)
         values = scorer.value(scores, len(query.history), statistics.n_users)
         candidates = candidates_of(scorer, statistics, query, scores)
-        popularity = statistics.popularity_without(query.users)
+        popularity = statistics.popularity_without(query.users, query.history)
         ranking = Ranking.of(candidates, scores, values, popularity)
         best = ranking.items[:TOP]
         return {

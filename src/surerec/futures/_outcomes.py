@@ -151,7 +151,7 @@ def observe(
         candidates = candidates_of(asked, statistics, query, scores)
         if is_allowed is not None:
             candidates = candidates[is_allowed[candidates]]
-        popularity = statistics.popularity_without(query.users)
+        popularity = statistics.popularity_without(query.users, query.history)
         ranking = Ranking.of(candidates, scores, values, popularity)
         ranks, shares = ranking.by_item(statistics.n_items)
         future = futures[case]

@@ -182,7 +182,7 @@ class _Counted:
         scores = self.scorer.score_query(query)
         values = self.scorer.value(scores, len(query.history), self.statistics.n_users)
         candidates = candidates_of(self.scorer, self.statistics, query, scores)
-        popularity = self.statistics.popularity_without(query.users)
+        popularity = self.statistics.popularity_without(query.users, query.history)
         ranking = Ranking.of(candidates, scores, values, popularity)
         at = np.flatnonzero(ranking.items == item)
         entry = np.inf

@@ -201,11 +201,18 @@ class PrecedenceStatistics:
             only = own[self.support[own] == times].astype(np.int64)
         return np.concatenate((self._unconsumed, only)) if len(self._unconsumed) else only
 
-    def popularity_without(self, users: Sequence[int]) -> NDArray[np.int64]:
-        """Return the places of items in the order of popularity, some users left out."""
+    def popularity_without(
+        self, users: Sequence[int], known: NDArray[np.integer] = _NO_ITEMS
+    ) -> NDArray[np.int64]:
+        """Return the places of items in the order of popularity, some users left out.
+
+        What they consumed of `known`, or alone, may keep its place: it is no candidate.
+        """
         if not users or not self.counts_profiles:
             return self.popularity
-        return places_without(self.popularity, self.support, self._consumed_by(users))
+        own = self._consumed_by(users)
+        own = own[~np.isin(own, known) & (self.support[own] > 1)]
+        return places_without(self.popularity, self.support, own) if len(own) else self.popularity
 
     def _consumed_by(self, users: Iterable[int]) -> NDArray[np.uint32]:
         return np.concatenate(

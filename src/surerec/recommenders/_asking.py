@@ -354,9 +354,13 @@ class Asking(AskingTogether):
         return query.within(self.statistics_.n_items, 0 if profiles is None else profiles.n_users)
 
     def _refuse_known(self, query: Query, codes: NDArray[np.int64], why: str) -> None:
-        taken = np.isin(codes, query.history)
+        taken, none = np.isin(codes, query.history), np.empty(0, dtype=np.int64)
         if taken.any():
             raise InProfile(self.items_[int(codes[int(np.argmax(taken))])], why)
+        unknown = np.setdiff1d(codes, self.scorer_.candidates(self.statistics_, none, query.users))
+        if len(unknown):
+            item = self.items_[int(unknown[0])]
+            raise InputError(f"Nobody else consumed {item!r}, so that {why}.")
 
 
 def _refuse_more(user: Any, history: Any, query: Any) -> None:

@@ -192,7 +192,7 @@ class KeptPromise:
         joint = None
         if self.calibration.aggregation.joint:
             joint = company.joint_ranks(scorer, statistics, outside)
-        popularity = statistics.popularity_without(company.users)
+        popularity = statistics.popularity_without(company.users, company.known)
         value, ranks = rank_together(
             self.calibration.aggregation, member_ranks, joint, popularity[outside]
         )

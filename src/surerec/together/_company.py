@@ -104,7 +104,7 @@ def ranks_of(
 ) -> NDArray[np.float64]:
     """Rank candidates by a query's scores, from 1; those of equal score by popularity."""
     scores = scorer.score_query(query.known_to(statistics))[candidates]
-    popularity = statistics.popularity_without(query.users)
+    popularity = statistics.popularity_without(query.users, query.history)
     order = np.lexsort((popularity[candidates], -scores))
     ranks = np.empty(len(candidates))
     ranks[order] = np.arange(1, len(candidates) + 1)

@@ -144,7 +144,7 @@ def observe_groups(
     def one(group: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
         company = Company(tuple(cases.query(int(case), users, items) for case in group))
         candidates = scorer.candidates(statistics, company.known, company.users)
-        popularity = statistics.popularity_without(company.users)[candidates]
+        popularity = statistics.popularity_without(company.users, company.known)[candidates]
         ranks = company.ranks(scorer, statistics, candidates)
         joint = company.joint_ranks(scorer, statistics, candidates) if asks_joint else None
         together = np.stack(
