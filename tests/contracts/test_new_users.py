@@ -53,6 +53,13 @@ class Fixed(Popular):
         return self.statistics.support.astype(float)
 
 
+class Rare(Popular):
+    """The rarest first: what nobody else consumed comes before all others."""
+
+    def score(self, history, *, without_user=None):
+        return -super().score(history, without_user=without_user)
+
+
 MEASURES = {"CM12": "CM12", "CM4": "CM4", "own": Popular, "apart": Fixed}
 MEASURES |= {"als": "als", "learned": "learned"}
 SLOW = {"als": 2, "learned": 1}
@@ -90,3 +97,24 @@ def _check(found):
     gap = (ranking["precision@10 calibration"] - ranking["precision@10 new"]).mean()
     error = np.linalg.norm(ranking["standard_error"]) / len(ranking)
     assert gap <= 3 * error, ranking
+
+
+def test_a_planted_leak_through_the_catalogue_is_found(monkeypatch):
+    """Items that nobody else consumed stay candidates, as they do for no new user."""
+    monkeypatch.setattr(
+        sr.PrecedenceStatistics, "unknown_without", lambda self, _: self._unconsumed
+    )
+    found = new_user_test(DATA, Rare, cut="rank", n_splits=3)
+    none = found.support.filter(pl.col("other_users") == "0")
+    assert none["leak"].item()
+    assert none["calibration"].item() < 0.9 < none["new"].item()
+    assert found.ranking["own_only_ranked"].mean() == 1
+
+
+def test_a_planted_leak_through_ties_is_found(monkeypatch):
+    """Equal scores come by a popularity that counts the user."""
+    monkeypatch.setattr(
+        sr.PrecedenceStatistics, "popularity_without", lambda self, *_: self.popularity
+    )
+    found = new_user_test(DATA, Popular, promise="hit", cut="rank", n_splits=8)
+    assert found.support["leak"].any() or not found.holds
