@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.special import expit, gammaln
 
 from surerec.conformal import CalibratedProbability
 from surerec.errors import InputError
@@ -130,8 +129,8 @@ class ItemCurve:
         """
         fit = self._fit(None if without is None else without % FOLDS)
         odds, errors = fit.log_odds(bins, ranks, n_known, owners)
-        low, high = expit(odds - _Z * errors), expit(odds + _Z * errors)
-        return CalibratedProbability(expit(odds), low, high)
+        low, high = _expit(odds - _Z * errors), _expit(odds + _Z * errors)
+        return CalibratedProbability(_expit(odds), low, high)
 
     def spreads(
         self,
@@ -244,10 +243,11 @@ class _Fit:
         weights = self.weights if len(self.weights) else np.zeros(n_weights)
         reached = _likelihood(design, weights, counts, hits, ridge)
         for _ in range(_STEPS):
-            rates = expit(design @ weights)
-            information = (design.T * (counts * rates * (1 - rates))) @ design
+            rates = _expit(design @ weights)
+            information = _gram(design, counts * rates * (1 - rates))
             bread = information + np.diag(ridge)
-            step = np.linalg.lstsq(bread, design.T @ (hits - counts * rates) - ridge * weights)[0]
+            slope = _gradient(design, hits - counts * rates) - ridge * weights
+            step = np.linalg.lstsq(bread, slope)[0]
             while (found := _likelihood(design, weights + step, counts, hits, ridge)) < (
                 reached - _CLOSE * abs(reached)
             ):
@@ -255,14 +255,15 @@ class _Fit:
             weights, reached = weights + step, found
             if np.abs(step).max() < _CLOSE:
                 break
-        rates = expit(design @ weights)
+        rates = _expit(design @ weights)
         users, place = np.unique(cells.users, return_inverse=True)
         scores = np.zeros((len(users), n_weights))
         np.add.at(scores, place, design * (cells.hits - cells.counts * rates)[:, None])
         inverse = np.linalg.pinv(bread, hermitian=True)
         # Residuals are smaller than errors, the more so the more is fitted to few users.
         free = max(len(users) - float(np.trace(inverse @ information)), len(users) / 4)
-        root = inverse @ np.asarray(np.linalg.qr(scores, mode="r")).T * np.sqrt(len(users) / free)
+        squares, axes = np.linalg.eigh(_gram(scores, np.ones(len(scores))))
+        root = inverse @ (axes * np.sqrt(np.maximum(squares, 0.0) * len(users) / free))
         return _Fit(self.middles, self.anchors, self.knots, self.units, weights, root)
 
     def log_odds(
@@ -309,6 +310,36 @@ class _Fit:
         return self._tables["bins"]
 
 
+def _expit(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(0.5 * (1 + np.tanh(odds / 2)))
+
+
+@njit(nogil=True, cache=True)
+def _gram(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum ``w · xᵀx`` over rows in their order; BLAS would round by its number of threads."""
+    n = rows.shape[1]
+    found = np.zeros((n, n))
+    for row in range(len(rows)):
+        for i in range(n):
+            part = weights[row] * rows[row, i]
+            for j in range(i + 1):
+                found[i, j] += part * rows[row, j]
+    for i in range(n):
+        for j in range(i):
+            found[j, i] = found[i, j]
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _gradient(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum ``w · x`` over rows in their order."""
+    found = np.zeros(rows.shape[1])
+    for row in range(len(rows)):
+        for i in range(len(found)):
+            found[i] += weights[row] * rows[row, i]
+    return found
+
+
 @njit(nogil=True, cache=True)
 def _look_up(
     bins: NDArray[np.int64],
@@ -353,6 +384,8 @@ def _cells(
 
     A user's candidates keep their order, so the ranks in a bin follow from the counts above it.
     """
+    from scipy.special import gammaln  # noqa: PLC0415  # slow to import
+
     above = np.cumsum(counts[:, ::-1].mean(axis=0))[::-1]
     n_low = int(np.count_nonzero(above > _FIRST))
     starts = np.concatenate((np.arange(0, n_low, _POOLED), np.arange(n_low, len(middles))))
@@ -391,4 +424,5 @@ def _likelihood(
     ridge: NDArray[np.float64],
 ) -> float:
     odds = design @ weights
-    return float(hits @ odds - counts @ np.logaddexp(0, odds) - ridge @ weights**2 / 2)
+    terms = hits * odds - counts * np.logaddexp(0, odds)
+    return float(terms.sum() - ridge @ weights**2 / 2)

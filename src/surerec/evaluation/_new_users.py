@@ -116,9 +116,10 @@ class NewUserTest:
     def table(self) -> pl.DataFrame:
         """Return the mean over splits for each ε, and whether the guarantee holds.
 
-        The floor is the largest over the splits, and below it nothing is judged. ``holds`` is false
-        if the one-sided 95% lower confidence limit of the mean loss exceeds ε. ``detectable`` is
-        the excess over ε that this test finds with a probability of 80%.
+        Only splits whose model guarantees ε count, and the floor is the largest of theirs; where
+        none does, it is the smallest of all. ``holds`` is false if the one-sided 95% lower
+        confidence limit of the mean loss exceeds ε. ``detectable`` is the excess over ε that this
+        test finds with a probability of 80%.
 
         Notes
         -----
@@ -128,7 +129,7 @@ class NewUserTest:
         """
         rows = []
         for part in self.splits.partition_by("epsilon", maintain_order=True):
-            judged = part if part["reachable"].all() else part.head(0)
+            judged = part.filter("reachable")
             row: dict[str, Any] = {"epsilon": part["epsilon"][0]}
             for name in ("observed", "calibration", "size"):
                 row[name] = _mean(judged[name])
@@ -140,7 +141,7 @@ class NewUserTest:
                 "lower": lower,
                 "holds": None if lower is None else lower <= row["epsilon"],
                 "detectable": _POWER * error if len(judged) else None,
-                "floor": part["floor"].max(),
+                "floor": judged["floor"].max() if len(judged) else part["floor"].min(),
                 "unknown": _mean(part["unknown"]),
                 "n_splits": len(judged),
                 "n_calibration": int(part["n_calibration"].min()),  # type: ignore[arg-type]

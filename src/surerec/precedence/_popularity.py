@@ -53,7 +53,7 @@ def places_without(
     --------
     >>> support = np.array([4, 3, 3, 2, 2, 2])
     >>> places_without(np.arange(6), support, np.array([1]))
-    array([0, 3, 1, 2, 4, 5])
+    array([0, 4, 1, 2, 3, 5])
     """
     items, times = np.unique(own.astype(np.int64), return_counts=True)
     taken = support.astype(np.int64)
