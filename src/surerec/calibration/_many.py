@@ -105,8 +105,8 @@ def _scored(
         people, hidden = [], []
         for place in range(len(block)):
             query = block[place]
-            people.append(query.known_to(statistics))
             unknown = statistics.unknown_without(query.users)
+            people.append(query.known_to(statistics) if len(unknown) else query)
             hidden.append(np.union1d(query.history, unknown) if len(unknown) else query.history)
         yield people, hidden, scorer.score_candidates(people)
 

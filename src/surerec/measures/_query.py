@@ -127,7 +127,10 @@ class Query:
         """
         if not self.users or statistics.interactions is None:
             return self
-        kept = ~np.isin(self.history, statistics.unknown_without(self.users))
+        unknown = statistics.unknown_without(self.users)
+        if not len(unknown):
+            return self
+        kept = ~np.isin(self.history, unknown)
         if kept.all() or not kept.any():
             return self
         times = None if self.times is None else self.times[kept]

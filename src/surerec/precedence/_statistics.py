@@ -195,7 +195,10 @@ class PrecedenceStatistics:
             return self._unconsumed
         if len(users) == 1:
             own = self.taken_by(users[0])[0]
-            only = own[self.support[own] == 1].astype(np.int64)
+            only = own[self.support[own] == 1]
+            if not len(only):
+                return self._unconsumed
+            only = only.astype(np.int64)
         else:
             own, times = np.unique(self._consumed_by(users), return_counts=True)
             only = own[self.support[own] == times].astype(np.int64)
@@ -211,7 +214,10 @@ class PrecedenceStatistics:
         if not users or not self.counts_profiles:
             return self.popularity
         own = self._consumed_by(users)
-        own = own[~np.isin(own, known) & (self.support[own] > 1)]
+        own = own[self.support[own] > 1]
+        if np.array_equal(own, known):
+            return self.popularity
+        own = own[~np.isin(own, known)]
         return places_without(self.popularity, self.support, own) if len(own) else self.popularity
 
     def _consumed_by(self, users: Iterable[int]) -> NDArray[np.uint32]:
