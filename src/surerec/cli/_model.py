@@ -31,7 +31,12 @@ from surerec.cli._together import (
     show_group,
 )
 from surerec.errors import InputError
-from surerec.interactions import is_address, without_password, write_table
+from surerec.interactions import (
+    is_address,
+    refuse_unknown_address,
+    without_password,
+    write_table,
+)
 from surerec.recommenders import GroupSet, load
 
 if TYPE_CHECKING:
@@ -210,6 +215,7 @@ def recommend_all(
             **more,
         )
         return
+    refuse_unknown_address(output)
     path = Path(output)
     kind = path.suffix.lstrip(".").lower() or ("csv" if is_stream(path) else "")
     if kind not in ("csv", "parquet") and not into:

@@ -15,6 +15,7 @@ from surerec.interactions import (
     Interactions,
     is_address,
     read_interactions,
+    refuse_unknown_address,
     without_password,
 )
 from surerec.recommenders import recommender_names
@@ -179,11 +180,25 @@ def chosen(reading: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def source_name(data: str) -> str:
+    """Return a source as it was typed, the address of a database without its password.
+
+    Examples
+    --------
+    >>> source_name("log.csv"), source_name("sqlite:///shop.db")
+    ('log.csv', 'sqlite:///shop.db')
+    """
+    refuse_unknown_address(data)
+    return without_password(data) if is_address(data) else data
+
+
 def read(data: str, **reading: Any) -> Interactions:
     """Read a file, or a data set by name; options that were not given keep their defaults."""
     given = chosen(reading)
     if is_address(data):
-        return read_interactions(data, name=without_password(data).rsplit("/", 1)[-1], **given)
+        database = source_name(data).rsplit("/", 1)[-1] or data.partition("://")[0]
+        return read_interactions(data, name=database, **given)
+    refuse_unknown_address(data)
     path = Path(data)
     if path.exists():
         return read_interactions(path, name=path.name, **given)

@@ -1,6 +1,11 @@
 """Users' profiles in time order, from any ratings file or frame."""
 
-from surerec.interactions._database import is_address, without_password
+from surerec.interactions._database import (
+    in_a_few_words,
+    is_address,
+    refuse_unknown_address,
+    without_password,
+)
 from surerec.interactions._growing import GrowingIds, GrowingInteractions, Placed
 from surerec.interactions._history import History, check_moment, read_time
 from surerec.interactions._ids import IdMap
@@ -24,12 +29,14 @@ __all__ = [
     "as_interactions",
     "check_moment",
     "find_columns",
+    "in_a_few_words",
     "is_address",
     "read_interactions",
     "read_lists",
     "read_members",
     "read_time",
     "read_user_groups",
+    "refuse_unknown_address",
     "without_password",
     "write_table",
 ]

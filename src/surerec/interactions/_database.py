@@ -5,16 +5,17 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import polars as pl
 
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _EXAMPLE: Final = "SELECT user_id, item_id, bought_at FROM orders"
+_POSTGRESQL: Final = frozenset(("postgresql", "postgres"))
 
 
 def is_address(source: object) -> bool:
@@ -28,17 +29,83 @@ def is_address(source: object) -> bool:
     return isinstance(source, str) and source.partition("://")[0] in _OPEN and "://" in source
 
 
-def without_password(address: str) -> str:
-    """Give an address as it may be shown and kept.
+def refuse_unknown_address(source: object) -> None:
+    """Check that a text is not the address of an unsupported database or server.
+
+    The message names the scheme only: the rest may hold a password.
 
     Examples
     --------
-    >>> without_password("postgresql://shop:secret@db.example/orders?password=secret")
+    >>> refuse_unknown_address("mysql://shop:secret@db.example/orders")
+    Traceback (most recent call last):
+    surerec.errors.InputError: mysql://…: not a supported address. Use postgresql://user@host/...
+    """
+    if isinstance(source, str) and "://" in source and not is_address(source):
+        scheme = source.partition("://")[0]
+        named = f"{scheme}://…" if scheme.isascii() and scheme.isidentifier() else "The source"
+        raise InputError(
+            f"{named}: not a supported address. Use postgresql://user@host/database, "
+            "sqlite:///FILE or duckdb:///FILE, or the path of a local file."
+        )
+
+
+def without_password(address: str) -> str:
+    """Return an address as it may be shown and stored: user, host and database, nothing else.
+
+    Raises
+    ------
+    InputError
+        If the address cannot be parsed, or only by taking a part of the password for another field.
+
+    Examples
+    --------
+    >>> without_password("postgresql://shop:secret@db.example/orders?sslmode=require")
     'postgresql://shop@db.example/orders'
     """
-    parts = urlsplit(address)
-    people, at, host = parts.netloc.rpartition("@")
-    return f"{parts.scheme}://{people.partition(':')[0]}{at}{host}{parts.path}"
+    scheme, _, rest = address.partition("://")
+    if scheme not in _POSTGRESQL:
+        host, slash, path = rest.partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
+    try:
+        parts = _parse(address)
+    except ImportError:  # psycopg is an extra; whoever connects says that it is missing
+        return f"{scheme}://…"
+    hosts = (parts.get("host") or parts.get("hostaddr") or "").split(",")
+    ports = (parts.get("port") or "").split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    places = []
+    for host, port in zip(hosts, ports, strict=False):
+        named = f"[{host}]" if ":" in host else host.replace("/", "%2F")  # IPv6; a socket's folder
+        places.append(f"{named}:{port}" if port else named)
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    database = f"/{parts['dbname']}" if parts.get("dbname") else ""
+    shown = f"{scheme}://{user}{','.join(places)}{database}"
+    return "".join(c if c.isprintable() else "?" for c in shown)
+
+
+def _parse(address: str) -> Mapping[str, str]:
+    """Return the fields of a PostgreSQL address as the driver reads them.
+
+    An @ or / that is not percent-encoded ends the password early, and its rest would be taken for
+    the host or the database. Such addresses are refused.
+    """
+    from psycopg import Error  # noqa: PLC0415  # an extra
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    before, _, after = address.partition("://")[2].partition("@")
+    try:
+        parts = {name: str(value) for name, value in conninfo_to_dict(address).items()}
+    except (Error, ValueError):  # what it says may quote the password
+        parts = None
+    ports = "".join((parts or {}).get("port", "").split(","))
+    split_early = "@" in after or ("@" in address and "/" in before)
+    if parts is None or split_early or "\0" in address or (ports and not ports.isdigit()):
+        raise InputError(
+            f"{address.partition('://')[0]}://…: the address cannot be parsed. Percent-encode "
+            "special characters in the user name and password (@ as %40, / as %2F, % as %25, a "
+            "space as %20), and write an IPv6 host in brackets, such as [::1]."
+        ) from None
+    return parts
 
 
 def read_query(address: str, query: str | None) -> pl.DataFrame:
@@ -79,10 +146,11 @@ def read_query(address: str, query: str | None) -> pl.DataFrame:
 
 
 def in_a_few_words(error: Exception, address: str) -> str:
-    """Give an error in a few words, of which none is a password."""
+    """Return the first line of a driver's error, or its type if the line quotes a password."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
-    password = urlsplit(address).password
-    return said.replace(unquote(password), "…") if password else said
+    parts = _parse(address) if address.partition("://")[0] in _POSTGRESQL else {}
+    secrets = [value for name, value in parts.items() if "password" in name and value]
+    return type(error).__name__ if any(secret in said for secret in secrets) else said
 
 
 def _postgresql(address: str) -> Any:
@@ -113,7 +181,10 @@ def file_of(address: str) -> str:
 def _file(address: str) -> str:
     path = file_of(address)
     if not path or not Path(path).is_file():
-        raise InputError(f"{address}: there is no such file; an absolute path has four slashes.")
+        raise InputError(
+            f"{without_password(address)}: there is no such file; an absolute path has four "
+            "slashes."
+        )
     return path
 
 
