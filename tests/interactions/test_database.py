@@ -38,6 +38,7 @@ def address(request, tmp_path):
 
     with psycopg.connect(place) as connection:
         fill(connection.execute, "%s")
+        connection.execute("CREATE SEQUENCE numbers")
     return place
 
 
@@ -58,10 +59,42 @@ def test_the_command_line_reads_it_too(address, cli):
     assert "--query" in lacking.err
 
 
-def test_nothing_can_be_written(address):
-    with pytest.raises(sr.InputError, match="the query failed"):
-        sr.read_interactions(address, query="DELETE FROM orders")
-    assert sr.read_interactions(address, query=QUERY).n_rows == 4
+def test_nothing_can_be_written(address, tmp_path):
+    kind = address.partition("://")[0]
+    writes = [
+        "DELETE FROM orders",
+        "COMMIT; DELETE FROM orders",
+        QUERY + "; COMMIT; DELETE FROM orders",  # noqa: S608
+        f"{QUERY}; {QUERY}",
+        "CREATE TABLE more AS SELECT * FROM orders",
+        "CREATE TEMPORARY TABLE more AS SELECT * FROM orders",
+        "WITH gone AS (DELETE FROM orders RETURNING *) SELECT customer, sku, bought_at FROM gone",
+        "DELETE FROM orders RETURNING customer, sku, bought_at",
+    ]
+    other = tmp_path / "other"
+    writes += {
+        "sqlite": [f"ATTACH '{other}' AS o", f"VACUUM INTO '{other}'", "PRAGMA user_version = 3"],
+        "duckdb": [
+            f"COPY orders TO '{other}'",
+            f"ATTACH '{other}' AS o",
+            f"EXPORT DATABASE '{other}'",
+            "EXPLAIN ANALYZE DELETE FROM orders",
+            "SELECT * FROM read_csv('/etc/hosts')",
+        ],
+        "postgresql": [
+            "COMMIT; SET default_transaction_read_only = off; DELETE FROM orders; COMMIT",
+            "DO $$ BEGIN SET transaction_read_only = off; DELETE FROM orders; END $$",
+            f"COPY orders TO PROGRAM 'cat > {other}'",
+            "SELECT set_config('transaction_read_only', 'off', false)",
+            "SELECT * FROM nextval('numbers')",
+        ],
+    }[kind]
+    for query in writes:
+        with pytest.raises(sr.InputError, match=r"the query failed .* must be one statement"):
+            sr.read_interactions(address, query=query)
+    assert not list(tmp_path.glob("other*"))
+    for query in (QUERY, f"{QUERY};", "WITH o AS (" + QUERY + ") SELECT * FROM o -- all"):  # noqa: S608
+        assert sr.read_interactions(address, query=query).n_rows == 4
 
 
 def test_a_wrong_query_is_a_sentence(address):
@@ -145,14 +178,7 @@ def test_what_cannot_be_opened_is_named_without_its_password(tmp_path):
 
 
 SECRETS = ["hush#hush", "hush?hush", "hush:hush", "hush@hush", "hush/hush", "42/hush", "hush%hush"]
-SECRETS += [
-    "hush hush",
-    "@hush",
-    "x@hush?application_name=y",
-    "hush%40x",
-    "[hush",
-    "hush&user=hush",
-]
+SECRETS += ["hush hush", "@hush", "x@hush?application_name=y", "hush%40x", "[hush", "hush&user=x"]
 SHOWN = "postgresql://shop@db.example/orders"
 
 
@@ -162,11 +188,13 @@ def test_an_address_shows_user_host_and_database_only(secret):
     encoded = quote(secret, safe="")
     for end in ("", "?sslmode=require&sslpassword=hush"):
         assert without_password(f"postgresql://shop:{encoded}@db.example/orders{end}") == SHOWN
-    try:
-        assert without_password(f"postgresql://shop:{secret}@db.example/orders") == SHOWN
-    except sr.InputError as error:
-        assert "cannot be parsed" in str(error)
-        assert "hush" not in str(error)
+    as_typed = f"postgresql://shop:{secret}@db.example/orders"
+    if any(c in secret for c in "@/ ") or "%h" in secret:
+        with pytest.raises(sr.InputError, match="cannot be parsed") as caught:
+            without_password(as_typed)
+        assert "hush" not in str(caught.value)
+    else:
+        assert without_password(as_typed) == SHOWN
 
 
 def test_hosts_are_shown_as_they_are_written():

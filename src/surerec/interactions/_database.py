@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _EXAMPLE: Final = "SELECT user_id, item_id, bought_at FROM orders"
 _POSTGRESQL: Final = frozenset(("postgresql", "postgres"))
+_PRAGMAS: Final = frozenset(("data_version", "table_info", "table_xinfo"))  # as full text asks
 
 
 def is_address(source: object) -> bool:
@@ -109,7 +110,10 @@ def _parse(address: str) -> Mapping[str, str]:
 
 
 def read_query(address: str, query: str | None) -> pl.DataFrame:
-    """Give the rows of a query as a frame; the database is opened for reading only.
+    """Return the rows of one read-only statement as a frame.
+
+    The database is opened for reading only. Several statements, statements that write, and access
+    to other files (SQLite's ``ATTACH``, DuckDB's ``COPY``) are refused.
 
     Parameters
     ----------
@@ -117,7 +121,7 @@ def read_query(address: str, query: str | None) -> pl.DataFrame:
         ``postgresql://user:password@host/database``, ``sqlite:///file.db`` or
         ``duckdb:///file.duckdb``; four slashes for an absolute path.
     query : str
-        What to read, in the database's own SQL.
+        One ``SELECT``, in the database's own SQL.
     """
     shown = without_password(address)
     if not query or not query.strip():
@@ -139,10 +143,24 @@ def read_query(address: str, query: str | None) -> pl.DataFrame:
         raise InputError(f"{shown}: cannot be opened ({in_a_few_words(error, address)}).") from None
     with closing(connection):
         try:
-            return pl.read_database(query, connection, infer_schema_length=None)
+            return _rows(scheme, connection, query)
         except Exception as error:  # noqa: BLE001
             said = in_a_few_words(error, address)
-            raise InputError(f"{shown}: the query failed ({said}).") from None
+            raise InputError(
+                f"{shown}: the query failed ({said}). It must be one statement that only reads."
+            ) from None
+
+
+def _rows(scheme: str, connection: Any, query: str) -> pl.DataFrame:
+    source = connection
+    if scheme in _POSTGRESQL:  # the server declares a cursor for one SELECT, and nothing else
+        source = connection.cursor(name="surerec")
+    elif scheme == "duckdb":
+        kinds = [each.type.name for each in connection.extract_statements(query)]
+        if kinds != ["SELECT"]:
+            raise ValueError(f"this is {' and '.join(kinds) or 'no statement'}")
+    with closing(source):
+        return pl.read_database(query, source, infer_schema_length=None)
 
 
 def in_a_few_words(error: Exception, address: str) -> str:
@@ -157,20 +175,36 @@ def _postgresql(address: str) -> Any:
     import psycopg  # noqa: PLC0415  # an extra
 
     connection = psycopg.connect(address, connect_timeout=20)
-    connection.read_only = True
+    try:
+        connection.read_only = True
+        connection.execute("SELECT 1")  # from its first snapshot on, a transaction stays read-only
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
 def _sqlite(address: str) -> Any:
     import sqlite3  # noqa: PLC0415  # needed here alone
 
-    return sqlite3.connect(f"file:{quote(_file(address))}?mode=ro", uri=True)
+    connection = sqlite3.connect(f"file:{quote(_file(address))}?mode=ro", uri=True)
+    actions = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
+    reads = {*actions, sqlite3.SQLITE_RECURSIVE}
+
+    def authorize(action: int, name: str | None, *_: str | None) -> int:
+        about_tables = action == sqlite3.SQLITE_PRAGMA and name in _PRAGMAS
+        return sqlite3.SQLITE_OK if action in reads or about_tables else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(authorize)
+    return connection
 
 
 def _duckdb(address: str) -> Any:
     import duckdb  # noqa: PLC0415  # not a dependency
 
-    return duckdb.connect(_file(address), read_only=True)
+    return duckdb.connect(
+        _file(address), read_only=True, config={"enable_external_access": "false"}
+    )
 
 
 def file_of(address: str) -> str:
