@@ -48,9 +48,7 @@ class Person:
         self.counts = paper.count(self.rows, self.asked.get("user"), self.ties)
         # What nobody else consumed is unknown.
         self.candidates = [
-            item
-            for item in self.catalogue
-            if item not in self.history and self.counts.sup[item]
+            item for item in self.catalogue if item not in self.history and self.counts.sup[item]
         ]
 
     def statistics(self, strategy="auto"):

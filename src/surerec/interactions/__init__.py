@@ -8,7 +8,7 @@ from surerec.interactions._database import (
 )
 from surerec.interactions._growing import GrowingIds, GrowingInteractions, Placed
 from surerec.interactions._history import History, check_moment, read_time
-from surerec.interactions._ids import IdMap
+from surerec.interactions._ids import IdMap, Selected
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
@@ -25,6 +25,7 @@ __all__ = [
     "Placed",
     "RowsRead",
     "ScoredLists",
+    "Selected",
     "UserGroups",
     "as_interactions",
     "check_moment",

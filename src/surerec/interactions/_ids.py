@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from surerec._arguments import check_list
 from surerec._checks import check_whole
-from surerec._shown import near
-from surerec.errors import UnknownId
+from surerec._shown import near, shown
+from surerec.errors import InputError, UnknownId
 from surerec.interactions._kernels import number_in_order
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _UNSEEN = np.uint32(2**32 - 1)
 _BEYOND = 2**63  # what 64 bits with a sign hold
+_NAMED = 5  # unknown ids in a message
 _FEW = 16  # texts: as many are found sooner one by one than polars begins, on its own threads
 
 
@@ -59,6 +60,39 @@ def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
     )
     coded = pl.DataFrame({"id": values}).join(table, on="id", how="left", maintain_order="left")
     return distinct, coded["code"].to_numpy()
+
+
+class Selected(NamedTuple):
+    """The known ids of a list, and the unknown ones that were skipped.
+
+    Examples
+    --------
+    >>> IdMap(pl.Series([196, 22, 244]), noun="user").select([22, 7, 244]).message
+    '1 of 3 users is unknown and was skipped: 7.'
+    """
+
+    codes: NDArray[np.int64]
+    """The codes of the known ids, in the order given."""
+    skipped: tuple[Any, ...]
+    """The unknown ids, in the order given."""
+    noun: str
+    """What an id names."""
+
+    @property
+    def message(self) -> str:
+        """How many ids were skipped, with the first five; "" if none was."""
+        if not self.skipped:
+            return ""
+        were = "is unknown and was" if len(self.skipped) == 1 else "are unknown and were"
+        return f"{_unknown_of(self, len(self.codes))} {were} skipped: {_first(self.skipped)}."
+
+
+def _unknown_of(found: Selected, n_known: int) -> str:
+    return f"{len(found.skipped):,} of {len(found.skipped) + n_known:,} {found.noun}s"
+
+
+def _first(ids: tuple[Any, ...]) -> str:
+    return ", ".join(shown(value) for value in ids[:_NAMED]) + (", …" if len(ids) > _NAMED else "")
 
 
 class IdMap:
@@ -125,6 +159,48 @@ class IdMap:
             value = wanted[int(np.argmax(codes < 0))]
             raise UnknownId(self.noun, value, partial(self.near, value))
         return codes
+
+    def select(self, values: Iterable[Any], unknown: str = "check") -> Selected:
+        """Return the codes of the known ids of a list; unknown ids are skipped.
+
+        Parameters
+        ----------
+        values : iterable of ids
+            The list.
+        unknown : {"check", "skip"}, default="check"
+            With "check", a list of which more than half is unknown is refused: its ids are
+            probably of another type. "skip" accepts any share, but not a list without known ids.
+
+        Raises
+        ------
+        InputError
+            If too many of the ids are unknown.
+
+        Examples
+        --------
+        >>> users = IdMap(pl.Series([196, 22, 244]), noun="user")
+        >>> users.select(["22", 7, 244]).codes, users.select(["22", 7, 244]).skipped
+        (array([1, 2]), (7,))
+        """
+        if unknown not in ("check", "skip"):
+            raise InputError(f'unknown is {shown(unknown)}; it must be "check" or "skip".')
+        given = check_list(f"{self.noun}s", values, f"{self.noun} ids")
+        codes = self.codes(given)
+        skipped = tuple(v for v, code in zip(given, codes.tolist(), strict=True) if code < 0)
+        found = Selected(codes[codes >= 0], skipped, self.noun)
+        if len(given) == 1 and skipped:
+            raise UnknownId(self.noun, given[0], partial(self.near, given[0]))
+        too_many = len(skipped) > len(found.codes) and unknown == "check"
+        if skipped and (too_many or not len(found.codes)):
+            kind = "text" if self.ids.dtype == pl.String else "integers"
+            such = f" such as {_first(tuple(self.ids.head(2)))}" if len(self) else ""
+            hint = ' To use the others, pass unknown="skip" (--unknown skip).'
+            raise InputError(
+                f"{_unknown_of(found, len(found.codes))} are unknown: {_first(skipped)}. Check "
+                f"their type and spelling: ids of the data are {kind}{such}."
+                f"{hint if len(found.codes) else ''}"
+            )
+        return found
 
     def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
         """Give the code of each id, −1 where it is unknown.
