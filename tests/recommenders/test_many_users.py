@@ -1,3 +1,4 @@
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -139,3 +140,22 @@ def test_mostly_unknown_users_are_refused_unless_they_may_be_skipped(films):
         model.recommend_many(users=users[1:], confidence=0.9, unknown="skip")
     with pytest.raises(sr.InputError, match="unknown is 'no'; it must be"):
         model.recommend_many(users=users, confidence=0.9, unknown="no")
+
+
+def test_ids_may_be_the_floats_of_pandas(films):
+    model = sr.InductiveConformal().fit(films)
+    users = films.users.ids[:3].to_list()
+    expected = model.recommend_many(users, confidence=0.8)
+    floats = pd.Series(users, dtype=float)
+    assert model.recommend_many(floats, confidence=0.8).equals(expected)
+    assert model.recommend(floats[0], confidence=0.8).items == (
+        model.recommend(users[0], confidence=0.8).items
+    )
+    history = films.items.ids[:6].to_list()
+    asked = {"confidence": 0.8, "items": films.items.ids[6:].to_list()}
+    new = model.recommend_many(histories={1.0: history, 2.0: history}, **asked)
+    as_floats = {"confidence": 0.8, "items": pd.Series(asked["items"], dtype=float)}
+    found = model.recommend_many(
+        histories={1: pd.Series(history, dtype=float), 2: history}, **as_floats
+    )
+    assert new.equals(found)

@@ -1,5 +1,6 @@
 """Users' profiles in time order, from any ratings file or frame."""
 
+from surerec.interactions._cells import whole_floats
 from surerec.interactions._database import (
     in_a_few_words,
     is_address,
@@ -38,6 +39,7 @@ __all__ = [
     "read_time",
     "read_user_groups",
     "refuse_unknown_address",
+    "whole_floats",
     "without_password",
     "write_table",
 ]

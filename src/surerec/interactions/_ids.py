@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _UNSEEN = np.uint32(2**32 - 1)
 _BEYOND = 2**63  # what 64 bits with a sign hold
+_EXACT = 2.0**53  # up to which floats hold every integer
+_MISSING = frozenset(("NAType", "NaTType"))  # what pandas writes for no value
 _NAMED = 5  # unknown ids in a message
 _FEW = 16  # texts: as many are found sooner one by one than polars begins, on its own threads
 
@@ -120,6 +122,7 @@ class IdMap:
         self._length = len(ids)  # asked for ten times in an answer, and polars takes its time
         self._order: NDArray[np.uint32] | None = None
         self._sorted: pl.Series | NDArray[Any] | None = None
+        self._float_texts: bool | None = None
 
     def __len__(self) -> int:
         return self._length
@@ -244,20 +247,36 @@ class IdMap:
         return [self.ids[sample.index(text)] for text in close]
 
     def as_stored(self, value: Any) -> Any:
-        """Give an id as it is stored here, None if it cannot be one of these."""
+        """Return an id as it is stored here, None if it cannot be one of these.
+
+        A float that is whole is the integer, as the reader takes it; a missing value is no id.
+        """
+        if isinstance(value, (float, np.floating)):
+            if not -_EXACT <= value <= _EXACT:
+                value = None  # not exact, or not a number
+            elif value == int(value) and not self._has_float_texts:
+                value = int(value)
+        if value is None or type(value).__name__ in _MISSING:
+            return None
         if self.ids.dtype == pl.String:
             text = _as_text(value)
             return text if text.isascii() or _is_whole(text) else None
-        if isinstance(value, (np.ndarray, pl.Series)):
-            return None
         try:
-            number = int(value)
+            number = _BEYOND * 2 if isinstance(value, (np.ndarray, pl.Series)) else int(value)
         except (TypeError, ValueError, OverflowError):
             return None
         if not -(2**63) <= number < 2**64:
             return None
         lowest, highest = (0, 2**64) if self.ids.dtype == pl.UInt64 else (-(2**63), 2**63)
         return number if str(number) == str(value).strip() and lowest <= number < highest else None
+
+    @property
+    def _has_float_texts(self) -> bool:
+        """Whether ids are texts such as "12346.0", which a file of pandas may hold."""
+        if self._float_texts is None:
+            is_text = self.ids.dtype == pl.String
+            self._float_texts = is_text and bool(self.ids.str.ends_with(".0").any())
+        return self._float_texts
 
 
 def _as_text(value: Any) -> str:

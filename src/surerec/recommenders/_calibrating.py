@@ -95,7 +95,7 @@ class Calibrating(OverUsers):
             known. Without it only the threshold is renewed, and no count is made.
         counts : PrecedenceStatistics, optional
             Of these interactions, if they were made before, for several recommenders.
-        user_groups : mapping, frame or path, optional
+        user_groups : mapping, pandas Series, frame or path, optional
             As in :meth:`fit`; by default users keep the groups that they have, and new users have
             none.
         """
