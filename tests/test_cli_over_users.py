@@ -262,6 +262,29 @@ def test_precision_and_probabilities_on_the_command_line(run):
     assert "--precision 0.5" in done.err
 
 
+@pytest.mark.parametrize("unknown", [3, 40])
+def test_unknown_ids_of_a_file_are_skipped_and_named(run, folder, precise, unknown):
+    new = "".join(f"new-{n}\n" for n in range(unknown))
+    (folder / "more.txt").write_text((folder / "ids.txt").read_text() + new)
+    users = sr.read_interactions(folder / "then.csv").users.ids[:3].to_list()
+    (folder / "users.txt").write_text("".join(f"{user}\n" for user in users) + new)
+    skip = [] if unknown < len(precise) else ["--unknown", "skip"]
+    said = f"more.txt: {unknown} of {len(precise) + unknown} items are unknown and were skipped: "
+    for asked in (
+        ("allow", "precise", "more", "more.txt"),
+        ("recommend", "precise", "--user", "9", "--precision", "0.1", "--items", "more.txt"),
+        ("recommend-all", "precise", "--users", "users.txt", "--items", "more.txt", "--precision",
+         "0.1", "--output", "picks.csv"),
+    ):  # fmt: skip
+        done = run(*asked, *skip)
+        assert done.code == 0, done.err
+        assert said + "'new-0', 'new-1'" in done.err
+        refused = run(*asked)
+        assert (refused.code, ".txt: 40 of " in refused.err) == ((2, True) if skip else (0, False))
+    assert f"users.txt: {unknown} of {3 + unknown} users are unknown and were" in done.err
+    assert "of 3 people have recommendations" in done.err
+
+
 def test_a_list_is_allowed_and_chosen_from(run, folder, precise):
     done = run("allow", "precise", "tonight", "ids.txt")
     assert (done.code, done.out) == (0, "")

@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import surerec as sr
@@ -52,6 +53,50 @@ def test_a_function_from_histories_to_scores(halves, tmp_path):
     assert back.recommend(user, confidence=0.8).to_frame().equals(picks.to_frame())
     with pytest.raises(sr.InputError, match="is not the model that was calibrated"):
         sr.load(tmp_path / "near", scorer=lambda histories: -near(histories))
+
+
+def test_a_function_of_one_history_scores_as_one_of_a_list(halves):
+    past, future = halves
+    near, ids = neighbours(past)
+    likeness = np.stack([near([[each]])[0] for each in ids])
+    place = {each: number for number, each in enumerate(ids)}
+
+    def by_index(history):  # with a list of lists of one length, it gives a table
+        return likeness[np.vectorize(place.get)(history)].sum(axis=0)
+
+    def strict(history):
+        return near([history])[0]
+
+    expected = sr.wrap(near, items=ids).calibrate(past, future)
+    for function in (by_index, strict):
+        sure = sr.wrap(function, items=ids).calibrate(past, future)
+        for ask in ({"user": past.users[1]}, {"history": ids[:2]}, {"history": ids[:1]}):
+            picks, others = (each.recommend(**ask, confidence=0.8) for each in (sure, expected))
+            assert picks.items == others.items
+
+    def failing(_):
+        raise RuntimeError("out of order")
+
+    with pytest.raises(RuntimeError, match="out of order"):
+        sr.wrap(failing, items=ids).calibrate(past, future)
+
+
+@pytest.mark.parametrize("as_given", [float, np.int64, str])
+def test_the_ids_of_a_wrapped_model_may_come_from_pandas(halves, as_given):
+    past, future = halves
+    near, ids = neighbours(past)
+    given = pd.Series([as_given(each) for each in ids], dtype=object)
+    strings = {str(each): each for each in ids}
+
+    def score(histories):
+        return near([[strings[str(each)] for each in history] for history in histories])
+
+    sure = sr.wrap(score, items=given).calibrate(past, future)
+    expected = sr.wrap(near, items=ids).calibrate(past, future)
+    found = sure.recommend(float(past.users[1]), confidence=0.8).items
+    assert list(map(str, found)) == list(
+        map(str, expected.recommend(past.users[1], confidence=0.8).items)
+    )
 
 
 def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):

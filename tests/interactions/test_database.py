@@ -1,12 +1,13 @@
 """Rows of databases: by address and query, from files and from a server that is really started."""
 
 import sqlite3
+from urllib.parse import quote
 
 import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.interactions import write_table
+from surerec.interactions import in_a_few_words, without_password, write_table
 
 ROWS = [("ann", 10, 200), ("ann", 20, 300), ("bob", 20, 100), ("bob", 10, 150)]
 MAKE = "CREATE TABLE orders (customer TEXT, sku INTEGER, bought_at INTEGER, paid INTEGER)"
@@ -37,6 +38,7 @@ def address(request, tmp_path):
 
     with psycopg.connect(place) as connection:
         fill(connection.execute, "%s")
+        connection.execute("CREATE SEQUENCE numbers")
     return place
 
 
@@ -57,10 +59,42 @@ def test_the_command_line_reads_it_too(address, cli):
     assert "--query" in lacking.err
 
 
-def test_nothing_can_be_written(address):
-    with pytest.raises(sr.InputError, match="the query failed"):
-        sr.read_interactions(address, query="DELETE FROM orders")
-    assert sr.read_interactions(address, query=QUERY).n_rows == 4
+def test_nothing_can_be_written(address, tmp_path):
+    kind = address.partition("://")[0]
+    writes = [
+        "DELETE FROM orders",
+        "COMMIT; DELETE FROM orders",
+        QUERY + "; COMMIT; DELETE FROM orders",  # noqa: S608
+        f"{QUERY}; {QUERY}",
+        "CREATE TABLE more AS SELECT * FROM orders",
+        "CREATE TEMPORARY TABLE more AS SELECT * FROM orders",
+        "WITH gone AS (DELETE FROM orders RETURNING *) SELECT customer, sku, bought_at FROM gone",
+        "DELETE FROM orders RETURNING customer, sku, bought_at",
+    ]
+    other = tmp_path / "other"
+    writes += {
+        "sqlite": [f"ATTACH '{other}' AS o", f"VACUUM INTO '{other}'", "PRAGMA user_version = 3"],
+        "duckdb": [
+            f"COPY orders TO '{other}'",
+            f"ATTACH '{other}' AS o",
+            f"EXPORT DATABASE '{other}'",
+            "EXPLAIN ANALYZE DELETE FROM orders",
+            "SELECT * FROM read_csv('/etc/hosts')",
+        ],
+        "postgresql": [
+            "COMMIT; SET default_transaction_read_only = off; DELETE FROM orders; COMMIT",
+            "DO $$ BEGIN SET transaction_read_only = off; DELETE FROM orders; END $$",
+            f"COPY orders TO PROGRAM 'cat > {other}'",
+            "SELECT set_config('transaction_read_only', 'off', false)",
+            "SELECT * FROM nextval('numbers')",
+        ],
+    }[kind]
+    for query in writes:
+        with pytest.raises(sr.InputError, match=r"the query failed .* must be one statement"):
+            sr.read_interactions(address, query=query)
+    assert not list(tmp_path.glob("other*"))
+    for query in (QUERY, f"{QUERY};", "WITH o AS (" + QUERY + ") SELECT * FROM o -- all"):  # noqa: S608
+        assert sr.read_interactions(address, query=query).n_rows == 4
 
 
 def test_a_wrong_query_is_a_sentence(address):
@@ -141,6 +175,96 @@ def test_what_cannot_be_opened_is_named_without_its_password(tmp_path):
     with pytest.raises(sr.InputError, match=r"shop@127\.0\.0\.1:9/orders: cannot be opened") as it:
         sr.read_interactions(hidden, query=QUERY)
     assert "hush" not in str(it.value)
+
+
+SECRETS = ["hush#hush", "hush?hush", "hush:hush", "hush@hush", "hush/hush", "42/hush", "hush%hush"]
+SECRETS += ["hush hush", "@hush", "x@hush?application_name=y", "hush%40x", "[hush", "hush&user=x"]
+SHOWN = "postgresql://shop@db.example/orders"
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_an_address_shows_user_host_and_database_only(secret):
+    pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
+    encoded = quote(secret, safe="")
+    for end in ("", "?sslmode=require&sslpassword=hush"):
+        assert without_password(f"postgresql://shop:{encoded}@db.example/orders{end}") == SHOWN
+    as_typed = f"postgresql://shop:{secret}@db.example/orders"
+    if any(c in secret for c in "@/ ") or "%h" in secret:
+        with pytest.raises(sr.InputError, match="cannot be parsed") as caught:
+            without_password(as_typed)
+        assert "hush" not in str(caught.value)
+    else:
+        assert without_password(as_typed) == SHOWN
+
+
+def test_hosts_are_shown_as_they_are_written():
+    pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
+    for address in ("postgres://u@[::1]:5433/db", "postgresql://a:1,b:2/db", "postgresql://u@h"):
+        assert without_password(address) == address
+    assert without_password("postgresql://u@/db?host=/run/pg") == "postgresql://u@%2Frun%2Fpg/db"
+    assert without_password("sqlite:////tmp/a.db?key=hush") == "sqlite:////tmp/a.db"
+
+
+UNUSABLE = ["postgresql://shop:hush@[::1/db", "postgresql://shop:hush@h:port/db"]
+UNUSABLE += ["postgresql://shop:hu/hush@h/db", "mysql://shop:hush@h/db", "PostgreSQL://a:hush@h/b"]
+
+
+@pytest.mark.parametrize("address", UNUSABLE)
+def test_an_unusable_address_is_one_message_without_the_password(address, cli, tmp_path):
+    pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
+    taken = sr.datasets.synthetic(n_users=30, n_items=9, n_rows=150, seed=2)
+    model = tmp_path / "model"
+    sr.PopulationConformal("CM12", n_calibration=10).fit(taken).save(model)
+    for asked in (
+        ("describe", address, "--query", QUERY),
+        ("audit", address, "--recommender", "x"),
+        ("guarantees", address),
+        ("recommend-all", model, "--output", address, "--table", "picks"),
+        ("live", "init", tmp_path / "live", model, "--store", address),
+    ):
+        done = cli(*asked)
+        assert (done.code, done.out) == (2, ""), asked
+        assert "address" in done.err
+        assert "hush" not in done.err
+    for read in (sr.read_interactions, sr.InductiveConformal("CM12").fit):
+        with pytest.raises(sr.InputError, match="address") as caught:
+            read(address)
+        assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("secret", ["hush#hush", "hush?hush", "hush:hush", "hush%2F%40%25hush"])
+def test_no_password_is_kept_or_printed(secret, postgres, cli, tmp_path):
+    import psycopg  # noqa: PLC0415
+
+    place = postgres()
+    taken = sr.datasets.synthetic(n_users=40, n_items=12, n_rows=300, seed=2).to_frame()
+    write_table([taken.with_columns(pl.col("datetime").dt.epoch("s"))], place, "log")
+    address = place.replace("surerec@", f"surerec:{secret}@")
+    query = ("--query", "SELECT * FROM log")
+    model, live = tmp_path / "model", tmp_path / "live"
+    done = [
+        cli("describe", address, *query),
+        cli("guarantees", address, *query, "--table", "nothing"),
+        cli("fit", address, model, *query),
+        cli("describe", address, "--query", "SELECT 1 FROM nowhere"),
+        cli("live", "init", live, model, "--store", address),
+        cli("live", "init", tmp_path / "again", model, "--store", address),
+        cli("live", "status", live, "--json"),
+    ]
+    assert [each.code for each in done] == [0, 2, 0, 2, 0, 2, 0], done
+    for each in done:
+        assert "hush" not in each.out + each.err
+    for path in model.rglob("*"):
+        assert path.is_dir() or b"hush" not in path.read_bytes()
+    name = psycopg.conninfo.conninfo_to_dict(place)["dbname"]
+    assert name in (model / "manifest.json").read_text()  # which GET /v1/model answers from
+
+
+def test_a_driver_that_quotes_the_password_is_not_quoted():
+    pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
+    error = ValueError('invalid token: "hush"')
+    assert in_a_few_words(error, "postgresql://a:hush@h/b") == "ValueError"
+    assert in_a_few_words(error, "postgresql://a:other@h/b") == 'invalid token: "hush"'
 
 
 def test_a_query_is_for_databases(write):

@@ -1,10 +1,12 @@
+import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surerec import InputError
-from surerec.interactions import IdMap
+from surerec import InputError, Interactions
+from surerec.interactions import IdMap, read_user_groups
 from surerec.interactions._ids import encode
 
 numbers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True)
@@ -48,3 +50,53 @@ def test_few_texts_are_found_as_many_are(ids, others):
     expected = [ids.index(text) if text in ids else -1 for text in wanted]
     assert users.codes(wanted * 17).tolist() == expected * 17
     assert [int(users.codes([text])[0]) for text in wanted] == expected
+
+
+SAME = [12346, 12346.0, np.float64(12346), np.float32(12346), np.int32(12346), np.uint64(12346)]
+SAME += ["12346", np.str_("12346")]
+NONE = [None, float("nan"), pd.NA, pd.NaT, 0.5, True, float("inf"), 1e300]
+
+
+@pytest.mark.parametrize("ids", [[5, 12346], ["a1", "12346"]])
+def test_an_id_from_pandas_or_numpy_is_the_same_id(ids):
+    id_map = IdMap(pl.Series(ids), noun="user")
+    assert id_map.codes(SAME).tolist() == [1] * len(SAME)
+    assert [id_map.code(each) for each in SAME] == [1] * len(SAME)
+    assert (id_map.codes(NONE) == -1).all()
+    assert id_map.codes(pd.Series([12346.0, None])).tolist() == [1, -1]
+
+
+def test_floats_that_a_file_holds_as_text_stay_found():
+    assert IdMap(pl.Series(["12346.0", "7.0"])).codes([7.0, "12346.0", 7]).tolist() == [1, 0, -1]
+    assert (IdMap(pl.Series(["None", "nan", "<NA>"])).codes(NONE) == -1).all()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {12346: "DE", 7: "AT", 5: None},
+        {12346.0: "DE", "7": "AT", 5: float("nan")},
+        pd.Series(["DE", "AT", None], index=[12346, 7, 5]),
+        pd.Series(["DE", " AT ", pd.NA], index=[12346.0, 7.0, 5.0], dtype="string"),
+        pd.Series(["DE", "AT"], index=["12346", "7"], dtype="category"),
+        pd.DataFrame({"user_id": [12346.0, 7.0, np.nan], "c": ["DE", "AT", "FR"]}),
+    ],
+)
+def test_groups_of_users_come_from_a_series_or_mapping_with_ids_of_pandas(given):
+    groups = read_user_groups(given, "c", IdMap(pl.Series([5, 7, 12346]), noun="user"))
+    assert (groups.names, groups.codes.tolist()) == (("AT", "DE"), [-1, 0, 1])
+
+
+@pytest.mark.parametrize("values", [[3.0, 4.0, np.nan], [3, 4, None], ["3", "4", ""]])
+def test_numbers_that_name_groups_are_written_alike(values):
+    users = IdMap(pl.Series([5, 7, 12346]), noun="user")
+    mapping = dict(zip([5, 7, 12346], values, strict=True))
+    for source in (mapping, pd.Series(values, [5, 7, 12346])):
+        groups = read_user_groups(source, "c", users)
+        assert (groups.names, groups.codes.tolist()) == (("3", "4"), [0, 1, -1])
+
+
+@pytest.mark.parametrize("ids", [[1.0, 2.0], pd.Series([1, 2], dtype=object), np.array([1.0, 2.0])])
+def test_profiles_take_ids_of_pandas(ids):
+    data = Interactions.from_profiles([0, 2, 3], [1, 0, 1], item_ids=ids, user_ids=ids)
+    assert data.users.ids.to_list() == sorted(data.items.ids) == [1, 2]

@@ -146,6 +146,19 @@ def test_every_frame_gives_the_same_rows(make):
     assert rows(sr.read_interactions(make(FRAME), time="when")) == EXPECTED
 
 
+@pytest.mark.parametrize("name", ["r*.parquet", "r[1].parquet", "r?.parquet", "r{1,2}.parquet"])
+def test_a_parquet_file_is_read_by_its_own_name(tmp_path, name):
+    frame = pl.DataFrame(FRAME)
+    for other in ("r1.parquet", "r2.parquet", "r[2].parquet"):
+        frame.write_parquet(tmp_path / other)
+    frame.head(1).write_parquet(tmp_path / name)
+    assert sr.read_interactions(tmp_path / name).n_rows == 1
+    for folder in ("f*", "f[1]"):
+        (tmp_path / folder).mkdir()
+        frame.head(1).write_parquet(tmp_path / folder / name)
+        assert sr.read_interactions(str(tmp_path / folder / name)).n_rows == 1
+
+
 def test_parquet_reads_by_content_not_by_name(tmp_path):
     path = tmp_path / "ratings.bin"
     pl.DataFrame(FRAME).write_parquet(path)

@@ -1,3 +1,4 @@
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -115,5 +116,46 @@ def test_nobody_to_recommend_to_is_said(films):
 
 def test_an_unknown_user_among_many_is_named(films):
     model = sr.InductiveConformal().fit(films)
-    with pytest.raises(sr.InputError, match="no user 12345"):
-        model.recommend_many(users=[films.users.ids[0], 12345], confidence=0.9)
+    known = films.users.ids[:2].to_list()
+    with pytest.warns(sr.LeftOutWarning, match=r"^1 of 3 users is unknown and was skipped: 12345"):
+        some = model.recommend_many(users=[known[0], 12345, known[1]], confidence=0.9)
+    assert some.equals(model.recommend_many(users=known, confidence=0.9))
+    with pytest.raises(sr.InputError, match=r"^There is no user 12345"):
+        model.recommend_many(users=[12345], confidence=0.9)
+
+
+def test_mostly_unknown_users_are_refused_unless_they_may_be_skipped(films):
+    model = sr.InductiveConformal().fit(films)
+    users = [films.users.ids[0], *(f"u{n}" for n in range(7))]
+    sentence = (
+        r"^7 of 8 users are unknown: 'u0', 'u1', 'u2', 'u3', 'u4', …\. Check their type and "
+        r"spelling: ids of the data are integers such as .*unknown=\"skip\""
+    )
+    with pytest.raises(sr.InputError, match=sentence):
+        model.recommend_many(users=users, confidence=0.9)
+    with pytest.warns(sr.LeftOutWarning, match="7 of 8 users are unknown and were skipped"):
+        some = model.recommend_many(users=users, confidence=0.9, unknown="skip")
+    assert some.equals(model.recommend_many(users=users[:1], confidence=0.9))
+    with pytest.raises(sr.InputError, match="7 of 7 users are unknown"):
+        model.recommend_many(users=users[1:], confidence=0.9, unknown="skip")
+    with pytest.raises(sr.InputError, match="unknown is 'no'; it must be"):
+        model.recommend_many(users=users, confidence=0.9, unknown="no")
+
+
+def test_ids_may_be_the_floats_of_pandas(films):
+    model = sr.InductiveConformal().fit(films)
+    users = films.users.ids[:3].to_list()
+    expected = model.recommend_many(users, confidence=0.8)
+    floats = pd.Series(users, dtype=float)
+    assert model.recommend_many(floats, confidence=0.8).equals(expected)
+    assert model.recommend(floats[0], confidence=0.8).items == (
+        model.recommend(users[0], confidence=0.8).items
+    )
+    history = films.items.ids[:6].to_list()
+    asked = {"confidence": 0.8, "items": films.items.ids[6:].to_list()}
+    new = model.recommend_many(histories={1.0: history, 2.0: history}, **asked)
+    as_floats = {"confidence": 0.8, "items": pd.Series(asked["items"], dtype=float)}
+    found = model.recommend_many(
+        histories={1: pd.Series(history, dtype=float), 2: history}, **as_floats
+    )
+    assert new.equals(found)

@@ -224,7 +224,8 @@ def _refusal(model, precision):
         ({"precision": 0.2, "among": "stock"}, "There is no list 'stock'; there is none yet"),
         ({"precision": 0.2, "items": []}, "The list of items is empty"),
         ({"precision": 0.2, "items": "12"}, "it must be a list of item ids"),
-        ({"precision": 0.2, "items": [12, 9999]}, "There is no item 9999"),
+        ({"precision": 0.2, "items": [9999]}, "There is no item 9999"),
+        ({"precision": 0.2, "items": [12, 9998, 9999]}, "2 of 3 items are unknown: 9998, 9999"),
     ],
 )
 def test_bad_questions_are_refused_in_a_sentence(precise, asked, sentence):
@@ -369,13 +370,38 @@ def test_lists_live_through_recalibration(films):
     ("name", "items", "sentence"),
     [
         ("some", [], "The list of items is empty"),
-        ("some", [1, 777], "There is no item 777"),
+        ("some", [777], "There is no item 777"),
+        ("some", [1, 777, 778], "2 of 3 items are unknown"),
         ("in stock", [1, 2], "'in stock' cannot name a list"),
     ],
 )
 def test_impossible_lists_are_refused(model, name, items, sentence):
     with pytest.raises(InputError, match=sentence):
         model.allow(name, items)
+
+
+def test_unknown_items_of_a_list_are_skipped_counted_and_named(model, films):
+    stock = films.items.ids.to_list()[::2]
+    new = [*stock, *(f"new-{n}" for n in range(6))]
+    warned = (
+        rf"^6 of {len(new)} items are unknown and were skipped: 'new-0', 'new-1', 'new-2', "
+        r"'new-3', 'new-4', …\.$"
+    )
+    with pytest.warns(sr.LeftOutWarning, match=warned):
+        model.allow("new", new)
+    assert model.lists_["new"] == model.allow("stock", stock).lists_["stock"]
+    asked = {"history": films.items.ids.to_list()[:9]}
+    last = films.items.ids.to_list()[-3:]
+    with pytest.warns(sr.LeftOutWarning, match="1 of 4 items is unknown"):
+        found = model.p_values(**asked, items=[*last, "new-0"])
+    assert found.equals(model.p_values(**asked, items=last))
+    with pytest.warns(sr.LeftOutWarning, match="1 of 4 items is unknown"):
+        picks = model.recommend(**asked, items=[*last, "new-0"], confidence=0.8)
+    assert picks.items == model.recommend(**asked, items=last, confidence=0.8).items
+    mostly = [*stock[:2], 901, 902, 903]
+    with pytest.warns(sr.LeftOutWarning, match="3 of 5"):
+        model.allow("few", mostly, unknown="skip")
+    assert sorted(model.lists_["few"]) == sorted(stock[:2])
 
 
 def test_precision_among_a_list(precise, films):

@@ -41,6 +41,7 @@ def test_a_set_for_a_user_is_the_librarys(client, known):
         "highest_confidence": picks.highest_confidence,
         "everything_qualifies": False,
         "ignored": [],
+        "unknown_items": [],
     }
 
 
@@ -145,6 +146,26 @@ def test_a_batch_is_recommend_many_and_names_who_is_unknown(client, known):
     assert told["unknown_users"] == ["nobody"]
     assert told["guarantee"].startswith("None for these lists")
     assert (told["confidence"], told["significance"]) == (0.7, 0.3)
+
+
+def test_unknown_items_of_a_list_are_skipped_and_named(client, known):
+    model, user = known
+    items = model.recommend(user, confidence=0.8).items[:3]
+    for path, more in (
+        ("recommendations", {"user": user}),
+        ("guarantees", {"user": user}),
+        ("p-values", {"user": user}),
+        ("recommendations/batch", {"users": [user], "k": 3}),
+    ):
+        body = {**more, "items": items}
+        expected = client.post(f"v1/{path}", json=body).json()
+        told = client.post(f"v1/{path}", json={**body, "items": [*items, "sku-1"]}).json()
+        assert told == {**expected, "unknown_items": ["sku-1"]}
+        mostly = {**body, "items": [*items, *(f"sku-{n}" for n in range(4))]}
+        refused = client.post(f"v1/{path}", json=mostly)
+        assert (refused.status_code, "4 of 7 items are unknown" in refused.text) == (422, True)
+        told = client.post(f"v1/{path}", json={**mostly, "unknown": "skip"}).json()
+        assert told == {**expected, "unknown_items": mostly["items"][3:]}
 
 
 def test_titles_are_found_without_case_accents_or_order(client):

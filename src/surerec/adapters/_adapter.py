@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from surerec.errors import InputError
-from surerec.interactions import IdMap
+from surerec.interactions import IdMap, whole_floats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -199,7 +199,7 @@ def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) ->
 
 def _series(given: Iterable[Any], noun: str) -> pl.Series:
     try:
-        ids = given if isinstance(given, pl.Series) else pl.Series(list(given))
+        ids = whole_floats(given if isinstance(given, pl.Series) else pl.Series(list(given)))
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         ids = pl.Series([None])
     if ids.null_count() or not (ids.dtype.is_integer() or ids.dtype == pl.String):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
 class OwnAdapter(Adapter):
     """What scores histories of ids, and gives scores in the order of ``items=``.
 
-    A function is called with a list of histories and gives a row of scores for each; the method
-    ``score`` with one history. A history is a list of item ids in time order. One call is made at a
-    time, whatever threads ask.
+    A function takes a list of histories and returns a row of scores for each, or takes one history
+    and returns its scores; the first call finds out which. The method ``score`` takes one history.
+    A history is a list of item ids in time order. Calls are made one at a time, also from threads.
     """
+
+    takes_one: bool | None = None
+    """Whether a function takes one history; None until the first call."""
 
     def __init__(
         self, model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
@@ -65,9 +69,27 @@ class OwnAdapter(Adapter):
         """Ask it, by ids."""
         known = [self.catalogue.ids.gather(history).to_list() for history in histories]
         with self._lock:
-            if self.is_function:
-                return self._checked(self.model(known), len(known))
-            return np.stack([self._checked(self.model.score(each)) for each in known])
+            if not self.is_function:
+                return np.stack([self._checked(self.model.score(each)) for each in known])
+            if self.takes_one is None and known:
+                self.takes_one = self._probe(known[0])
+            if self.takes_one:
+                return np.stack([self._checked(self.model(each)) for each in known])
+            return self._checked(self.model(known), len(known))
+
+    def _probe(self, history: list[Any]) -> bool:
+        """Return whether the function takes one history rather than a list of them."""
+        # Not as many copies as the history has items: indexing by a square list of lists would
+        # give a function of one history the shape of a row for each.
+        n_copies = 3 if len(history) == 2 else 2  # noqa: PLR2004
+        try:
+            self._checked(self.model([history] * n_copies), n_copies)
+        except Exception:
+            with suppress(Exception):
+                self._checked(self.model(history))
+                return True
+            raise  # it takes neither
+        return False
 
     def _checked(self, given: Any, n_people: int | None = None) -> NDArray[np.floating]:
         shape = (len(self.catalogue),) if n_people is None else (n_people, len(self.catalogue))

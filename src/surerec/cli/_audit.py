@@ -76,7 +76,8 @@ def audit_data(
         audited = dict(_chosen(data.source, recommender))
     else:
         if recommender is not None:
-            raise InputError(f"--recommender is for model folders, and {data.source} is none.")
+            source = opt.source_name(data.source)
+            raise InputError(f"--recommender is for model folders, and {source} is none.")
         name = as_recipe(measure or "CM12").name
         audited = {name: count_precedence(data(), ties=ties)}
     settings = {"n_users": users, "window": window, "as_of": as_of, "seed": seed}

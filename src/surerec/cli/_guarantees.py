@@ -92,7 +92,7 @@ def guarantees(
     """
     wanted = tables_wanted(table, as_of=as_of)
     scorers = measure or list(MEASURES)
-    sources = {name: _source(name, reading) for name in data}
+    sources = {opt.source_name(name): _source(name, reading) for name in data}
     if output is not None:
         make_folder(output)
     console = stdout()

@@ -31,7 +31,12 @@ from surerec.cli._together import (
     show_group,
 )
 from surerec.errors import InputError
-from surerec.interactions import is_address, without_password, write_table
+from surerec.interactions import (
+    is_address,
+    refuse_unknown_address,
+    without_password,
+    write_table,
+)
 from surerec.recommenders import GroupSet, load
 
 if TYPE_CHECKING:
@@ -61,6 +66,7 @@ def recommend(
     min_probability: opt.MinProbability = None,
     items: opt.Items = None,
     among: opt.Among = None,
+    unknown: opt.Unknown = "check",
     recommender: opt.RecommenderName = None,
     show: Annotated[int, typer.Option(min=1, help="How many rows of the table to show.")] = 10,
     format: opt.Format = "table",  # noqa: A002  # the option's name
@@ -81,7 +87,7 @@ def recommend(
     fitted = load(model, recommender)
     confidence = opt.confidence_of(fitted, confidence, significance)
     level: dict[str, Any] = {"confidence": confidence, "significance": significance, "k": k}
-    level["items"] = opt.read_ids(items, "items")
+    level["items"] = opt.read_known(items, fitted.items_, unknown)
     if group_file is not None:
         others = user, history, times, at, group, exclude, precision, min_probability, among
         if any(others):
@@ -156,6 +162,7 @@ def recommend_all(
     min_probability: opt.MinProbability = None,
     items: opt.Items = None,
     among: opt.Among = None,
+    unknown: opt.Unknown = "check",
     chances: Annotated[
         bool,
         typer.Option(
@@ -193,11 +200,11 @@ def recommend_all(
     more: dict[str, Any] = {
         "precision": precision,
         "min_probability": min_probability,
-        "items": opt.read_ids(items, "items"),
         "among": among,
         "chances": chances,
     }
     if engine == "spark":
+        more |= {"items": opt.read_ids(items, "items"), "unknown": unknown}
         recommend_on_spark(
             model,
             Path(output),
@@ -210,12 +217,15 @@ def recommend_all(
             **more,
         )
         return
+    refuse_unknown_address(output)
     path = Path(output)
     kind = path.suffix.lstrip(".").lower() or ("csv" if is_stream(path) else "")
     if kind not in ("csv", "parquet") and not into:
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
-    wanted = opt.read_ids(users, "users")
     fitted = load(model, recommender)
+    profiles = fitted.statistics_.interactions
+    wanted = opt.read_known(users, None if profiles is None else profiles.users, unknown)
+    more["items"] = opt.read_known(items, fitted.items_, unknown)
     confidence = opt.confidence_of(fitted, confidence, significance)
     begin = perf_counter()
     people = None if histories is None else _people(fitted, histories, leave_out=leave_out, at=at)

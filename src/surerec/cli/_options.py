@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.markup import escape
 
 from surerec._inputs import did_you_mean, read_text
+from surerec.cli._output import messages
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.datasets import CATALOGUE, is_described, load_dataset, synthetic_of
 from surerec.errors import InputError
@@ -15,11 +17,13 @@ from surerec.interactions import (
     Interactions,
     is_address,
     read_interactions,
+    refuse_unknown_address,
     without_password,
 )
 from surerec.recommenders import recommender_names
 
 if TYPE_CHECKING:
+    from surerec.interactions import IdMap
     from surerec.recommenders import Recommender
 
 
@@ -139,6 +143,13 @@ Among = Annotated[
     str | None,
     typer.Option(help="Only the items of this list of `surerec allow`, with a promise on them."),
 ]
+Unknown = Annotated[
+    Literal["check", "skip"],
+    typer.Option(
+        help="Unknown ids of a list are skipped: check refuses a list of which more than half is "
+        "unknown, skip does not."
+    ),
+]
 RecommenderName = Annotated[
     str | None,
     typer.Option(
@@ -179,11 +190,25 @@ def chosen(reading: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def source_name(data: str) -> str:
+    """Return a source as it was typed, the address of a database without its password.
+
+    Examples
+    --------
+    >>> source_name("log.csv"), source_name("sqlite:///shop.db")
+    ('log.csv', 'sqlite:///shop.db')
+    """
+    refuse_unknown_address(data)
+    return without_password(data) if is_address(data) else data
+
+
 def read(data: str, **reading: Any) -> Interactions:
     """Read a file, or a data set by name; options that were not given keep their defaults."""
     given = chosen(reading)
     if is_address(data):
-        return read_interactions(data, name=without_password(data).rsplit("/", 1)[-1], **given)
+        database = source_name(data).rsplit("/", 1)[-1] or data.partition("://")[0]
+        return read_interactions(data, name=database, **given)
+    refuse_unknown_address(data)
     path = Path(data)
     if path.exists():
         return read_interactions(path, name=path.name, **given)
@@ -206,6 +231,23 @@ def read_ids(path: Path | None, noun: str) -> list[str] | None:
     if not ids:
         raise InputError(f"{path}: the list of {noun} is empty; write one id a line.")
     return ids
+
+
+def read_known(path: Path | None, ids: IdMap | None, unknown: str) -> list[Any] | None:
+    """Read the known ids of a file with one id a line, and print how many are unknown."""
+    if path is None:
+        return None
+    noun = "ids" if ids is None else f"{ids.noun}s"
+    given = read_ids(path, noun) or []
+    if ids is None:
+        return list(given)
+    try:
+        found = ids.select(given, unknown)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if found.skipped:
+        messages().print(escape(f"{path}: {found.message}"))
+    return list(ids.ids.gather(found.codes))
 
 
 def as_horizon(value: float | None) -> float | int | None:

@@ -137,6 +137,7 @@ def allow(
         str | None,
         typer.Option(help="For which of the folder's recommenders; all over users if not given."),
     ] = None,
+    unknown: opt.Unknown = "check",
 ) -> None:
     """Name a list of items that may be shown, and calibrate on it.
 
@@ -145,8 +146,8 @@ def allow(
 
     [bold]Example:[/bold] surerec allow films in-stock ids.txt
     """
-    ids = opt.read_ids(items, "items")
     every, chosen = choose_over_users(model, recommender)
+    ids = opt.read_known(items, next(iter(chosen.values())).items_, unknown)
     for fitted in chosen.values():
         fitted.allow(name, ids or [])
     save_all(model, every)  # all of them, so that the first stays the first

@@ -41,7 +41,7 @@ class Reader:
         >>> Reader("log.csv", {"user": "who", "min_profile_length": 5, "skip_bad": True}).words()
         ['log.csv', '--user', 'who', '--min-profile-length', '5', '--skip-bad']
         """
-        found = [self.source]
+        found = [opt.source_name(self.source)]
         for name, value in self.options.items():
             found.append(f"--{name.replace('_', '-')}")
             if value is not True:

@@ -78,7 +78,7 @@ def _products(path: Path) -> pl.DataFrame:
     """Say what a product is, the most exact that is known, how large, and of which department."""
     size = pl.format(" ({})", pl.col("package_size").str.strip_chars()).fill_null("")
     what = pl.coalesce("product_type", "product_category", "department")
-    return pl.read_parquet(path).select(
+    return pl.read_parquet(path, glob=False).select(
         pl.col("product_id").cast(pl.String).alias(Columns.Item),
         (what.str.strip_chars() + size).alias(Columns.Title),
         pl.col("department").str.strip_chars().str.to_titlecase().alias(Columns.Genres),

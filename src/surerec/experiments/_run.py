@@ -171,7 +171,7 @@ def _kept(path: Path, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
     """Make a table, or take it from an interrupted run."""
     if path.exists():
         with damage_in_words(path, "not a readable table", "start anew with --overwrite"):
-            return pl.read_parquet(path)
+            return pl.read_parquet(path, glob=False)
     table = make()
     write_table(table, path)
     return table

@@ -76,5 +76,5 @@ def evaluate_users(
     evaluate = _Evaluate(users, settings, folder.absolute())
     tasks = [(order, start) for order in ORDERS for start in range(0, len(users), _USERS_AT_ONCE)]
     spread(evaluate, tasks, f"{name}: every algorithm on {len(users)} users")
-    frames = [pl.read_parquet(evaluate.path(task)) for task in tasks]
+    frames = [pl.read_parquet(evaluate.path(task), glob=False) for task in tasks]
     return pl.concat(frames, how="vertical_relaxed")

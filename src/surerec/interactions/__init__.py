@@ -1,9 +1,15 @@
 """Users' profiles in time order, from any ratings file or frame."""
 
-from surerec.interactions._database import is_address, without_password
+from surerec.interactions._cells import whole_floats
+from surerec.interactions._database import (
+    in_a_few_words,
+    is_address,
+    refuse_unknown_address,
+    without_password,
+)
 from surerec.interactions._growing import GrowingIds, GrowingInteractions, Placed
 from surerec.interactions._history import History, check_moment, read_time
-from surerec.interactions._ids import IdMap
+from surerec.interactions._ids import IdMap, Selected
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
@@ -20,16 +26,20 @@ __all__ = [
     "Placed",
     "RowsRead",
     "ScoredLists",
+    "Selected",
     "UserGroups",
     "as_interactions",
     "check_moment",
     "find_columns",
+    "in_a_few_words",
     "is_address",
     "read_interactions",
     "read_lists",
     "read_members",
     "read_time",
     "read_user_groups",
+    "refuse_unknown_address",
+    "whole_floats",
     "without_password",
     "write_table",
 ]

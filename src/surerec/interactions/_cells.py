@@ -77,6 +77,18 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
     raise InputError(f"{where}: ids must be integers or text, not {dtype}.")
 
 
+def whole_floats(ids: pl.Series) -> pl.Series:
+    """Return ids that pandas made floats as integers, and all other ids unchanged.
+
+    Examples
+    --------
+    >>> whole_floats(pl.Series([12346.0, 7.0])).to_list(), whole_floats(pl.Series([0.5])).to_list()
+    ([12346, 7], [0.5])
+    """
+    is_whole = ids.dtype.is_float() and ((ids == ids.round()) & (ids.abs() <= _EXACT)).all()
+    return ids.cast(pl.Int64) if is_whole else ids
+
+
 def _whole(cells: pl.Series, where: str) -> pl.Series:
     """Give floats, which pandas makes of integers when some are missing, as integers again."""
     if not (cells == cells.round()).all():

@@ -5,16 +5,18 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import polars as pl
 
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _EXAMPLE: Final = "SELECT user_id, item_id, bought_at FROM orders"
+_POSTGRESQL: Final = frozenset(("postgresql", "postgres"))
+_PRAGMAS: Final = frozenset(("data_version", "table_info", "table_xinfo"))  # as full text asks
 
 
 def is_address(source: object) -> bool:
@@ -28,21 +30,90 @@ def is_address(source: object) -> bool:
     return isinstance(source, str) and source.partition("://")[0] in _OPEN and "://" in source
 
 
-def without_password(address: str) -> str:
-    """Give an address as it may be shown and kept.
+def refuse_unknown_address(source: object) -> None:
+    """Check that a text is not the address of an unsupported database or server.
+
+    The message names the scheme only: the rest may hold a password.
 
     Examples
     --------
-    >>> without_password("postgresql://shop:secret@db.example/orders?password=secret")
+    >>> refuse_unknown_address("mysql://shop:secret@db.example/orders")
+    Traceback (most recent call last):
+    surerec.errors.InputError: mysql://…: not a supported address. Use postgresql://user@host/...
+    """
+    if isinstance(source, str) and "://" in source and not is_address(source):
+        scheme = source.partition("://")[0]
+        named = f"{scheme}://…" if scheme.isascii() and scheme.isidentifier() else "The source"
+        raise InputError(
+            f"{named}: not a supported address. Use postgresql://user@host/database, "
+            "sqlite:///FILE or duckdb:///FILE, or the path of a local file."
+        )
+
+
+def without_password(address: str) -> str:
+    """Return an address as it may be shown and stored: user, host and database, nothing else.
+
+    Raises
+    ------
+    InputError
+        If the address cannot be parsed, or only by taking a part of the password for another field.
+
+    Examples
+    --------
+    >>> without_password("postgresql://shop:secret@db.example/orders?sslmode=require")
     'postgresql://shop@db.example/orders'
     """
-    parts = urlsplit(address)
-    people, at, host = parts.netloc.rpartition("@")
-    return f"{parts.scheme}://{people.partition(':')[0]}{at}{host}{parts.path}"
+    scheme, _, rest = address.partition("://")
+    if scheme not in _POSTGRESQL:
+        host, slash, path = rest.partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
+    try:
+        parts = _parse(address)
+    except ImportError:  # psycopg is an extra; whoever connects says that it is missing
+        return f"{scheme}://…"
+    hosts = (parts.get("host") or parts.get("hostaddr") or "").split(",")
+    ports = (parts.get("port") or "").split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    places = []
+    for host, port in zip(hosts, ports, strict=False):
+        named = f"[{host}]" if ":" in host else host.replace("/", "%2F")  # IPv6; a socket's folder
+        places.append(f"{named}:{port}" if port else named)
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    database = f"/{parts['dbname']}" if parts.get("dbname") else ""
+    shown = f"{scheme}://{user}{','.join(places)}{database}"
+    return "".join(c if c.isprintable() else "?" for c in shown)
+
+
+def _parse(address: str) -> Mapping[str, str]:
+    """Return the fields of a PostgreSQL address as the driver reads them.
+
+    An @ or / that is not percent-encoded ends the password early, and its rest would be taken for
+    the host or the database. Such addresses are refused.
+    """
+    from psycopg import Error  # noqa: PLC0415  # an extra
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    before, _, after = address.partition("://")[2].partition("@")
+    try:
+        parts = {name: str(value) for name, value in conninfo_to_dict(address).items()}
+    except (Error, ValueError):  # what it says may quote the password
+        parts = None
+    ports = "".join((parts or {}).get("port", "").split(","))
+    split_early = "@" in after or ("@" in address and "/" in before)
+    if parts is None or split_early or "\0" in address or (ports and not ports.isdigit()):
+        raise InputError(
+            f"{address.partition('://')[0]}://…: the address cannot be parsed. Percent-encode "
+            "special characters in the user name and password (@ as %40, / as %2F, % as %25, a "
+            "space as %20), and write an IPv6 host in brackets, such as [::1]."
+        ) from None
+    return parts
 
 
 def read_query(address: str, query: str | None) -> pl.DataFrame:
-    """Give the rows of a query as a frame; the database is opened for reading only.
+    """Return the rows of one read-only statement as a frame.
+
+    The database is opened for reading only. Several statements, statements that write, and access
+    to other files (SQLite's ``ATTACH``, DuckDB's ``COPY``) are refused.
 
     Parameters
     ----------
@@ -50,7 +121,7 @@ def read_query(address: str, query: str | None) -> pl.DataFrame:
         ``postgresql://user:password@host/database``, ``sqlite:///file.db`` or
         ``duckdb:///file.duckdb``; four slashes for an absolute path.
     query : str
-        What to read, in the database's own SQL.
+        One ``SELECT``, in the database's own SQL.
     """
     shown = without_password(address)
     if not query or not query.strip():
@@ -72,37 +143,68 @@ def read_query(address: str, query: str | None) -> pl.DataFrame:
         raise InputError(f"{shown}: cannot be opened ({in_a_few_words(error, address)}).") from None
     with closing(connection):
         try:
-            return pl.read_database(query, connection, infer_schema_length=None)
+            return _rows(scheme, connection, query)
         except Exception as error:  # noqa: BLE001
             said = in_a_few_words(error, address)
-            raise InputError(f"{shown}: the query failed ({said}).") from None
+            raise InputError(
+                f"{shown}: the query failed ({said}). It must be one statement that only reads."
+            ) from None
+
+
+def _rows(scheme: str, connection: Any, query: str) -> pl.DataFrame:
+    source = connection
+    if scheme in _POSTGRESQL:  # the server declares a cursor for one SELECT, and nothing else
+        source = connection.cursor(name="surerec")
+    elif scheme == "duckdb":
+        kinds = [each.type.name for each in connection.extract_statements(query)]
+        if kinds != ["SELECT"]:
+            raise ValueError(f"this is {' and '.join(kinds) or 'no statement'}")
+    with closing(source):
+        return pl.read_database(query, source, infer_schema_length=None)
 
 
 def in_a_few_words(error: Exception, address: str) -> str:
-    """Give an error in a few words, of which none is a password."""
+    """Return the first line of a driver's error, or its type if the line quotes a password."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(". ")
-    password = urlsplit(address).password
-    return said.replace(unquote(password), "…") if password else said
+    parts = _parse(address) if address.partition("://")[0] in _POSTGRESQL else {}
+    secrets = [value for name, value in parts.items() if "password" in name and value]
+    return type(error).__name__ if any(secret in said for secret in secrets) else said
 
 
 def _postgresql(address: str) -> Any:
     import psycopg  # noqa: PLC0415  # an extra
 
     connection = psycopg.connect(address, connect_timeout=20)
-    connection.read_only = True
+    try:
+        connection.read_only = True
+        connection.execute("SELECT 1")  # from its first snapshot on, a transaction stays read-only
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
 def _sqlite(address: str) -> Any:
     import sqlite3  # noqa: PLC0415  # needed here alone
 
-    return sqlite3.connect(f"file:{quote(_file(address))}?mode=ro", uri=True)
+    connection = sqlite3.connect(f"file:{quote(_file(address))}?mode=ro", uri=True)
+    actions = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
+    reads = {*actions, sqlite3.SQLITE_RECURSIVE}
+
+    def authorize(action: int, name: str | None, *_: str | None) -> int:
+        about_tables = action == sqlite3.SQLITE_PRAGMA and name in _PRAGMAS
+        return sqlite3.SQLITE_OK if action in reads or about_tables else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(authorize)
+    return connection
 
 
 def _duckdb(address: str) -> Any:
     import duckdb  # noqa: PLC0415  # not a dependency
 
-    return duckdb.connect(_file(address), read_only=True)
+    return duckdb.connect(
+        _file(address), read_only=True, config={"enable_external_access": "false"}
+    )
 
 
 def file_of(address: str) -> str:
@@ -113,7 +215,10 @@ def file_of(address: str) -> str:
 def _file(address: str) -> str:
     path = file_of(address)
     if not path or not Path(path).is_file():
-        raise InputError(f"{address}: there is no such file; an absolute path has four slashes.")
+        raise InputError(
+            f"{without_password(address)}: there is no such file; an absolute path has four "
+            "slashes."
+        )
     return path
 
 

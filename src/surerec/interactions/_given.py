@@ -21,6 +21,7 @@ from surerec._checks import check_offsets, check_whole
 from surerec._memory import available_memory, in_words
 from surerec._shown import shown
 from surerec.errors import InputError
+from surerec.interactions._cells import whole_floats
 from surerec.interactions._kernels import first_repeat
 
 if TYPE_CHECKING:
@@ -67,10 +68,13 @@ def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:
         raise refused
     try:
         column = ids if isinstance(ids, pl.Series) else pl.Series(np.asarray(ids))
+        if column.dtype == pl.Object:  # a column of pandas
+            column = pl.Series(list(ids), strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         raise refused from None
     if column.dtype == pl.Null and not len(column):
         column = column.cast(pl.Int64)
+    column = whole_floats(column)
     if not (column.dtype.is_integer() or column.dtype == pl.String) or column.null_count():
         if len(column):
             raise refused

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from surerec._arguments import check_list
 from surerec._checks import check_whole
-from surerec._shown import near
-from surerec.errors import UnknownId
+from surerec._shown import near, shown
+from surerec.errors import InputError, UnknownId
 from surerec.interactions._kernels import number_in_order
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _UNSEEN = np.uint32(2**32 - 1)
 _BEYOND = 2**63  # what 64 bits with a sign hold
+_EXACT = 2.0**53  # up to which floats hold every integer
+_MISSING = frozenset(("NAType", "NaTType"))  # what pandas writes for no value
+_NAMED = 5  # unknown ids in a message
 _FEW = 16  # texts: as many are found sooner one by one than polars begins, on its own threads
 
 
@@ -61,6 +64,39 @@ def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
     return distinct, coded["code"].to_numpy()
 
 
+class Selected(NamedTuple):
+    """The known ids of a list, and the unknown ones that were skipped.
+
+    Examples
+    --------
+    >>> IdMap(pl.Series([196, 22, 244]), noun="user").select([22, 7, 244]).message
+    '1 of 3 users is unknown and was skipped: 7.'
+    """
+
+    codes: NDArray[np.int64]
+    """The codes of the known ids, in the order given."""
+    skipped: tuple[Any, ...]
+    """The unknown ids, in the order given."""
+    noun: str
+    """What an id names."""
+
+    @property
+    def message(self) -> str:
+        """How many ids were skipped, with the first five; "" if none was."""
+        if not self.skipped:
+            return ""
+        were = "is unknown and was" if len(self.skipped) == 1 else "are unknown and were"
+        return f"{_unknown_of(self, len(self.codes))} {were} skipped: {_first(self.skipped)}."
+
+
+def _unknown_of(found: Selected, n_known: int) -> str:
+    return f"{len(found.skipped):,} of {len(found.skipped) + n_known:,} {found.noun}s"
+
+
+def _first(ids: tuple[Any, ...]) -> str:
+    return ", ".join(shown(value) for value in ids[:_NAMED]) + (", …" if len(ids) > _NAMED else "")
+
+
 class IdMap:
     """Ids (integers or strings) and their codes ``0 … n − 1``.
 
@@ -86,6 +122,7 @@ class IdMap:
         self._length = len(ids)  # asked for ten times in an answer, and polars takes its time
         self._order: NDArray[np.uint32] | None = None
         self._sorted: pl.Series | NDArray[Any] | None = None
+        self._float_texts: bool | None = None
 
     def __len__(self) -> int:
         return self._length
@@ -125,6 +162,48 @@ class IdMap:
             value = wanted[int(np.argmax(codes < 0))]
             raise UnknownId(self.noun, value, partial(self.near, value))
         return codes
+
+    def select(self, values: Iterable[Any], unknown: str = "check") -> Selected:
+        """Return the codes of the known ids of a list; unknown ids are skipped.
+
+        Parameters
+        ----------
+        values : iterable of ids
+            The list.
+        unknown : {"check", "skip"}, default="check"
+            With "check", a list of which more than half is unknown is refused: its ids are
+            probably of another type. "skip" accepts any share, but not a list without known ids.
+
+        Raises
+        ------
+        InputError
+            If too many of the ids are unknown.
+
+        Examples
+        --------
+        >>> users = IdMap(pl.Series([196, 22, 244]), noun="user")
+        >>> users.select(["22", 7, 244]).codes, users.select(["22", 7, 244]).skipped
+        (array([1, 2]), (7,))
+        """
+        if unknown not in ("check", "skip"):
+            raise InputError(f'unknown is {shown(unknown)}; it must be "check" or "skip".')
+        given = check_list(f"{self.noun}s", values, f"{self.noun} ids")
+        codes = self.codes(given)
+        skipped = tuple(v for v, code in zip(given, codes.tolist(), strict=True) if code < 0)
+        found = Selected(codes[codes >= 0], skipped, self.noun)
+        if len(given) == 1 and skipped:
+            raise UnknownId(self.noun, given[0], partial(self.near, given[0]))
+        too_many = len(skipped) > len(found.codes) and unknown == "check"
+        if skipped and (too_many or not len(found.codes)):
+            kind = "text" if self.ids.dtype == pl.String else "integers"
+            such = f" such as {_first(tuple(self.ids.head(2)))}" if len(self) else ""
+            hint = ' To use the others, pass unknown="skip" (--unknown skip).'
+            raise InputError(
+                f"{_unknown_of(found, len(found.codes))} are unknown: {_first(skipped)}. Check "
+                f"their type and spelling: ids of the data are {kind}{such}."
+                f"{hint if len(found.codes) else ''}"
+            )
+        return found
 
     def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
         """Give the code of each id, −1 where it is unknown.
@@ -168,20 +247,36 @@ class IdMap:
         return [self.ids[sample.index(text)] for text in close]
 
     def as_stored(self, value: Any) -> Any:
-        """Give an id as it is stored here, None if it cannot be one of these."""
+        """Return an id as it is stored here, None if it cannot be one of these.
+
+        A float that is whole is the integer, as the reader takes it; a missing value is no id.
+        """
+        if isinstance(value, (float, np.floating)):
+            if not -_EXACT <= value <= _EXACT:
+                value = None  # not exact, or not a number
+            elif value == int(value) and not self._has_float_texts:
+                value = int(value)
+        if value is None or type(value).__name__ in _MISSING:
+            return None
         if self.ids.dtype == pl.String:
             text = _as_text(value)
             return text if text.isascii() or _is_whole(text) else None
-        if isinstance(value, (np.ndarray, pl.Series)):
-            return None
         try:
-            number = int(value)
+            number = _BEYOND * 2 if isinstance(value, (np.ndarray, pl.Series)) else int(value)
         except (TypeError, ValueError, OverflowError):
             return None
         if not -(2**63) <= number < 2**64:
             return None
         lowest, highest = (0, 2**64) if self.ids.dtype == pl.UInt64 else (-(2**63), 2**63)
         return number if str(number) == str(value).strip() and lowest <= number < highest else None
+
+    @property
+    def _has_float_texts(self) -> bool:
+        """Whether ids are texts such as "12346.0", which a file of pandas may hold."""
+        if self._float_texts is None:
+            is_text = self.ids.dtype == pl.String
+            self._float_texts = is_text and bool(self.ids.str.ends_with(".0").any())
+        return self._float_texts
 
 
 def _as_text(value: Any) -> str:

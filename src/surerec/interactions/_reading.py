@@ -15,7 +15,12 @@ from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
 from surerec.interactions._cells import read_ids, read_ratings, read_times
-from surerec.interactions._database import is_address, read_query, without_password
+from surerec.interactions._database import (
+    is_address,
+    read_query,
+    refuse_unknown_address,
+    without_password,
+)
 from surerec.interactions._given import check_reading
 from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._interactions import Interactions, RowsRead
@@ -127,6 +132,7 @@ def read_interactions(
     elif query is not None:
         raise InputError("query is for databases: give the address of one, or leave query away.")
     else:
+        refuse_unknown_address(source)
         table = _read(source, wanted, columns, n_rows, time_format, threshold)
     cells, kept = usable(table, time_format, skip_bad=skip_bad)
     source_name, n_below = table.name, table.n_below
@@ -205,6 +211,12 @@ def as_interactions(who: str, data: Any) -> Interactions:
     """
     if isinstance(data, Interactions):
         return data
+    if is_address(data):
+        raise InputError(
+            f"{without_password(data)}: a database needs a query. Read it first with "
+            "read_interactions(address, query=...)."
+        )
+    refuse_unknown_address(data)
     if isinstance(data, (str, os.PathLike)):
         path = check_path("data", data)
         if not path.exists():

@@ -57,9 +57,10 @@ def table_from_parquet(
 ) -> RawTable:
     """Read the columns that are needed from a Parquet file, and no others."""
     with damage_in_words(path, "not a readable Parquet file"):
-        names = pl.scan_parquet(path).collect_schema().names()
+        names = pl.scan_parquet(path, glob=False).collect_schema().names()
         columns = find_columns(names, wanted, str(path))
-        frame = pl.scan_parquet(path, n_rows=n_rows).select(set(columns.values())).collect()
+        rows = pl.scan_parquet(path, n_rows=n_rows, glob=False)  # a name may have brackets
+        frame = rows.select(set(columns.values())).collect()
     return _select(frame, wanted, str(path))
 
 

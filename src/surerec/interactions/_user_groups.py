@@ -61,14 +61,14 @@ def read_user_groups(
     user: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> UserGroups:
-    """Read the group of each user from a mapping, a frame or a file.
+    """Read the group of each user from a mapping, a Series, a frame or a file.
 
     Parameters
     ----------
-    source : mapping, frame or path
-        Groups by user id; or a pandas, polars or Arrow frame, or a CSV or Parquet file, with a
-        column of users (``user_id``, ``userId``, …) and one of this name. A user may be in several
-        rows, if they say the same.
+    source : mapping, pandas Series, frame or path
+        Groups by user id, which is the index of a Series; or a pandas, polars or Arrow frame, or a
+        CSV or Parquet file, with a column of users (``user_id``, ``userId``, …) and one of this
+        name. A user may be in several rows, if they say the same.
     column : str
         What the groups are: the name of the column.
     users : IdMap
@@ -144,15 +144,30 @@ def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
 
 def _pairs(source: Any, column: str, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
     """Give users by id with their groups as text, and what to call the source."""
-    if isinstance(source, Mapping):
-        labels = [None if label is None else str(label) for label in source.values()]
-        rows = {"id": pl.Series(list(source), dtype=pl.Object), "label": labels}
-        return pl.DataFrame(rows, schema_overrides={"label": pl.String}), "The groups"
+    if isinstance(source, Mapping) or _is_pandas_series(source):
+        ids, labels = [user for user, _ in source.items()], [label for _, label in source.items()]
+        rows = {"id": pl.Series(ids, dtype=pl.Object), "label": _labels(labels)}
+        return pl.DataFrame(rows), "The groups"
     # Any frame or file is taken as interactions are; what is an item there is a group here.
     wanted = {"user": reading.get("user"), "item": column, "time": ""}
     table = concatenate(read_tables(source, wanted, reading.get("columns")))
     rows = {"id": table.frame["user"], "label": _as_text(table.frame["item"])}
     return pl.DataFrame(rows).unique(maintain_order=True), table.name
+
+
+def _is_pandas_series(source: Any) -> bool:
+    """Check for values by id; a frame of pandas has columns."""
+    return hasattr(source, "index") and hasattr(source, "items") and not hasattr(source, "columns")
+
+
+def _labels(values: Sequence[Any]) -> pl.Series:
+    """Return groups of any type as text; what is missing in pandas has none."""
+    known = [None if type(v).__name__ in ("NAType", "NaTType") else v for v in values]
+    if all(v is None or isinstance(v, (float, np.floating)) for v in known):
+        return _as_text(pl.Series(known, dtype=pl.Float64))
+    missing = (v is None or (isinstance(v, (float, np.floating)) and np.isnan(v)) for v in known)
+    texts = [None if no else str(v) for v, no in zip(known, missing, strict=True)]
+    return _as_text(pl.Series(texts, dtype=pl.String))
 
 
 def _as_text(labels: pl.Series) -> pl.Series:

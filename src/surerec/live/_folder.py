@@ -51,8 +51,9 @@ class LiveFolder:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(f"{path} is there and not empty: name a new folder.")
         if store != SQLITE and not store.startswith(("postgresql://", "postgres://")):
+            given = "an address of another kind" if "://" in store else repr(store)
             raise InputError(
-                f"The store is {store!r}; it must be {SQLITE!r} or an address such as "
+                f"The store is {given}; it must be {SQLITE!r} or an address such as "
                 "postgresql://surerec@db.example/shop."
             )
         (path / "models").mkdir(parents=True)

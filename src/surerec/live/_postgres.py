@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from surerec.errors import InputError, StoreError
+from surerec.interactions import in_a_few_words, without_password
 from surerec.live._store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_PASSWORD = re.compile(r"(?<=:)[^:@/]+(?=@)|(?<=password=)\S+")
 _SECONDS = 10  # to wait for the database, or for another server that writes
 _STILL = 600  # seconds for which a server may do nothing in the midst of writing
 
@@ -28,7 +27,8 @@ class PostgresStore(Store):
     Raises
     ------
     InputError
-        If psycopg is not installed, or the database has a store of another version.
+        If psycopg is not installed, the address cannot be parsed, or the database has a store of
+        another version.
     StoreError
         If the database is away.
     """
@@ -43,7 +43,7 @@ class PostgresStore(Store):
                 "pip install 'surerec[postgres]'"
             ) from None
         self._psycopg = psycopg
-        self._address = address
+        self._address, self._name = address, without_password(address)
         self._connection: Any = None
         try:
             self._prepare()
@@ -53,8 +53,8 @@ class PostgresStore(Store):
 
     @property
     def name(self) -> str:
-        """The address, without a password."""
-        return _PASSWORD.sub("…", self._address)
+        """User, host and database of the address."""
+        return self._name
 
     def _connected(self) -> Any:
         if self._connection is None or self._connection.closed:
@@ -102,8 +102,7 @@ class PostgresStore(Store):
             broken = self._connection is None or self._connection.broken
             if broken or isinstance(error, self._psycopg.OperationalError):
                 self.close()
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            reason = _PASSWORD.sub("…", reason).rstrip(". ")
+            reason = in_a_few_words(error, self._address)
             raise StoreError(
                 f"The database {self.name} cannot be reached or written ({reason}); this was not "
                 "acknowledged, and nothing that was is lost: send it again."

@@ -14,6 +14,7 @@ from surerec.errors import InProfile, InputError, NotOffered
 from surerec.measures import Query
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._later import LaterColumns
+from surerec.recommenders._offers import select_known
 from surerec.recommenders._party import is_party
 from surerec.recommenders._query import assumed_of, refuse_times, resolve
 from surerec.recommenders._sets import (
@@ -147,6 +148,7 @@ class Asking(AskingTogether):
         items: Iterable[Any] | None = None,
         among: str | None = None,
         together: str | None = None,
+        unknown: str = "check",
     ) -> RecommendationSet:
         """Recommend a set of items to a person, or to a group of people who choose together.
 
@@ -194,6 +196,9 @@ class Asking(AskingTogether):
             "most" or "all" of them; by the "worst"-served one; a "hit-any" or "hit-all". By the
             paper's p-values, how they are merged: "mean" (twice; the default), "geometric",
             "harmonic" or "bonferroni" for what everyone takes, "maximum" for what someone does.
+        unknown : {"check", "skip"}, default="check"
+            Unknown ids of `items` are skipped, with a ``LeftOutWarning`` that names the first five.
+            A list of which more than half is unknown is refused, unless this is "skip".
 
         Returns
         -------
@@ -210,6 +215,7 @@ class Asking(AskingTogether):
             precision=precision,
             items=items,
             among=among,
+            unknown=unknown,
         )
         wanted = self._leaving_out(wanted, exclude)
         if is_party(group):
@@ -270,6 +276,7 @@ class Asking(AskingTogether):
         query: Query | None = None,
         items: Iterable[Any] | None = None,
         codes: NDArray[np.int64] | None = None,
+        unknown: str = "check",
     ) -> pl.DataFrame:
         """Give the p-value of each candidate, or of the given items.
 
@@ -281,6 +288,8 @@ class Asking(AskingTogether):
             By default all items outside the known profile, the most popular first.
         codes : array of int, optional
             Instead of `items`, their codes, if they were looked up before.
+        unknown : {"check", "skip"}, default="check"
+            What happens to unknown ids of `items`, as in :meth:`recommend`.
 
         Returns
         -------
@@ -291,7 +300,7 @@ class Asking(AskingTogether):
         self.require_confidence()
         asked = self._asked(user, history, times, at, group, query)
         if codes is None and items is not None:
-            codes = self.items_.require(items)
+            codes = select_known(self.items_, items, unknown)
         if codes is None:
             candidates = self.candidates(asked)
             candidates = candidates[np.argsort(self.statistics_.popularity[candidates])]

@@ -95,7 +95,7 @@ class Calibrating(OverUsers):
             known. Without it only the threshold is renewed, and no count is made.
         counts : PrecedenceStatistics, optional
             Of these interactions, if they were made before, for several recommenders.
-        user_groups : mapping, frame or path, optional
+        user_groups : mapping, pandas Series, frame or path, optional
             As in :meth:`fit`; by default users keep the groups that they have, and new users have
             none.
         """
@@ -233,7 +233,7 @@ class Calibrating(OverUsers):
             listed=listed,
         )
 
-    def allow(self, name: str, items: Iterable[Any]) -> Self:
+    def allow(self, name: str, items: Iterable[Any], *, unknown: str = "check") -> Self:
         """Name a list of the items that may be shown, and calibrate on it.
 
         ``recommend(…, among=name)`` then keeps every promise, for people who take at least one of
@@ -246,6 +246,9 @@ class Calibrating(OverUsers):
             Letters, digits, ".", "_" and "-".
         items : iterable of ids
             What is in stock, or on tonight.
+        unknown : {"check", "skip"}, default="check"
+            Unknown ids of a list are skipped, with a ``LeftOutWarning`` that names the first five.
+            A list of which more than half is unknown is refused, unless this is "skip".
 
         Examples
         --------
@@ -257,7 +260,7 @@ class Calibrating(OverUsers):
         (True, True)
         """
         self.require_fit()
-        listed = NamedItems(name, self._codes_of(items))
+        listed = NamedItems(name, self._codes_of(items, unknown))
         now, recipe, scorer = self.statistics_, self.recipe(), self.scorer_
         assert now.interactions is not None  # noqa: S101  # it was fitted on profiles
         cases = cases_of(self._calibrated, now.interactions)

@@ -21,6 +21,7 @@ from surerec.interactions import (
     read_interactions,
     read_time,
     read_user_groups,
+    whole_floats,
 )
 from surerec.measures import Queries
 
@@ -184,7 +185,7 @@ def _of_mapping(source: Mapping[Any, Any], items: IdMap, users: IdMap | None) ->
                 f"The history of {person!r} is a list of item ids, not the text {history!r}."
             )
     try:
-        ids = pl.Series(list(source), strict=True)
+        ids = whole_floats(pl.Series(list(source), strict=True))
     except (TypeError, pl.exceptions.PolarsError) as error:
         raise InputError(
             "The ids of people are of several types; make them all numbers, or all text."

@@ -15,6 +15,7 @@ from surerec.errors import HistoriesWarning, InputError, NoUsers
 from surerec.measures import Queries
 from surerec.recommenders._asking import Asking
 from surerec.recommenders._histories import Histories, read_histories
+from surerec.recommenders._offers import select_known
 from surerec.recommenders._query import refuse_times
 from surerec.recommenders._sets import batch_columns, people_frame, result_columns, stacked
 
@@ -54,6 +55,7 @@ class AskingMany(Asking):
         items: Iterable[Any] | None = None,
         among: str | None = None,
         chances: bool = False,
+        unknown: str = "check",
     ) -> pl.DataFrame:
         """Recommend to many people, on all cores.
 
@@ -74,6 +76,9 @@ class AskingMany(Asking):
         chances : bool, default=False
             Say of each user's list, of at most k items, how likely at least one, two and three of
             them are taken, and how many are to be expected; for what is calibrated over users.
+        unknown : {"check", "skip"}, default="check"
+            Unknown ids of `users` and `items` are skipped, with a ``LeftOutWarning`` that names the
+            first five. A list of which more than half is unknown is refused, unless this is "skip".
 
         Returns
         -------
@@ -100,8 +105,11 @@ class AskingMany(Asking):
             items=items,
             among=among,
             chances=chances,
+            unknown=unknown,
         )
-        return pl.concat(self._batches(self._whom(users, histories, leave_out, at), wanted))
+        return pl.concat(
+            self._batches(self._whom(users, histories, leave_out, at, unknown), wanted)
+        )
 
     def iter_recommendations(
         self,
@@ -118,6 +126,7 @@ class AskingMany(Asking):
         items: Iterable[Any] | None = None,
         among: str | None = None,
         chances: bool = False,
+        unknown: str = "check",
     ) -> Iterator[pl.DataFrame]:
         """Recommend to many people, some at a time, so that results can be written as they come.
 
@@ -133,8 +142,9 @@ class AskingMany(Asking):
             items=items,
             among=among,
             chances=chances,
+            unknown=unknown,
         )
-        yield from self._batches(self._whom(users, histories, leave_out, at), wanted)
+        yield from self._batches(self._whom(users, histories, leave_out, at, unknown), wanted)
 
     def histories(
         self, source: Any, *, leave_out: bool = False, at: Any = None, **reading: Any
@@ -238,6 +248,7 @@ class AskingMany(Asking):
         histories: Any,
         leave_out: bool,  # noqa: FBT001
         at: Any,
+        unknown: str,
     ) -> NDArray[np.int64] | Histories:
         """Give the codes of users, or people by what is known of them."""
         if histories is None:
@@ -247,7 +258,9 @@ class AskingMany(Asking):
                 )
             refuse_times(None, at, "users of the data have times of their own")
             known = self._profiles()
-            codes = np.arange(known.n_users) if users is None else known.users.require(users)
+            codes = np.arange(known.n_users)
+            if users is not None:
+                codes = select_known(known.users, users, unknown)
             if not len(codes):
                 raise InputError("There is nobody to recommend to: the list of users is empty.")
             return codes

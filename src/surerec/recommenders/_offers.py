@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from surerec._arguments import check_list
 from surerec._checks import check_whole
 from surerec.conformal import DEFAULT_CONFIDENCE, significance_of
-from surerec.errors import InputError, NoConfidence, NotOffered
+from surerec.errors import InputError, LeftOutWarning, NoConfidence, NotOffered
 from surerec.recommenders._fitted import Fitted
 from surerec.recommenders._wanted import Wanted, check_fraction
 
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.interactions import UserGroups
+    from surerec.interactions import IdMap, UserGroups
+
+
+def select_known(ids: IdMap, values: Iterable[Any], unknown: str) -> NDArray[np.int64]:
+    """Return the codes of the known ids of a list, and warn of the others."""
+    found = ids.select(values, unknown)
+    if found.skipped:
+        warnings.warn(found.message, LeftOutWarning, stacklevel=4)
+    return found.codes
 
 
 class Offers(Fitted):
@@ -54,6 +63,7 @@ class Offers(Fitted):
         items: Iterable[Any] | None = None,
         among: str | None = None,
         chances: bool = False,
+        unknown: str = "check",
     ) -> Wanted:
         """Give what is asked of everybody alike, checked; see :meth:`recommend`."""
         if among is not None:
@@ -78,7 +88,7 @@ class Offers(Fitted):
             min_probability=min_probability,
             precision=precision,
             among=among,
-            allowed=None if items is None else self._codes_of(items),
+            allowed=None if items is None else self._codes_of(items, unknown),
             chances=chances,
         )
 
@@ -119,9 +129,9 @@ class Offers(Fitted):
             f"{type(self).__name__} has no named lists; PopulationConformal has (model.allow)."
         )
 
-    def _codes_of(self, items: Iterable[Any]) -> NDArray[np.int64]:
-        """Give the codes of items, each once, or refuse an empty list or an unknown id."""
-        codes = np.unique(self.items_.require(check_list("items", items, "item ids")))
+    def _codes_of(self, items: Iterable[Any], unknown: str) -> NDArray[np.int64]:
+        """Return the codes of the known items, each once; refuse an empty list."""
+        codes = np.unique(select_known(self.items_, items, unknown))
         if not len(codes):
             raise InputError("The list of items is empty: it needs at least one.")
         return codes

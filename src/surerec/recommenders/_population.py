@@ -142,10 +142,10 @@ class PopulationConformal(OverGroups):
         ----------
         data, y
             As in :meth:`Recommender.fit`.
-        user_groups : mapping, frame or path, optional
-            The group of each user, for ``groups="country"``: by id, or in a frame or a file with a
-            column of users and one of this name. Users of whom it says nothing do not calibrate,
-            and are promised nothing.
+        user_groups : mapping, pandas Series, frame or path, optional
+            The group of each user, for ``groups="country"``: by id, which is the index of a Series,
+            or in a frame or a file with a column of users and one of this name. Users of
+            whom it says nothing do not calibrate, and are promised nothing.
         lists : mapping of str to iterable of ids, optional
             Lists of items that may be shown, by name; see :meth:`allow`.
 

@@ -172,6 +172,7 @@ class AskingTogether(Offers):
         significance: float | None = None,
         k: int | None = None,
         items: Iterable[Any] | None = None,
+        unknown: str = "check",
     ) -> pl.DataFrame:
         """Recommend to many groups of people who choose together.
 
@@ -180,7 +181,7 @@ class AskingTogether(Offers):
         groups : mapping, frame or path
             Members by group: users' ids, or lists of items; or a frame or a file with columns
             ``user_id`` and ``group``, a row for each member.
-        together, at, confidence, significance, k, items
+        together, at, confidence, significance, k, items, unknown
             As in :meth:`recommend`.
 
         Returns
@@ -204,7 +205,7 @@ class AskingTogether(Offers):
             "b"
         ]
         """
-        wanted = self.wanted(confidence, significance, k=k, items=items)
+        wanted = self.wanted(confidence, significance, k=k, items=items, unknown=unknown)
         names, found = [], []
         for name, members in read_members(groups).items():
             try:

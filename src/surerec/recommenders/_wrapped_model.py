@@ -127,14 +127,14 @@ class WrappedModel(PopulationConformal):
         coverage = about.coverage(scorer.rows >= 0, scorer.adapter.people)
         return coverage, about.future, scorer.adapter.lacking
 
-    def allow(self, name: str, items: Iterable[Any]) -> Self:
+    def allow(self, name: str, items: Iterable[Any], *, unknown: str = "check") -> Self:
         """Name a list of the items that may be shown, and calibrate on it.
 
         As :meth:`PopulationConformal.allow` does; but only while it is known what calibration users
         took then, not after `load`: name lists before saving.
         """
         self.require_fit()
-        listed = NamedItems(name, self._codes_of(items))
+        listed = NamedItems(name, self._codes_of(items, unknown))
         if self._calibrated_on is None:
             raise InputError(
                 "A saved wrapped model does not hold what its calibration users took then: name "

@@ -43,6 +43,7 @@ class GuaranteeAnswer(BaseModel):
     )
     everything_qualifies: bool
     ignored: list[AnyId] = Field(description="Ids of the history that nobody in the data took.")
+    unknown_items: list[AnyId] = Field(description="Ids of `items` that were skipped as unknown.")
 
 
 class RecommendationsAnswer(GuaranteeAnswer):
@@ -109,6 +110,7 @@ class PValuesAnswer(BaseModel):
 
     recommender: str
     ignored: list[AnyId]
+    unknown_items: list[AnyId] = Field(description="Ids of `items` that were skipped as unknown.")
     items: list[Assessed]
 
 
@@ -160,6 +162,7 @@ class BatchAnswer(BaseModel):
     significance: Number
     guarantee: str
     unknown_users: list[AnyId]
+    unknown_items: list[AnyId] = Field(description="Ids of `items` that were skipped as unknown.")
     items: list[BatchRow]
 
 

@@ -34,17 +34,17 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
     level = level_of(recommender, asked)
-    picks = model.recommend(
-        recommender, query, **level, **_choosing(asked), k=k, exclude=asked.exclude
-    )
-    return write_set(about_set(name, picks), picks)
+    choosing, unknown = _choosing(recommender, asked)
+    picks = model.recommend(recommender, query, **level, **choosing, k=k, exclude=asked.exclude)
+    return write_set({**about_set(name, picks), **unknown}, picks)
 
 
 def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
     name, recommender, query = _person(model, asked)
-    picks = model.recommend(recommender, query, **level_of(recommender, asked), **_choosing(asked))
-    return write(about_set(name, picks))
+    choosing, unknown = _choosing(recommender, asked)
+    picks = model.recommend(recommender, query, **level_of(recommender, asked), **choosing)
+    return write({**about_set(name, picks), **unknown})
 
 
 def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> bytes:
@@ -100,10 +100,15 @@ def p_values(model: ServedModel, asked: ask.AskPValues) -> bytes:
     if not recommender.gives_confidence:
         raise Problem(409, f"The recommender {name} ranks items and has no p-values.")
     query = _query(recommender, asked)
-    codes = recommender.items_.require(asked.items)
+    found = recommender.items_.select(asked.items, asked.unknown)
+    codes = found.codes
     frame = recommender.p_values(query=query, codes=codes)
     titles = pl.Series(Columns.Title, titles_of(model, codes), dtype=pl.String)
-    answer = {"recommender": name, "ignored": list(query.ignored)}
+    answer = {
+        "recommender": name,
+        "ignored": list(query.ignored),
+        "unknown_items": list(found.skipped),
+    }
     return write(answer, items=frame.with_columns(titles))
 
 
@@ -137,7 +142,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     if not len(known):
         raise Problem(404, "None of these users is known.")
     level = level_of(recommender, asked)
-    choosing = _choosing(asked)
+    choosing, unknown = _choosing(recommender, asked)
     cut = None if choosing else model.cut(**level)
     asked_at = level if cut is None else {"significance": cut}
     wanted = recommender.wanted(**asked_at, **choosing, k=asked.k)
@@ -156,6 +161,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
             f"a user's whole set says what it promises.{'' if cut else model.not_steered}"
         ),
         "unknown_users": [user for user, code in zip(users, codes, strict=True) if code < 0],
+        **unknown,
     }
     return write(answer, items=frame)
 
@@ -248,10 +254,18 @@ def level_of(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:
     return {"confidence": DEFAULT_CONFIDENCE} if recommender.gives_confidence else {}
 
 
-def _choosing(asked: ask._Choosing) -> dict[str, Any]:
-    names = ("precision", "min_probability", "items", "among")
+def _choosing(
+    recommender: Recommender, asked: ask._Choosing
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return the options that limit a set, and the field that names unknown items."""
+    names = ("precision", "min_probability", "among")
     given = {name: getattr(asked, name) for name in names}
-    return {name: value for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if asked.items is None:
+        return chosen, {"unknown_items": []}
+    found = recommender.items_.select(asked.items, asked.unknown)
+    known = recommender.items_.ids.gather(found.codes).to_list()
+    return {**chosen, "items": known}, {"unknown_items": list(found.skipped)}
 
 
 def about_set(name: str, picks: RecommendationSet) -> dict[str, Any]:
@@ -268,6 +282,7 @@ def about_set(name: str, picks: RecommendationSet) -> dict[str, Any]:
         "highest_confidence": picks.highest_confidence,
         "everything_qualifies": picks.everything_qualifies,
         "ignored": list(picks.ignored),
+        "unknown_items": [],
     }
 
 

@@ -36,6 +36,13 @@ Id = Annotated[StrictInt, _AS_WHOLE] | Annotated[StrictStr, Field(min_length=1, 
 
 Fraction = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+Unknown = Annotated[
+    Literal["check", "skip"],
+    Field(
+        description="Unknown ids of `items` are skipped; a list of which more than half is unknown "
+        "is refused, unless this is skip."
+    ),
+]
 
 Time = (
     Annotated[StrictStr, Field(min_length=1, max_length=40)]
@@ -153,6 +160,7 @@ class _Choosing(BaseModel):
     among: Name | None = Field(
         None, description="Only the items of this named list, with a promise on them."
     )
+    unknown: Unknown = "check"
 
 
 class AskPromise(_Choosing, AskGuarantee):
@@ -187,6 +195,7 @@ class AskPValues(_AboutPerson):
     """Whom, and which items."""
 
     items: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
+    unknown: Unknown = "check"
 
 
 class AskExplanation(_AboutPerson):

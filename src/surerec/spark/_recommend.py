@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from surerec._files import follow
-from surerec.errors import InputError
+from surerec.errors import InputError, LeftOutWarning
 from surerec.recommenders import load
 from surerec.spark._jobs import map_arrow, stage
 from surerec.spark._shared import check_seen, cores
@@ -91,6 +92,7 @@ def recommend_spark(
     confidence: float | None = None,
     significance: float | None = None,
     k: int | None = None,
+    unknown: str = "check",
     **more: Any,
 ) -> int:
     """Recommend to many users on Spark, into a folder of Parquet files.
@@ -107,7 +109,7 @@ def recommend_spark(
         By default all users of the model.
     recommender : str, optional
         Its name in the model folder; by default the first one.
-    confidence, significance, k, **more
+    confidence, significance, k, unknown, **more
         As in :meth:`surerec.InductiveConformal.recommend_many`, whose rows are written.
 
     Returns
@@ -119,11 +121,16 @@ def recommend_spark(
     if place.exists():
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
-    wanted = fitted.wanted(confidence, significance, k=k, **more)
+    wanted = fitted.wanted(confidence, significance, k=k, unknown=unknown, **more)
     interactions = fitted.statistics_.interactions
     if interactions is None:
         raise InputError("These statistics have no users to recommend to.")
-    codes = None if users is None else interactions.users.require(users)
+    codes = None
+    if users is not None:
+        found = interactions.users.select(users, unknown)
+        codes = found.codes
+        if found.skipped:
+            warnings.warn(found.message, LeftOutWarning, stacklevel=2)
     n_users = interactions.n_users if codes is None else len(codes)
     if not n_users:
         raise InputError("There is nobody to recommend to: the list of users is empty.")

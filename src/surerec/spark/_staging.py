@@ -104,7 +104,8 @@ class Staging:
 
     def ids(self, name: str) -> pl.Series:
         """Read ids."""
-        return pl.read_ipc(self.path(name))["id"]
+        content = self.path(name).read_bytes()  # a path with brackets would be taken for a pattern
+        return pl.read_ipc(io.BytesIO(content))["id"]
 
     def write_facts(self, name: str, facts: dict[str, Any]) -> None:
         """Write a few facts."""
