@@ -105,7 +105,7 @@ def test_a_store_of_another_schema_is_refused(open_store):
 def test_a_file_that_is_no_store_is_refused(tmp_path):
     path = tmp_path / "events.sqlite"
     path.write_bytes(b"user,item,time\n" * 1000)
-    with pytest.raises(InputError, match="is no event store that can be read"):
+    with pytest.raises(StoreError, match="is no event store that can be read"):
         SqliteStore(path)
 
 

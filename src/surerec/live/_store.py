@@ -190,6 +190,15 @@ class Store(ABC):
     def close(self) -> None:
         """Let go of the database."""
 
+    def check(self) -> None:  # noqa: B027  # a database of its own looks after its files
+        """Check, without waiting, that the store was not damaged or removed since it was opened.
+
+        Raises
+        ------
+        StoreError
+            If it was: events would be lost.
+        """
+
     def _prepare(self) -> None:
         """Make the tables, unless they are there; refuse those of another version."""
         with self._lock, self._errors():
