@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
+from polars.exceptions import PolarsError
 
 from surerec._arguments import check_list, check_path
 from surerec._columns import Columns
+from surerec._files import file_aside
 from surerec._threads import one_thread
 from surerec.conformal import significance_of
 from surerec.errors import InputError
@@ -385,10 +387,17 @@ class Live(Recounting):
         Parameters
         ----------
         path : path-like
-            The file: ``user_id``, ``item_id``, ``datetime``.
+            The file: ``user_id``, ``item_id``, ``datetime``. It is written aside and renamed, so
+            that it is complete or not there.
         """
         with self._lock:
             self._catch_up()
             frame = self._served.profiles.settled().to_frame()
-        frame.write_parquet(check_path("path", path))
+        target = Path(check_path("path", path))
+        try:
+            with file_aside(target) as aside:
+                frame.write_parquet(aside)
+        except (OSError, PolarsError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"{target}: cannot be written ({reason}).") from error
         return len(frame)
