@@ -50,6 +50,12 @@ def init(
     false_alarms: Annotated[
         float, typer.Option(help="False alarms for each judged event, at the most.")
     ] = 1e-5,
+    new_items_per_day: Annotated[
+        int | None, typer.Option(help="New items that events may name in a day.", min=0)
+    ] = None,
+    new_items: Annotated[
+        int | None, typer.Option(help="New items that events may name in total.", min=0)
+    ] = None,
 ) -> None:
     """Make a live model of a fitted one.
 
@@ -57,7 +63,13 @@ def init(
     """
     from surerec.live import Live, Terms  # noqa: PLC0415  # only these commands need it
 
-    terms = Terms(_numbers(confidences), step=step, false_alarms=false_alarms)
+    terms = Terms(
+        _numbers(confidences),
+        step=step,
+        false_alarms=false_alarms,
+        new_items_per_day=new_items_per_day,
+        new_items=new_items,
+    )
     fitted = load(model, recommender)
     with Live.create(folder, fitted, store=store, terms=terms) as live:
         status = live.status()
@@ -181,7 +193,12 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _add(total: dict[str, int], found: Observed) -> None:
-    counts = {"judged": found.judged, **found.not_judged, "sent before": found.again}
+    counts = {
+        "judged": found.judged,
+        **found.not_judged,
+        "sent before": found.again,
+        "refused": found.refused,
+    }
     for name, n in counts.items():
         total[name] = total.get(name, 0) + n
 

@@ -107,6 +107,10 @@ class Served:
         """Give the ids of an event as they are stored, or refuse them."""
         return str(self.profiles.users.check(user)), str(self.profiles.items.check(item))
 
+    def is_new(self, item: str) -> bool:
+        """Return whether the model has no such item yet."""
+        return bool(self.profiles.items.find(item) < 0)
+
     def add(self, user: str, item: str, time: int) -> None:
         """Take an event in."""
         self.counts.add(user, item, time)
