@@ -59,7 +59,24 @@ class FetchError(SurerecError, OSError):
 
 
 class StoreError(SurerecError, OSError):
-    """The database of events is away, full or broken; what it acknowledged is safe."""
+    """The database of events is unavailable, full or damaged.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong and how to fix it.
+    reason : str, default="unavailable"
+        The kind of failure, for a log: it holds no path and no address.
+
+    Examples
+    --------
+    >>> StoreError("/srv/shop/events.sqlite: the disk is full.", reason="disk full").reason
+    'disk full'
+    """
+
+    def __init__(self, message: str, *, reason: str = "unavailable") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class StaleModelWarning(UserWarning):

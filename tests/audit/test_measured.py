@@ -21,6 +21,17 @@ def test_intervals_hold_the_truth_as_often_as_they_say(n, rate):
     assert held / 1000 > LEVEL - 0.015
 
 
+@pytest.mark.parametrize("seed", range(22))
+def test_an_interval_holds_its_mean(seed):
+    """Rounding must not move an end beyond the mean: figures refuse bars of negative length."""
+    rng = np.random.default_rng(seed)
+    for n in rng.integers(1, 400, size=50):
+        for rate in (0, 0.02, 0.98, 1):
+            for losses in (rng.random(n) < rate, rng.random(n) * rate):
+                mean, low, high = interval_over_users(losses)
+                assert 0 <= low <= mean <= high <= 1
+
+
 def test_a_single_window_has_no_interval():
     mean, low, high = interval_over_windows([0.25])
     assert mean == 0.75

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import resource
+import signal
 import sys
 
 import polars as pl
 import pytest
 
 import surerec as sr
+from surerec.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +86,11 @@ def test_recount_forget_and_export(cli, shop, write, tmp_path):
         ("user,item,time\n1,2,3\n\n1,2,2999-01-01\n", "line 4: the time 2999-01-01T00"),
         ("user,item\n1,2\nann,2\n", "line 3: The user 'ann' cannot be taken in: this model's"),
         (b"user,item\n\xff,2\n", "is not text in UTF-8"),
+        ('{"user": 7, "item": 8, "id": ' + "[" * 100_000, "line 1: is no JSON object"),
+        ('{"user": ' + "[" * 900 + "]" * 900 + ', "item": 8}', "line 1: the user is "),
+        ("user,item\n7," + "8" * 131_073 + "\n", "line 2: cannot be read as CSV (field larger"),
+        ("user,item\n7,8\n" + "9" * (1 << 20) + "1\n", "line 3: the event has more than 1,048,576"),
+        ('user,item\n7,"' + '\n","' * 300_000, "the event has more than 1,048,576 characters"),
     ],
 )
 def test_what_is_no_event_is_one_sentence(cli, shop, write, lines, says):
@@ -90,6 +98,36 @@ def test_what_is_no_event_is_one_sentence(cli, shop, write, lines, says):
     assert done.code == 2
     assert says in done.err
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("given", ["/dev/zero", None])
+def test_a_line_without_end_is_refused(cli, shop, given, monkeypatch):
+    with open("/dev/zero", encoding="utf-8") as zeros:  # noqa: PTH123  # no path, but standard input
+        monkeypatch.setattr(sys, "stdin", zeros)
+        done = cli("live", "ingest", shop, *([given] if given else []))
+    assert done.code == 2
+    assert "line 1: the event has more than 1,048,576 characters" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_an_export_is_complete_or_not_there(shop, tmp_path):
+    """A full disk, which a limit on the size of files stands for."""
+    file = tmp_path / "all.parquet"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with sr.Live(shop) as live:
+        live.status()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        try:
+            with pytest.raises(
+                InputError, match=r"all.parquet: cannot be written .*File too large"
+            ):
+                live.export(file)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert [each.name for each in tmp_path.iterdir()] == ["shop"]
+        assert live.export(file) == len(pl.read_parquet(file))
 
 
 def test_what_came_before_a_bad_line_is_kept_and_told(cli, shop, write):

@@ -102,7 +102,9 @@ def interval_over_users(losses: ArrayLike, level: float = LEVEL) -> Interval:
     shrunk = 1 + z**2 / n
     centre = (mean + z**2 / (2 * n)) / shrunk
     reach = z / shrunk * (max(mean * (1 - mean), 0.0) / n + z**2 / (4 * n**2)) ** 0.5
-    return Interval(mean, max(centre - reach, 0.0), min(centre + reach, 1.0))
+    # Rounding may put an end of a mean near 0 or 1 on the wrong side of it.
+    low, high = min(max(centre - reach, 0.0), mean), max(min(centre + reach, 1.0), mean)
+    return Interval(mean, low, high)
 
 
 def interval_over_windows(losses: ArrayLike, level: float = LEVEL) -> Interval:

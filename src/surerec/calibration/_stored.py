@@ -101,8 +101,10 @@ class CalibrationUsers:
         found = [self.place_of(query.user) for query in people]
         return np.array([-1 if place is None else place for place in found], dtype=np.int64)
 
-    def without(self, place: int) -> CalibrationUsers:
-        """Give the others: as if that calibration user had never been one."""
+    def without(self, place: int | None) -> CalibrationUsers:
+        """Return the others, as if that calibration user had never been one; all for None."""
+        if place is None:
+            return self
         stays = np.arange(len(self)) != place
         kept = stays[self.owners]
         return CalibrationUsers(

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO
 
 import typer
 from rich.table import Table
@@ -31,6 +31,7 @@ live_app = typer.Typer(
 
 _Folder = Annotated[Path, typer.Argument(help="The folder of the live model.")]
 _ROLES: Final = ("user", "item", "time")
+_LONGEST_EVENT: Final = 1 << 20  # characters
 
 
 @live_app.command("init")
@@ -49,6 +50,12 @@ def init(
     false_alarms: Annotated[
         float, typer.Option(help="False alarms for each judged event, at the most.")
     ] = 1e-5,
+    new_items_per_day: Annotated[
+        int | None, typer.Option(help="New items that events may name in a day.", min=0)
+    ] = None,
+    new_items: Annotated[
+        int | None, typer.Option(help="New items that events may name in total.", min=0)
+    ] = None,
 ) -> None:
     """Make a live model of a fitted one.
 
@@ -56,7 +63,13 @@ def init(
     """
     from surerec.live import Live, Terms  # noqa: PLC0415  # only these commands need it
 
-    terms = Terms(_numbers(confidences), step=step, false_alarms=false_alarms)
+    terms = Terms(
+        _numbers(confidences),
+        step=step,
+        false_alarms=false_alarms,
+        new_items_per_day=new_items_per_day,
+        new_items=new_items,
+    )
     fitted = load(model, recommender)
     with Live.create(folder, fitted, store=store, terms=terms) as live:
         status = live.status()
@@ -180,7 +193,12 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _add(total: dict[str, int], found: Observed) -> None:
-    counts = {"judged": found.judged, **found.not_judged, "sent before": found.again}
+    counts = {
+        "judged": found.judged,
+        **found.not_judged,
+        "sent before": found.again,
+        "refused": found.refused,
+    }
     for name, n in counts.items():
         total[name] = total.get(name, 0) + n
 
@@ -197,37 +215,83 @@ class _Line(NamedTuple):
     event: dict[str, Any]
 
 
+class _Lines:
+    """The lines of a file; an event of more characters than the limit is refused.
+
+    Parameters
+    ----------
+    file : text file
+        Open for reading.
+    name : str
+        What errors call it.
+    """
+
+    def __init__(self, file: TextIO, name: str) -> None:
+        self._file, self._name = file, name
+        self._number = self._left = 0
+        self.next_event()
+
+    @property
+    def where(self) -> str:
+        """The latest line, for errors."""
+        return f"{self._name}, line {self._number}"
+
+    def next_event(self) -> None:
+        """Count the characters of the next event from here on."""
+        self._left = _LONGEST_EVENT
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._file.readline(self._left + 1):
+            self._number += 1
+            self._left -= len(line)
+            if self._left < 0:
+                raise InputError(
+                    f"{self.where}: the event has more than {_LONGEST_EVENT:,} characters; write "
+                    "one event per line, and close every quote."
+                )
+            yield line
+
+
 def _read(file: Path | None) -> Iterator[_Line]:
-    if file is None or str(file) == "-":
-        yield from _parse(sys.stdin, "standard input")
+    is_stdin = file is None or str(file) == "-"
+    name = "standard input" if is_stdin else str(file)
+    try:
+        if file is None or is_stdin:
+            yield from _parse(_Lines(sys.stdin, name))
+            return
+        with file.open(encoding="utf-8-sig", newline="") as opened:
+            yield from _parse(_Lines(opened, name))
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: is not text in UTF-8.") from None
+
+
+def _parse(lines: _Lines) -> Iterator[_Line]:
+    """Read lines of JSON or CSV, whichever the first that is not empty is."""
+    given = iter(lines)
+    for first in given:
+        lines.next_event()
+        if first.strip():
+            break
+    else:
+        return
+    if first.lstrip().startswith("{"):
+        for text in chain([first], given):
+            lines.next_event()
+            if text.strip():
+                yield _Line(lines.where, _object(text, lines.where))
         return
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            yield from _parse(lines, str(file))
-    except UnicodeDecodeError:
-        raise InputError(f"{file}: is not text in UTF-8.") from None
-
-
-def _parse(lines: Iterable[str], name: str) -> Iterator[_Line]:
-    """Read lines of JSON or CSV, whichever the first that is not empty is."""
-    given = enumerate(lines, 1)
-    first, line = next((each for each in given if each[1].strip()), (0, ""))
-    if not first:
-        return
-    if line.lstrip().startswith("{"):
-        for number, text in chain([(first, line)], given):
-            if text.strip():
-                where = f"{name}, line {number}"
-                yield _Line(where, _object(text, where))
-        return
-    rows = csv.DictReader(chain([line], (text for _, text in given)))
-    columns = _columns(rows.fieldnames or (), f"{name}, line {first}")
-    for row in rows:
-        where = f"{name}, line {first - 1 + rows.line_num}"
-        if None in row or None in row.values():
-            raise InputError(f"{where}: has not as many cells as the header.")
-        cells = zip(columns, row.values(), strict=True)
-        yield _Line(where, {column: _cell(column, value) for column, value in cells if value})
+        rows = csv.DictReader(chain([first], given))
+        columns = _columns(rows.fieldnames or (), lines.where)
+        for row in rows:
+            lines.next_event()
+            if None in row or None in row.values():
+                raise InputError(f"{lines.where}: has not as many cells as the header.")
+            cells = zip(columns, row.values(), strict=True)
+            event = {column: _cell(column, value) for column, value in cells if value}
+            yield _Line(lines.where, event)
+    except csv.Error as error:
+        raise InputError(f"{lines.where}: cannot be read as CSV ({error}).") from None
 
 
 def _columns(header: Sequence[str], where: str) -> list[str]:
@@ -249,7 +313,7 @@ def _columns(header: Sequence[str], where: str) -> list[str]:
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # of brackets in brackets
         found = None
     if not isinstance(found, dict):
         raise InputError(f'{where}: is no JSON object, such as {{"user": 7, "item": 11}}.')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from surerec._files import file_aside
@@ -95,9 +95,9 @@ class LiveFolder:
                 f"{path} is a live model of version {about.get('version')}, and this surerec knows "
                 f"{_VERSION}: upgrade surerec."
             )
-        names = ("confidences", "step", "false_alarms", "tolerance")
         try:
-            return cls(path, Terms(**{name: about[name] for name in names}), str(about["store"]))
+            terms = Terms(**{each.name: about[each.name] for each in fields(Terms)})
+            return cls(path, terms, str(about["store"]))
         except (KeyError, TypeError) as error:
             raise InputError(f"{path / _ABOUT} is damaged; restore it from a copy.") from error
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from surerec._arguments import check_list, check_number
 from surerec._calendar import DAY, day_of
+from surerec._checks import check_whole
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
@@ -15,6 +16,7 @@ from surerec.conformal import (
     Watch,
     is_inside,
 )
+from surerec.live._new_items import LEAST_IN_TOTAL, LEAST_PER_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,18 +53,45 @@ class Terms:
         How many false alarms there may be for each judged event, over all confidences.
     tolerance : float
         By how much errors may be more frequent than ε before they are alarming.
+    new_items_per_day, new_items : int, optional
+        How many items that are new to the model events may name, per day and in total; events on
+        further ones are refused. By default a tenth of the model's items (at least 1,000) and as
+        many as the model has (at least 10,000).
     """
 
     confidences: tuple[float, ...] = (0.7, 0.8, 0.9)
     step: float = DEFAULT_STEP
     false_alarms: float = DEFAULT_FALSE_ALARMS
     tolerance: float = DEFAULT_TOLERANCE
+    new_items_per_day: int | None = None
+    new_items: int | None = None
 
     def __post_init__(self) -> None:
         given = check_list("confidences", self.confidences, "confidences")
         stated = tuple(check_number("confidence", each, 0, 1, "between 0 and 1") for each in given)
         object.__setattr__(self, "confidences", stated)
         self.watches()  # which refuse what is impossible
+        for name in ("new_items_per_day", "new_items"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), lowest=0)
+
+    def for_items(self, n_items: int) -> Self:
+        """Return the terms with the limits on new items of a model of so many items."""
+        per_day, in_total = self.new_items_per_day, self.new_items
+        return replace(
+            self,
+            new_items_per_day=max(LEAST_PER_DAY, n_items // 10) if per_day is None else per_day,
+            new_items=max(LEAST_IN_TOTAL, n_items) if in_total is None else in_total,
+        )
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The limits on new items, per day and in total."""
+        per_day, in_total = self.new_items_per_day, self.new_items
+        return (
+            LEAST_PER_DAY if per_day is None else per_day,
+            LEAST_IN_TOTAL if in_total is None else in_total,
+        )
 
     @property
     def epsilons(self) -> tuple[float, ...]:

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
+from polars.exceptions import PolarsError
 
 from surerec._arguments import check_list, check_path
 from surerec._columns import Columns
+from surerec._files import file_aside
 from surerec._threads import one_thread
 from surerec.conformal import significance_of
 from surerec.errors import InputError
 from surerec.live._events import Event
 from surerec.live._folder import SQLITE, LiveFolder
 from surerec.live._ledger import JUDGED, Ledger, Terms, Window
+from surerec.live._new_items import ABOVE_LIMIT, NewItems
 from surerec.live._promised import (
     ages,
     kept_live,
@@ -29,7 +32,7 @@ from surerec.live._promised import (
 from surerec.live._recounting import Recounting
 from surerec.live._served import check_can_live, lives_on
 from surerec.live._store import StoredEvent
-from surerec.live._told import Observed, Receipt, Status, delivered_frame, now_text
+from surerec.live._told import Observed, Receipt, Status, delivered_frame, now_text, today
 from surerec.live._usual import usual_levels
 
 if TYPE_CHECKING:
@@ -115,7 +118,8 @@ class Live(Recounting):
             As of the class.
         """
         fitted = check_can_live(model)
-        made = LiveFolder.make(Path(check_path("folder", folder)), terms or Terms(), store)
+        terms = (terms or Terms()).for_items(fitted.statistics_.n_items)
+        made = LiveFolder.make(Path(check_path("folder", folder)), terms, store)
         try:
             fitted.save(made.model(1), fitted.name_)
             ledger = Ledger.start(made.terms, usual_levels(fitted).tolist())
@@ -194,9 +198,17 @@ class Live(Recounting):
         ledger = Ledger.from_state(transaction.get("ledger"))
         known = transaction.known_keys([event.key for event, _, _ in given])
         seq, rows, raised, reasons = transaction.last(), [], [], dict[str, int]()
+        new_items, n_again = NewItems.from_state(transaction.get("new items")).on(today()), 0
+        limits = self._folder.terms.limits
         for event, user, item in given:
             if event.key in known:
+                n_again += 1
                 continue
+            if self._served.is_new(item):
+                if not new_items.has_room(*limits):
+                    ledger = ledger.passed_over(ABOVE_LIMIT)
+                    continue
+                new_items = new_items.admitted()
             known.add(event.key)
             seq += 1
             verdict = self._served.judge(user, item, event.time)
@@ -213,11 +225,18 @@ class Live(Recounting):
                 reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
             rows.append(StoredEvent(seq, event.key, user, item, event.time, verdict.reason))
             self._served.add(user, item, event.time)
+        refused = len(given) - len(rows) - n_again
+        if refused and (alert := new_items.alert(*limits)):
+            self._write_alarms(transaction, ledger.n_alarms, [alert])
+            ledger = replace(ledger, n_alarms=ledger.n_alarms + 1)
+            new_items = replace(new_items, alerted=new_items.day)
+            raised.append(alert)
         transaction.append(rows)
         transaction.put("ledger", ledger.to_state())
+        transaction.put("new items", new_items.to_state())
         self._seq, self._ledger = seq, ledger
         n_judged = len(rows) - sum(reasons.values())
-        return Observed(len(rows), len(given) - len(rows), n_judged, reasons, tuple(raised))
+        return Observed(len(rows), n_again, n_judged, reasons, tuple(raised), refused)
 
     def recommend(
         self,
@@ -385,10 +404,17 @@ class Live(Recounting):
         Parameters
         ----------
         path : path-like
-            The file: ``user_id``, ``item_id``, ``datetime``.
+            The file: ``user_id``, ``item_id``, ``datetime``. It is written aside and renamed, so
+            that it is complete or not there.
         """
         with self._lock:
             self._catch_up()
             frame = self._served.profiles.settled().to_frame()
-        frame.write_parquet(check_path("path", path))
+        target = Path(check_path("path", path))
+        try:
+            with file_aside(target) as aside:
+                frame.write_parquet(aside)
+        except (OSError, PolarsError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"{target}: cannot be written ({reason}).") from error
         return len(frame)

@@ -52,6 +52,10 @@ class Recounting(Synced):
             if self._failed is not None:
                 raise self._failed
 
+    def check_store(self) -> None:
+        """Check, without waiting, that the store can keep events; see :meth:`Store.check`."""
+        self._store.check()
+
     def _recount_if_due(self) -> None:
         with self._lock:
             counts = self._served.counts

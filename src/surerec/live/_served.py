@@ -107,6 +107,10 @@ class Served:
         """Give the ids of an event as they are stored, or refuse them."""
         return str(self.profiles.users.check(user)), str(self.profiles.items.check(item))
 
+    def is_new(self, item: str) -> bool:
+        """Return whether the model has no such item yet."""
+        return bool(self.profiles.items.find(item) < 0)
+
     def add(self, user: str, item: str, time: int) -> None:
         """Take an event in."""
         self.counts.add(user, item, time)
@@ -115,13 +119,15 @@ class Served:
         """Know a user no more; tell how many items they had, and whether they calibrated."""
         code = self.profiles.users.code(user)
         n_items = len(self.profiles.taken(code))
-        place = self.recommender.calibration_.place_of(code)
+        calibrated = self.recommender.calibrates(code)
         self.counts.forget(user)
-        if place is not None:
+        if calibrated:
             # Of what else was made with them, nothing is kept either: no probabilities, no lists.
-            self._arrays = self.recommender.calibration_.without(place).to_arrays()
+            recipe, users = self._model.recipe(), self.recommender.calibration_
+            of_scorer = {name: each for name, each in self._arrays.items() if recipe.owns(name)}
+            self._arrays = of_scorer | users.without(users.place_of(code)).to_arrays()
             self.recommender = self._restored()
-        return n_items, place is not None
+        return n_items, calibrated
 
     def judge(self, user: str, item: str, time: int) -> Verdict:
         """Compare an event with what the person would have been given."""

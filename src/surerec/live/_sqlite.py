@@ -45,6 +45,8 @@ class SqliteStore(Store):
         super().__init__()
         self._path = path
         self._connection: Any = None
+        self._files: dict[Path, tuple[int, int]] = {}
+        self._is_damaged = False
         self._holding = ExitStack()
         if hold:
             self._holding.enter_context(held(path))
@@ -57,6 +59,7 @@ class SqliteStore(Store):
                 for pragma in _PRAGMAS:
                     self._connection.execute(f"PRAGMA {pragma}")
             self._prepare()
+            self._files = {each: _identity(each) for each in self._paths() if each.exists()}
         except BaseException:
             self.close()
             raise
@@ -66,7 +69,32 @@ class SqliteStore(Store):
         """The file."""
         return str(self._path)
 
+    def _paths(self) -> list[Path]:
+        """Return the files of the store: each stays while one connection is open."""
+        return [self._path.with_name(self._path.name + end) for end in ("", "-wal", "-shm")]
+
+    def check(self) -> None:
+        """Check that the files are whole as far as was seen, and those that were opened.
+
+        A removed file would be written on by this process, and lost when it ends.
+        """
+        if self._is_damaged:
+            raise self._damaged()
+        if any(_identity(path) != known for path, known in self._files.items()):
+            raise StoreError(
+                f"{self._path} was removed or replaced while it was open, and nothing of this was "
+                "kept: stop what has it open, restore it from a copy, and start again.",
+                reason="file removed or replaced",
+            )
+
+    def _damaged(self) -> StoreError:
+        return StoreError(
+            f"{self._path} is no event store that can be read; restore it from a copy.",
+            reason="damaged",
+        )
+
     def _begin(self, *, write: bool) -> Any:
+        self.check()
         self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         return self._connection.execute
 
@@ -75,6 +103,7 @@ class SqliteStore(Store):
 
     def _commit(self) -> None:
         try:
+            self.check()
             self._connection.execute("COMMIT")
         except BaseException:
             self._rollback()
@@ -95,13 +124,13 @@ class SqliteStore(Store):
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-                raise InputError(
-                    f"{self._path} is no event store that can be read; restore it from a copy."
-                ) from error
+                self._is_damaged = True  # nothing is acknowledged into it any more
+                raise self._damaged() from error
             if code == sqlite3.SQLITE_FULL or (code in _NO_ROOM and self._is_disk_full()):
                 raise StoreError(
                     f"{self._path}: the disk is full; nothing of this was kept, and nothing that "
-                    "was acknowledged is lost: make room and send it again."
+                    "was acknowledged is lost: make room and send it again.",
+                    reason="disk full",
                 ) from error
             raise StoreError(
                 f"{self._path} cannot be read or written ({error}); nothing of this was kept, and "
@@ -126,6 +155,15 @@ class SqliteStore(Store):
                 with suppress(sqlite3.Error):
                     self._connection.close()
             self._holding.close()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells a file from another of its name; of a missing one, what no file has."""
+    try:
+        found = path.stat()
+    except OSError:
+        return -1, -1
+    return found.st_dev, found.st_ino
 
 
 @contextmanager

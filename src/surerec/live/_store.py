@@ -8,13 +8,10 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import polars as pl
-
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 SCHEMA_VERSION: Final = 1
 
@@ -190,6 +187,15 @@ class Store(ABC):
     def close(self) -> None:
         """Let go of the database."""
 
+    def check(self) -> None:  # noqa: B027  # a database of its own looks after its files
+        """Check, without waiting, that the store was not damaged or removed since it was opened.
+
+        Raises
+        ------
+        StoreError
+            If it was: events would be lost.
+        """
+
     def _prepare(self) -> None:
         """Make the tables, unless they are there; refuse those of another version."""
         with self._lock, self._errors():
@@ -243,15 +249,3 @@ class Store(ABC):
                 self._commit()
             else:
                 self._rollback()
-
-    def export(self, path: Path) -> int:
-        """Write all events to a Parquet file, in the order of commits; give how many.
-
-        ``user_id``, ``item_id`` and ``datetime``: what :func:`surerec.read_interactions` reads.
-        """
-        with self.reading() as transaction:
-            rows = [(event.person, event.item, event.time) for event in transaction.events()]
-        columns = {"user_id": pl.String, "item_id": pl.String, "datetime": pl.Int64}
-        frame = pl.DataFrame(rows, schema=columns, orient="row")
-        frame.with_columns(pl.col("datetime").cast(pl.Datetime("us"))).write_parquet(path)
-        return len(frame)

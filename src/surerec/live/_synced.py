@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _CHANCES: Final = 2  # to load a model that another process renews
 
 
+class _ModelError(StoreError):
+    """The model that the store names cannot be read."""
+
+
 class Synced:
     """What is known in memory, brought up to what is stored before it is used.
 
@@ -68,9 +72,7 @@ class Synced:
             try:
                 with self._store.reading() as transaction:
                     self._refresh(transaction)
-            except StoreError:
-                raise
-            except (InputError, OSError):
+            except _ModelError:
                 # Another process may have counted anew, and removed the model since the look.
                 if not chances:
                     raise
@@ -83,21 +85,35 @@ class Synced:
         self._folder.remove_before(self._base)
 
     def _refresh(self, transaction: Transaction) -> None:
-        base = transaction.get("base")
-        if base is None:
-            raise InputError(
-                f"{self._store.name} has no events of a live model: restore it from a copy, or "
-                "begin anew with surerec live init."
-            )
-        if self._is_stale or base["model"] != self._base:
-            model = load(self._folder.model(int(base["model"])))
-            self._served = Served(check_can_live(model))
-            self._base, self._counted = int(base["model"]), str(base["counted"])
-            self._seq = int(base["seq"])
+        with self._reading_stored():
+            base = transaction.get("base")
+            number, seq, counted = int(base["model"]), int(base["seq"]), str(base["counted"])
+        if self._is_stale or number != self._base:
+            self._served = self._loaded(number)
+            self._base, self._counted, self._seq = number, counted, seq
             self._is_stale = False
         if self._seq < transaction.last():
             self._replay(transaction)
-        self._ledger = Ledger.from_state(transaction.get("ledger"))
+        with self._reading_stored():
+            self._ledger = Ledger.from_state(transaction.get("ledger"))
+
+    @contextmanager
+    def _reading_stored(self) -> Iterator[None]:
+        """Raise StoreError for stored values that surerec did not write."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(
+                f"{self._store.name} has no events of a live model, or damaged ones: restore it "
+                "from a copy, or start again with surerec live init.",
+                reason="damaged",
+            ) from error
+
+    def _loaded(self, number: int) -> Served:
+        try:
+            return Served(check_can_live(load(self._folder.model(number))))
+        except (InputError, OSError) as error:
+            raise _ModelError(str(error), reason="model cannot be read") from error
 
     def _replay(self, transaction: Transaction) -> None:
         """Take in what is stored behind what is known, in the order of commits."""
@@ -105,7 +121,8 @@ class Synced:
         for event in transaction.events(self._seq):
             while forgotten and forgotten[0][0] < event.seq:
                 self._forget_again(forgotten.pop(0)[1])
-            self._served.add(event.person, event.item, event.time)
+            with self._reading_stored():
+                self._served.add(event.person, event.item, event.time)
         for _, person in forgotten:
             self._forget_again(person)
         self._seq = transaction.last()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Observed:
-    """What became of events that were sent; all of them are kept."""
+    """What became of events that were sent; all are kept but for those that were refused."""
 
     taken: int
     """New ones."""
@@ -29,6 +29,8 @@ class Observed:
     """By reason."""
     alarms: tuple[str, ...]
     """That they raised, in words."""
+    refused: int = 0
+    """Events on new items above the limit, which are not kept; see :class:`surerec.live.Terms`."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +105,8 @@ def delivered_frame(windows: Sequence[Window], epsilons: tuple[float, ...]) -> p
 def now_text() -> str:
     """Give the present moment as ISO text."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def today() -> str:
+    """Return the present day, in UTC."""
+    return now_text()[:10]

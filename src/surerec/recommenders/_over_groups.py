@@ -109,6 +109,14 @@ class OverGroups(Calibrating):
         self.require_fit()
         return tuple(each for _, each in sorted(self._by_size().items()))
 
+    def calibrates(self, user: int) -> bool:
+        """Return whether a user, by code, calibrates: all items, an item list, or groups."""
+        self.require_fit()
+        over_users = (self._calibrated, *self._lists.values())
+        return any(each.users.place_of(user) is not None for each in over_users) or any(
+            user in each.outcomes.users for each in self._by_size().values()
+        )
+
     def _group_calibration(
         self,
         formed: str,

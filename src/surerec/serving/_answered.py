@@ -348,6 +348,7 @@ class ObservedAnswer(BaseModel):
     judged: int
     not_judged: dict[str, int] = Field(description="By reason.")
     alarms: list[str] = Field(description="That they raised, in words.")
+    refused: int = Field(description="Events on new items above the limit, which are not kept.")
 
 
 class PromiseWindow(BaseModel):

@@ -14,10 +14,11 @@ from surerec.errors import InputError, StoreError
 from surerec.serving._body import BodyLimit
 from surerec.serving._envelope import Envelope
 from surerec.serving._guard import Guard
-from surerec.serving._logs import log
+from surerec.serving._logs import error_fields, log
 from surerec.serving._openapi import describe
 from surerec.serving._page import page_routes
 from surerec.serving._problems import (
+    SORRY,
     Problem,
     in_words,
     problem_of,
@@ -88,8 +89,13 @@ async def _not_usable(_: Request, error: Any) -> Response:
 
 
 async def _not_kept(_: Request, error: Any) -> Response:
-    log(logging.ERROR, "events not kept", why=str(error))
+    log(logging.ERROR, "event store failed", reason=error.reason, **error_fields(error))
     return problem_response(problem_of_store(error))
+
+
+async def _unexpected(*_: Any) -> Response:
+    # Starlette would answer in plain text; it raises the error again for the log.
+    return problem_response(SORRY)
 
 
 async def _not_http(_: Request, error: Any) -> Response:
@@ -107,5 +113,6 @@ _HANDLERS: dict[Any, Any] = {
     RequestValidationError: _not_valid,
     InputError: _not_usable,
     StoreError: _not_kept,
+    Exception: _unexpected,
     HTTPException: _not_http,
 }

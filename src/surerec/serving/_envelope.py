@@ -12,7 +12,7 @@ from starlette.datastructures import MutableHeaders
 
 from surerec.serving._logs import error_fields, log
 from surerec.serving._metrics import REQUESTS, SECONDS
-from surerec.serving._problems import Problem, problem_response
+from surerec.serving._problems import SORRY, Problem, problem_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -73,8 +73,7 @@ class Envelope:
         except Exception as error:  # noqa: BLE001  # nothing of it may reach the client
             error_told = error_fields(error)
             if not status:
-                sorry = Problem(500, "Something went wrong here; the log has this request's id.")
-                await problem_response(sorry)(scope, receive, send_wrapped)
+                await problem_response(SORRY)(scope, receive, send_wrapped)
         finally:
             seconds = time.perf_counter() - begin
             _tell(scope, request_id, status, seconds, error_told)

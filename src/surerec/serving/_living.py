@@ -78,7 +78,12 @@ def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
     """Take events in, and give what became of them."""
     live = _live(model)
     found = live.observe([event.model_dump(exclude_none=True) for event in asked.events])
-    counts = {"judged": found.judged, **found.not_judged, "again": found.again}
+    counts = {
+        "judged": found.judged,
+        **found.not_judged,
+        "again": found.again,
+        "refused": found.refused,
+    }
     for verdict, n in counts.items():
         EVENTS.labels(verdict).inc(n)
     ALARMS.inc(len(found.alarms))

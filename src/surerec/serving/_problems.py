@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
@@ -15,6 +15,7 @@ from surerec.errors import (
     NotOffered,
     NoUsers,
     RepeatedMember,
+    StoreError,
     UnknownHistory,
     UnknownId,
     UnknownMembers,
@@ -35,6 +36,8 @@ _SENTENCES = {
     "too_short": "{field} is empty: it needs at least one item",
     "too_long": "{field} has too many items: at most {max_length} are taken",
 }
+
+_TEMPORARY: Final = frozenset({"unavailable", "disk full"})  # a store that is whole
 
 _OF_FIELDS = {"missing", "extra_forbidden"}  # of which the last part of a place is a field
 _OF_EVENTS = {"user", "item", "time", "id"}  # which no arm of a union is called
@@ -75,6 +78,10 @@ class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
             "detail": self.detail,
         }
         return json.dumps(content, separators=(",", ":")).encode()
+
+
+SORRY: Final = Problem(500, "Something went wrong here; the log has this request's id.")
+"""What a client is told of an unexpected error."""
 
 
 def problem_response(problem: Problem) -> Response:
@@ -128,8 +135,14 @@ def problem_of(error: InputError) -> Problem:
     return Problem(422, str(error))
 
 
-def problem_of_store(_: object) -> Problem:
-    """Give the problem that a database of events which is away is to whoever made the request."""
+def problem_of_store(error: StoreError) -> Problem:
+    """Return the problem that a failing event store is to the client."""
+    if error.reason not in _TEMPORARY:
+        return Problem(
+            503,
+            "The event store is damaged or was removed. This was not acknowledged: send it again "
+            "when the operator has restored the store.",
+        )
     return Problem(
         503,
         "The events cannot be reached or kept just now; this was not acknowledged, and nothing "

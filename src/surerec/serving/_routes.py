@@ -235,9 +235,12 @@ async def healthz() -> Any:
 
 @router.get("/readyz", response_model=told.Status, summary="Can it answer?", tags=["running"])
 async def readyz(request: Request) -> Any:
-    """Say that a model is loaded and the server is not about to stop."""
+    """Check that a model is loaded, its event store is whole, and the server is not stopping."""
     if _service(request).is_stopping():
         raise Problem(503, "The server is stopping.", headers={"Retry-After": "5"})
+    live = _service(request).models.current.live
+    if live is not None:
+        live.check_store()
     return {"status": "ready"}
 
 

@@ -1,0 +1,89 @@
+"""A forgotten user is out of counts, calibrations, events and, after a recount, all files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.errors import UnknownId
+from surerec.live import Live
+
+LATE = "2024-05-01T12:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def orders() -> sr.Interactions:
+    """Orders whose user ids are texts, which a file can be searched for."""
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
+    return sr.read_interactions(
+        films.to_frame().with_columns(pl.format("buyer-{}-of-shop", "user_id").alias("user_id"))
+    )
+
+
+@pytest.mark.parametrize("measure", ["CM12", "learned"])
+def test_nothing_of_a_forgotten_user_stays(orders, tmp_path, measure) -> None:
+    model = sr.PopulationConformal(measure, n_calibration=30).fit(orders)
+    model.allow("stock", orders.items.ids[:20].to_list())
+    calibrating = model.calibration_.users.tolist()
+    ids = orders.users.ids.to_list()
+    gone = [ids[code] for code in (*calibrating[:2], *(set(range(60)) - {*calibrating}))]
+    gone = [*gone[:4], "buyer-x-of-shop"]
+    stays = ids[calibrating[-1]]
+    folder = tmp_path / "shop"
+    with Live.create(folder, model, recount=False) as live:
+        live.observe([{"user": user, "item": 900, "time": LATE} for user in (*gone, stays)])
+        for n, user in enumerate(gone):
+            receipt = live.forget(user)
+            assert receipt.calibrated is (n < 2)
+            assert receipt.n_events == 1
+            with pytest.raises(UnknownId):
+                live.recommend(user, confidence=0.9)
+        before = live.recommend(stays, confidence=0.9).items
+        assert len(live._served.recommender.calibration_) == 28
+    with Live(folder, recount=False) as live:
+        assert live.recommend(stays, confidence=0.9).items == before
+        live.recount()
+        assert "models/000001" not in Path("/proc/self/maps").read_text()
+        for file in (each for each in folder.rglob("*") if each.is_file()):
+            content = file.read_bytes()
+            assert not [user for user in gone if user.encode() in content], file
+        assert stays in live._served.profiles.users
+
+
+def test_who_calibrates_only_groups_is_taken_out_of_them(orders, tmp_path) -> None:
+    """Groups are drawn from all users, and calibrated when a group is first asked for."""
+    model = sr.PopulationConformal("CM12", n_calibration=5).fit(orders)
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        served = live._served.recommender.calibrate_groups(2)
+        members = {*served.group_calibrations_[0].outcomes.users.tolist()}
+        only = sorted(members - {*served.calibration_.users.tolist()})
+        assert live.forget(orders.users[only[0]]).calibrated
+        assert live._served.recommender.group_sizes_ == ()
+        assert len(live._served.recommender.calibration_) == 5
+
+
+def test_nothing_of_a_forgotten_user_stays_in_postgresql(orders, tmp_path, postgres) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    model, address = sr.PopulationConformal("CM12").fit(orders), postgres()
+    gone = orders.users[int(model.calibration_.users[0])]
+    with Live.create(tmp_path / "shop", model, store=address, recount=False) as live:
+        live.observe({"user": gone, "item": 900, "time": LATE})
+        live.forget(gone)
+        live.recount()
+    with psycopg.connect(address) as connection:
+        for table in ("surerec_events", "surerec_forgotten", "surerec_meta"):
+            rows = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608  # ours
+            assert gone not in str(rows)
+
+
+def test_all_users_may_be_forgotten(orders, tmp_path) -> None:
+    model = sr.PopulationConformal("CM12").fit(orders)
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        for user in orders.users.ids:
+            live.forget(user)
+        assert live.status().n_events == 0
+        live.observe({"user": "buyer-new", "item": 5, "time": LATE})
+        assert live.recommend("buyer-new", confidence=0.9) is not None
