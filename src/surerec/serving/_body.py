@@ -36,10 +36,7 @@ class BodyLimit:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its body."""
-        if scope["method"] in {"GET", "HEAD", "OPTIONS"}:
-            await self._app(scope, receive, send)
-            return
+        """Pass a request on with its body, whatever its method: any may have one."""
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > self._most:
             await self._refuse(receive)

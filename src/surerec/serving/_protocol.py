@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import asyncio
 
 
+_REST_SECONDS = 1.0  # for the rest of a request that was answered before it ended
+
+
 class GuardedProtocol(H11Protocol):
     """uvicorn's protocol with limits that it lacks.
 
@@ -27,6 +30,7 @@ class GuardedProtocol(H11Protocol):
     """One more is told to come back, and closed."""
 
     head_timer: asyncio.TimerHandle | None = None
+    rest_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -42,6 +46,8 @@ class GuardedProtocol(H11Protocol):
         if self.transport.is_closing():
             return
         super().data_received(data)
+        if self.conn.our_state is not h11.DONE:
+            self._rest_came()
         if self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
             self._await_head()
         else:
@@ -49,10 +55,22 @@ class GuardedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
+        self._rest_came()
         super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if answered and not self.transport.is_closing():
+            # Closing at once would reset the connection of a client that still sends, and the
+            # answer would be lost with it.
+            self.rest_timer = self.loop.call_later(_REST_SECONDS, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # ours is for people
         REFUSED.labels("garbage").inc()
+        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            self.transport.close()  # this request's answer has begun: there is no second one
+            return
         self._say(Problem(400, "This is not an HTTP request that can be understood."))
 
     def _await_head(self) -> None:
@@ -64,6 +82,11 @@ class GuardedProtocol(H11Protocol):
         if self.head_timer is not None:
             self.head_timer.cancel()
             self.head_timer = None
+
+    def _rest_came(self) -> None:
+        if self.rest_timer is not None:
+            self.rest_timer.cancel()
+            self.rest_timer = None
 
     def _too_slow(self) -> None:
         self.head_timer = None
