@@ -31,6 +31,17 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 1]}…"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, which is given in the plural.
+
+    Examples
+    --------
+    >>> counted(1, "windows"), counted(1200, "users")
+    ('1 window', '1,200 users')
+    """
+    return f"{n:,} {noun.removesuffix('s') if n == 1 else noun}"
+
+
 def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) -> list[str]:
     """Give the names that look most like what was typed, for a sentence that suggests them.
 

@@ -33,6 +33,8 @@ def user(model_folder):
         ("recommendations", {"user": 1, "k": 0}, 422, "k is 0"),
         ("recommendations", {"user": 1, "k": 10**9}, 422, "k is 1000000000"),
         ("recommendations", {"user": 1, "colour": 1}, 422, "There is no field colour."),
+        ("recommendations", {"user_id": 1}, 422, "There is no field user_id; did you mean user?"),
+        ("events", {"events": [{"user_id": 1, "item": 1}]}, 422, "field user_id; did you mean us"),
         ("recommendations", {"user": 1, "recommender": "icrs99"}, 404, "this model has icrs12"),
         ("recommendations", [1], 422, "The body is [1]"),
         ("p-values", {"user": 1}, 422, "items is missing."),
