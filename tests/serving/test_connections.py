@@ -86,6 +86,54 @@ def test_a_slow_body_is_ended_for_every_method_and_status(strict, line, headers,
     assert seconds < 4
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\nX: y\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: y\r\n z\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: y\r\n\tz\r\n\r\n",
+        head("POST /v1/recommendations", "Content-Length: 6", "Transfer-Encoding: chunked")
+        + b"0\r\n\r\nX",
+        head("GET /healthz", "Transfer-Encoding: chunked", "Content-Length: 0"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused_and_closed(strict, data):
+    after = head("GET /healthz")
+    with connect(strict) as connection:
+        connection.sendall(data + after)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    # The same as the second request of a connection, in pieces.
+    with connect(strict) as connection:
+        connection.sendall(after)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        for place in range(0, len(data), 7):
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(data[place : place + 7])
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            while part := connection.recv(65536):
+                answer += part
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_body_may_have_any_line_ends(strict):
+    body = b'{"user":\n 1}\n\n'
+    asked = head(
+        "POST /v1/recommendations",
+        f"Content-Length: {len(body)}",
+        "Content-Type: application/json",
+        "Connection: close",
+    )
+    with connect(strict) as connection:
+        connection.sendall(asked + body)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
 def test_slow_bodies_do_not_fill_the_server(strict):
     request = head("GET /healthz", "Content-Length: 1000000")
     held = [connect(strict) for _ in range(MOST)]

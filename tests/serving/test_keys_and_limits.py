@@ -161,6 +161,11 @@ def test_cors_is_for_the_named_origins(start, model_folder):
         assert allowed.headers["access-control-allow-origin"] == "https://shop.example"
         posted = client.post("v1/items", headers={"Origin": "https://shop.example"})
         assert posted.status_code == 405  # let in, and then told
+        # What is refused before the API can be read by the page as well.
+        shop = {"Origin": "https://shop.example", "Content-Type": "application/json"}
+        large = client.post("v1/recommendations", content=b" " * 300_000, headers=shop)
+        problem(large, 413)
+        assert large.headers["access-control-allow-origin"] == "https://shop.example"
         refused = client.options("v1/recommendations", headers={**asks, "Origin": "https://e.vil"})
         assert "access-control-allow-origin" not in refused.headers
         problem(client.post("v1/items", headers={"Origin": "https://e.vil"}), 403)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -18,6 +19,29 @@ if TYPE_CHECKING:
 _REST_SECONDS = 1.0  # for the rest of a request that was answered before it ended
 
 
+_LENIENT = re.compile(rb"(?<!\r)\n|\n[ \t]")  # a bare line feed, or a folded header
+
+
+class StrictConnection(h11.Connection):
+    """h11's parser without the forms that a proxy in front may read differently.
+
+    Such a difference lets one request hide in another (request smuggling).
+    """
+
+    def next_event(self) -> Any:
+        """Return the next event; RemoteProtocolError for a head that can be read in two ways."""
+        if self.their_state is h11.IDLE:
+            head = self.trailing_data[0].partition(b"\r\n\r\n")[0]
+            if _LENIENT.search(head):
+                raise h11.RemoteProtocolError("bare line feed or folded header")
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
+        return event
+
+
 class GuardedProtocol(H11Protocol):
     """uvicorn's protocol with limits that it lacks.
 
@@ -31,6 +55,11 @@ class GuardedProtocol(H11Protocol):
 
     head_timer: asyncio.TimerHandle | None = None
     rest_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        most = self.config.h11_max_incomplete_event_size
+        self.conn = StrictConnection(h11.SERVER, *(() if most is None else (most,)))
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
