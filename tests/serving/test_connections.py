@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import time
+from http.client import HTTPResponse
 from urllib.parse import urlsplit
 
 import httpx
@@ -46,6 +47,15 @@ def trickle(connection, seconds=6.0, gap=0.2):
             return answer, time.monotonic() - begin
         answer += part
     return answer, float("inf")
+
+
+def answered(connection):
+    """Read one whole answer, which may come in pieces; return its status."""
+    response = HTTPResponse(connection)
+    response.begin()
+    response.read()
+    response.close()
+    return response.status
 
 
 def head(line, *headers, host="localhost"):
@@ -110,7 +120,7 @@ def test_what_can_be_read_in_two_ways_is_refused_and_closed(strict, data):
     # The same as the second request of a connection, in pieces.
     with connect(strict) as connection:
         connection.sendall(after)
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        assert answered(connection) == 200
         for place in range(0, len(data), 7):
             with contextlib.suppress(ConnectionError):
                 connection.sendall(data[place : place + 7])
@@ -131,7 +141,7 @@ def test_a_body_may_have_any_line_ends(strict):
     )
     with connect(strict) as connection:
         connection.sendall(asked + body)
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        assert answered(connection) == 200
 
 
 def test_slow_bodies_do_not_fill_the_server(strict):
@@ -159,7 +169,6 @@ def test_a_refused_request_that_ends_in_time_keeps_its_connection(strict):
     """The rest of a body that nobody wants is read for a moment, then the next request answers."""
     with connect(strict) as connection:
         connection.sendall(head("GET /healthz", "Content-Length: 4", host="evil.example"))
-        assert connection.recv(65536).startswith(b"HTTP/1.1 421 ")
+        assert answered(connection) == 421
         connection.sendall(b"rest" + head("GET /healthz", "Connection: close"))
-        time.sleep(0.1)
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        assert answered(connection) == 200
