@@ -60,6 +60,7 @@ check: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "The site is in $(CURDIR)/site/index.html; with its search: python3 -m http.server -d site"
 
 package: $(VENV)/.dev
 	$(BIN)/python -m checks.package

@@ -73,7 +73,7 @@ class _Server:
         with log.open("wb") as out:
             self._process = subprocess.Popen(  # noqa: S603  # our own command
                 [sys.executable, "-m", "surerec", "serve", str(folder), "--port", "0",
-                 "--workers", "1"],
+                 "--workers", "1", "--insecure-admin"],
                 stderr=out, start_new_session=True,
             )  # fmt: skip
         self._log = log

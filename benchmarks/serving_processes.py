@@ -110,6 +110,7 @@ class Served(_Process):
         self._folder = TemporaryDirectory()
         self._log = Path(self._folder.name) / "log"
         command = [sys.executable, "-m", "surerec", "serve", str(model), "--port", "0"]
+        command.append("--insecure-admin")  # some scenarios reload
         with self._log.open("wb") as out:
             self.process = subprocess.Popen(  # noqa: S603  # our own command
                 [*command, "--workers", str(n_workers), "--log-format", "json", *options],

@@ -1,6 +1,8 @@
 """The files around the code agree with it and with each other."""
 
+import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -65,3 +67,18 @@ def test_what_is_packed_for_others_is_there():
     for name in pyproject["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
         assert (ROOT / name).exists(), name
     assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} <= set(PROJECT["urls"])
+
+
+def test_every_library_that_is_imported_is_declared():
+    lines = [*PROJECT["dependencies"]]
+    for extra in PROJECT["optional-dependencies"].values():
+        lines += extra
+    declared = {re.match(r"[\w-]+", line)[0].replace("-", "_").lower() for line in lines}
+    imported = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.partition(".")[0])
+    assert imported - set(sys.stdlib_module_names) - declared <= {"surerec"}

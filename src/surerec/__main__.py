@@ -10,8 +10,14 @@ def main() -> None:
 
         sys.stdout.write(f"surerec {__version__}\n")
         return
-    from surerec.cli import main as run  # noqa: PLC0415
-
+    try:
+        from surerec.cli import main as run  # noqa: PLC0415
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(130)
+    except MemoryError:
+        sys.stderr.write("Error: not enough memory to start.\n")
+        sys.exit(2)
     run()
 
 

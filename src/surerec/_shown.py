@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LONGEST: Final = 80
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _COMPARED: Final = 200  # characters of what was typed: comparing takes time by the square
 
 
@@ -29,6 +31,30 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001  # an integer of thousands of digits; anybody's own class
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 1]}…"
+
+
+def visible(text: str) -> str:
+    r"""Return a text whose control characters are escaped, for a terminal; lines and tabs stay.
+
+    Ids and titles are others' texts: an escape sequence in one could rewrite what is on the screen.
+
+    Examples
+    --------
+    >>> visible("Jaws\x1b[2J")
+    'Jaws\\x1b[2J'
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, which is given in the plural.
+
+    Examples
+    --------
+    >>> counted(1, "windows"), counted(1200, "users")
+    ('1 window', '1,200 users')
+    """
+    return f"{n:,} {noun.removesuffix('s') if n == 1 else noun}"
 
 
 def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) -> list[str]:

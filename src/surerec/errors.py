@@ -80,7 +80,7 @@ class StoreError(SurerecError, OSError):
 
 
 class StaleModelWarning(UserWarning):
-    """A model serves beyond the window that it was calibrated for."""
+    """A served model is older than the window that it was calibrated for."""
 
 
 class HistoriesWarning(UserWarning):

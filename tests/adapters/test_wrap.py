@@ -167,6 +167,28 @@ def test_other_libraries_are_not_imported():
     assert imported_with_surerec("implicit", "rectools", "lenskit", "torch") == "[]"
 
 
+def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, tmp_path):
+    past, future = halves
+    near, ids = neighbours(past)
+    plain = sr.wrap(lambda histories: near(list(histories)), items=ids).calibrate(past, future)
+    said = plain.recommend(past.users[1], confidence=0.8).guarantee
+    assert "the wrapped model learned nothing from those futures" in said
+    named = sr.wrap(near, items=ids, name="Shop ranking").calibrate(past, future)
+    picks = named.recommend(past.users[1], confidence=0.8)
+    assert "Shop ranking learned nothing from those futures" in picks.guarantee
+    assert picks.recommender == "population-shop-ranking"
+    named.save(tmp_path / "shop")
+    back = sr.load(tmp_path / "shop", scorer=near)
+    assert back.recommend(past.users[1], confidence=0.8).guarantee == picks.guarantee
+    assert "lambda" not in plain.name_
+    refitted = sr.wrap(Popular(), refit=True, name="Shop").fit(past)
+    said = refitted.recommend(past.users[1], confidence=0.8).guarantee
+    assert said.startswith("None for this person: Shop was fitted again")
+    for wrong in ("", 7):
+        with pytest.raises(sr.InputError, match="name is"):
+            sr.wrap(near, items=ids, name=wrong)
+
+
 def test_it_says_what_it_is():
     ids = np.arange(3)
     made = sr.wrap(Popular(), items=ids, users=iter("ab"), window=30, min_known=3)

@@ -88,7 +88,9 @@ def test_a_sentence_is_about_the_level_that_fails():
     assert of_kind([row(0.1, 0.92, 0.95), row(0.5, 0.49, 0.53)]).verdict == "holds"
     assert of_kind([row(0.1, 0.92, 0.95), row(0.5, 0.51, 0.53)]).verdict == "conservative"
     assert of_kind([row(0.1, 0.6, 0.95)]).verdict == "cannot tell"
-    assert "too few to tell" in of_kind([row(0.1, np.nan, np.nan)]).sentence
+    assert "9 users are too few to tell" in of_kind([row(0.1, np.nan, np.nan)]).sentence
+    alone = row(0.1, np.nan, np.nan) | {"n": 1, "unit": "windows"}
+    assert "1 window is too few to tell" in of_kind([alone]).sentence
 
 
 def test_windows_that_fall_short_are_named():

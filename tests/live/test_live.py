@@ -16,8 +16,10 @@ import polars as pl
 import pytest
 
 import surerec as sr
+from surerec.conformal import Steering
 from surerec.errors import InputError, StoreError, UnknownId
 from surerec.live import Ledger, Live, Terms
+from surerec.live._promised import kept_live
 from surerec.measures import Query
 from tests.precedence.test_growing import assert_same
 
@@ -183,6 +185,17 @@ def test_the_promise_is_said_and_kept(live, films):
     assert rows["confidence"].to_list() == [0.9, 0.8, 0.7]
     assert rows["n"].to_list() == [steering.n] * 3
     np.testing.assert_allclose(1 - rows["delivered"], steering.delivered())
+
+
+@pytest.mark.parametrize(
+    ("n", "says"),
+    [(1, "over 1 judged event it"), (1, "than 100 points"), (400, "than 23 points")],
+)
+def test_how_far_it_can_be_off_is_said_in_plain_numbers(n, says):
+    steering = Steering.start([0.1])
+    for _ in range(n):
+        steering = steering.after(0.5)
+    assert says in kept_live(steering, 0, "")
 
 
 def test_sets_are_nested_among_the_confidences(live, films):

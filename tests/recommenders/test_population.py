@@ -161,7 +161,7 @@ def test_a_window_calibrates_by_the_calendar(films, monkeypatch):
     assert "Of the next 5 items within 120 days" in picks.guarantee
 
 
-def test_a_model_knows_its_age_and_warns_once(films, monkeypatch):
+def test_a_model_knows_its_age_and_warns_once_where_it_is_served(films, monkeypatch):
     model = sr.PopulationConformal("CM12", window=120).fit(films)
     history = films.items.ids[:8].to_list()
     inside = model.valid_until_ - timedelta(days=1)
@@ -169,6 +169,8 @@ def test_a_model_knows_its_age_and_warns_once(films, monkeypatch):
     model.recommend(history=history, confidence=0.8)  # warnings are errors here
     assert timedelta(days=118) < model.age() < timedelta(days=121)
     monkeypatch.setattr(_over_users, "_now", lambda: inside + timedelta(days=30))
+    model.recommend(history=history, confidence=0.8)  # a study of past data is not warned
+    model.warns_when_stale = True
     with pytest.warns(StaleModelWarning, match="calibrated for the 120 days after .*recalibrate"):
         model.recommend(history=history, confidence=0.8)
     model.recommend(history=history, confidence=0.8)

@@ -65,8 +65,10 @@ def save_without_scorer(folder, *, overwrite=False):
 class Server:
     """``surerec serve`` with its log, its address and its end."""
 
-    def __init__(self, model, log, *options, env=None):
+    def __init__(self, model, log, *options, env=None, insecure=True):
         self.log_path = log
+        if insecure and "--keys" not in options:
+            options = (*options, "--insecure-admin")
         with log.open("wb") as out:
             self.process = subprocess.Popen(  # noqa: S603  # our own command
                 [sys.executable, "-m", "surerec", "serve", str(model), "--port", "0", *options],

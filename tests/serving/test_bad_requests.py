@@ -1,5 +1,6 @@
 """Bad input: one clear sentence, and the right status."""
 
+import json
 import socket
 from urllib.parse import urlsplit
 
@@ -33,6 +34,8 @@ def user(model_folder):
         ("recommendations", {"user": 1, "k": 0}, 422, "k is 0"),
         ("recommendations", {"user": 1, "k": 10**9}, 422, "k is 1000000000"),
         ("recommendations", {"user": 1, "colour": 1}, 422, "There is no field colour."),
+        ("recommendations", {"user_id": 1}, 422, "There is no field user_id; did you mean user?"),
+        ("events", {"events": [{"user_id": 1, "item": 1}]}, 422, "field user_id; did you mean us"),
         ("recommendations", {"user": 1, "recommender": "icrs99"}, 404, "this model has icrs12"),
         ("recommendations", [1], 422, "The body is [1]"),
         ("p-values", {"user": 1}, 422, "items is missing."),
@@ -95,6 +98,27 @@ def test_a_huge_body_is_refused_declared_or_not(client):
             yield b" " * 1_000
 
     problem(client.post("v1/recommendations", content=drip(), headers=headers), 413)
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "json"])
+def test_a_body_of_another_type_is_415(client, kind):
+    headers = {} if kind is None else {"Content-Type": kind}
+    answer = client.post("v1/recommendations", content=b'{"user": 1}', headers=headers)
+    assert "application/json" in problem(answer, 415)
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "application/vnd.shop+json"])
+def test_json_by_another_name_is_accepted(client, user, kind):
+    content = json.dumps({"user": user})
+    answer = client.post("v1/recommendations", content=content, headers={"Content-Type": kind})
+    assert answer.status_code == 200
+
+
+def test_a_slash_too_many_is_no_redirect(client):
+    for path in ("v1/model/", "healthz/", "docs/"):
+        answer = client.get(path, follow_redirects=False)
+        problem(answer, 404)
+        assert "location" not in answer.headers
 
 
 def test_addresses_and_methods_that_are_not_there(client):

@@ -82,6 +82,25 @@ def test_keys_behind_a_link_are_kept_behind_it(tmp_path):
     assert stat.S_IMODE((tmp_path / "real.json").stat().st_mode) == 0o600
 
 
+def test_a_key_file_of_another_user_is_refused(keys, monkeypatch):
+    key = keys.create("shop")
+    ring = Keyring(keys)
+    monkeypatch.setattr(os, "geteuid", lambda: keys.path.stat().st_uid + 1)
+    for ask in (keys.read, lambda: Keyring(keys), lambda: keys.create("b")):
+        with pytest.raises(InputError, match="belongs to another user; make it yours with `chown"):
+            ask()
+    monkeypatch.undo()
+    assert ring.find(key).name == "shop"
+
+
+def test_a_running_keyring_notices_a_file_that_was_opened_to_others(keys):
+    key = keys.create("shop")
+    ring = Keyring(keys)
+    keys.path.chmod(0o644)
+    with pytest.raises(InputError, match="others can read or write"):
+        ring.find(key)
+
+
 @given(
     rate=st.sampled_from([1.0, 2.0, 8.0]),
     burst=st.integers(1, 5),
@@ -161,6 +180,11 @@ def test_cors_is_for_the_named_origins(start, model_folder):
         assert allowed.headers["access-control-allow-origin"] == "https://shop.example"
         posted = client.post("v1/items", headers={"Origin": "https://shop.example"})
         assert posted.status_code == 405  # let in, and then told
+        # What is refused before the API can be read by the page as well.
+        shop = {"Origin": "https://shop.example", "Content-Type": "application/json"}
+        large = client.post("v1/recommendations", content=b" " * 300_000, headers=shop)
+        problem(large, 413)
+        assert large.headers["access-control-allow-origin"] == "https://shop.example"
         refused = client.options("v1/recommendations", headers={**asks, "Origin": "https://e.vil"})
         assert "access-control-allow-origin" not in refused.headers
         problem(client.post("v1/items", headers={"Origin": "https://e.vil"}), 403)

@@ -148,6 +148,21 @@ def test_a_second_server_is_refused(shop, start):
         start(shop, "--workers", "1")
 
 
+def test_without_keys_events_and_admin_requests_are_refused_on_loopback_too(shop, start):
+    server = start(shop, "--workers", "1", insecure=False)
+    with server.client() as client:
+        assert client.post("v1/recommendations", json={"user": 7}).status_code == 200
+        asked = {
+            EVENTS: {"events": [event(7, 8_000, 1)]},
+            "admin/forget": {"user": 7},
+            "admin/reload": {},
+            "admin/nowhere": {},
+        }
+        for path, body in asked.items():
+            assert "--insecure-admin" in problem(client.post(path, json=body), 403)
+        assert client.post("v1/recommendations", json={"user": 7}).status_code == 200
+
+
 def test_sending_events_needs_its_own_scope(shop, start, cli, tmp_path):
     keys = tmp_path / "keys.json"
     made = {

@@ -337,6 +337,13 @@ def test_the_address_holds_the_state_and_can_be_shared(open_page, server, known)
     expect(other.locator("#ignored")).to_contain_text("nowhere")
 
 
+def test_a_malformed_link_does_not_break_the_page(open_page, server, known):
+    page = open_page(f"{server.url}#member=items:%25&member=items:%25zz,50&confidence=0.8")
+    expect(page.locator("#recommender option").first).to_be_attached()
+    page.evaluate(f"location.hash = 'user={known[1]}&confidence=0.8'")
+    page.wait_for_selector("#items li")
+
+
 def test_a_ranking_is_shown_without_a_confidence_and_says_so(open_page, server, known):
     page = open_page(f"{server.url}#user={known[1]}&recommender=precedence-mining")
     page.wait_for_selector("#items li")

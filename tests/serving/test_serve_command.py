@@ -32,6 +32,7 @@ def test_every_setting_has_its_flag_and_every_flag_its_setting():
         (["--host", "192.0.2.1", "--keys", "no.json"], "There is no key file no.json"),
         (["--host", "no.such.host.example", "--keys", "KEYS"], "no address of this machine"),
         (["--host", "192.0.2.1", "--keys", "KEYS"], "no address of this machine"),
+        (["--keys", "KEYS", "--insecure-admin"], "--insecure-admin works without --keys only"),
         (["--port", "99999"], "--port (SUREREC_SERVE_PORT) is 99999"),
         (["--workers", "0"], "--workers (SUREREC_SERVE_WORKERS) is 0"),
         (["--log-level", "loud"], "--log-level (SUREREC_SERVE_LOG_LEVEL) is 'loud'"),

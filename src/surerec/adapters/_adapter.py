@@ -52,6 +52,8 @@ class Adapter(ABC):
         Whom it was fitted on, in words.
     lacking : str
         What an item is that it cannot rank, in words.
+    given_name : str or None
+        The name that ``wrap(name=)`` gave it.
     """
 
     model: Any
@@ -67,11 +69,17 @@ class Adapter(ABC):
     stored: str | None = None
     people: str = "people of the fit"
     lacking: str = "unknown to the model"
+    given_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What reports, guarantees and error messages call the model."""
+        return self.given_name or self.own_name
 
     @property
     @abstractmethod
-    def name(self) -> str:
-        """What reports and error messages call the model."""
+    def own_name(self) -> str:
+        """The name of a model that was given none."""
 
     @property
     def catalogue(self) -> IdMap:

@@ -74,7 +74,7 @@ class ImplicitAdapter(Adapter):
         )
 
     @property
-    def name(self) -> str:
+    def own_name(self) -> str:
         """The name of its class."""
         return type(self.model).__name__
 

@@ -88,7 +88,7 @@ class LensKitAdapter(Adapter):
             self.users = ids_of(users, None, "user", self.name)
 
     @property
-    def name(self) -> str:
+    def own_name(self) -> str:
         """The name of the pipeline, or of the class of its scorer."""
         return self.model.name or type(self.model.component("scorer")).__name__
 

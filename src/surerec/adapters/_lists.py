@@ -49,7 +49,7 @@ class ListsAdapter(Adapter):
         self.complete: Callable[[int], NDArray[np.float64]] | None = None
 
     @property
-    def name(self) -> str:
+    def own_name(self) -> str:
         """What sentences call it."""
         return "the model of these lists"
 

@@ -52,9 +52,11 @@ class OwnAdapter(Adapter):
         vars(self).update(state, _lock=threading.Lock())
 
     @property
-    def name(self) -> str:
+    def own_name(self) -> str:
         """What it calls itself, or the name of its class or function."""
         named = getattr(self.model, "name", None) or getattr(self.model, "__name__", None)
+        if named == "<lambda>":
+            return "the wrapped model"
         return named if isinstance(named, str) else type(self.model).__name__
 
     def check_fitted(self) -> None:

@@ -43,7 +43,8 @@ class WrappedRecipe(Recipe):
     @property
     def name(self) -> str:
         """The name of the model, of letters that a folder can hold."""
-        return re.sub(r"[^A-Za-z0-9._-]", "", self.stored or self.adapter.name) or "model"
+        named = re.sub(r"\s+", "-", self.stored or self.adapter.name)
+        return re.sub(r"[^A-Za-z0-9._-]", "", named) or "model"
 
     def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
         """Count no precedence."""

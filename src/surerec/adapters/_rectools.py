@@ -69,7 +69,7 @@ class RecToolsAdapter(Adapter):
         raise NotImplementedError
 
     @property
-    def name(self) -> str:
+    def own_name(self) -> str:
         """The name of its class."""
         return type(self.model).__name__
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from surerec._files import folder_aside
 from surerec._inputs import damage_in_words
+from surerec._shown import counted
 from surerec.audit._new_users import NEW
 from surerec.audit._verdicts import HEADLINE, at_headline, percent, with_interval
 from surerec.errors import InputError
@@ -271,7 +272,7 @@ def _coverage_table(coverage: pl.DataFrame) -> Table:
             Strong(with_interval(row)) if row["verdict"] == "does not hold" else with_interval(row)
             for row in part
         ]
-        rows.append((name, *cells, f"{part[0]['n']:,} {part[0]['unit']}"))
+        rows.append((name, *cells, counted(part[0]["n"], part[0]["unit"])))
     promised = [percent(row["promised"]) for row in _by_name(coverage)[0][1]]
     caption = "Delivered where this much was promised; bold falls short by more than chance"
     return Table(caption, ("", *promised, "over"), tuple(rows))

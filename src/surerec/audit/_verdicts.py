@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
+from surerec._shown import counted
 from surerec.conformal import TOLERANCE
 
 if TYPE_CHECKING:
@@ -102,14 +103,15 @@ def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
     if verdict == "conservative":
         return "holds, with larger sets than it would take"
     if verdict == "cannot tell":
-        return row["unsure"] or f"{row['n']:,} {row['unit']} are too few to tell"
+        few = counted(row["n"], row["unit"])
+        return row["unsure"] or f"{few} {'is' if row['n'] == 1 else 'are'} too few to tell"
     if verdict == "does not hold" and row["false"]:
         return f"does not hold, as {row['false']}"
     if verdict == "holds in part":
         weakest = row["weakest"]
         if not weakest.get("windows_below"):
             return f"holds for these users, but need not for {row['limits']}"
-        where = f"in {weakest['windows_below']} of {weakest['n']} windows"
+        where = f"in {weakest['windows_below']} of {counted(weakest['n'], 'windows')}"
         level = percent(weakest["promised"])
         return f"holds on average, but at {level} it falls short by more than chance {where}"
     return verdict

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from surerec._compiling import compile_progress
@@ -21,6 +23,7 @@ from surerec.cli import (
     _guarantees,
     _live,
     _model,
+    _output,
     _over_users,
     _replay,
     _reproduce,
@@ -31,9 +34,11 @@ from surerec.cli import (
 from surerec.errors import SurerecError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ["app", "main"]
+
+_TERMINATED = 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="surerec",
@@ -92,11 +97,24 @@ def _root(
     pass
 
 
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Turn SIGTERM into an exit, so that files that are half written are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main() -> None:
     """Run the command line; a user's error is one sentence and exit code 2."""
-    messages = Console(stderr=True, soft_wrap=True, highlight=False)
+    messages = _output.messages()
     try:
-        with compile_progress():
+        with _ended_in_order(), compile_progress():
             app()
     except SurerecError as error:
         messages.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
@@ -105,6 +123,10 @@ def main() -> None:
         where = "" if error.filename is None else f"{shown(error.filename)}: "
         reason = (error.strerror or str(error)).lower()
         messages.print(f"[bold red]Error:[/bold red] {escape(where + reason)}.")
+        sys.exit(2)
+    except MemoryError as error:
+        detail = f" ({error})" if str(error) else ""
+        messages.print(f"[bold red]Error:[/bold red] not enough memory{escape(detail)}.")
         sys.exit(2)
     except KeyboardInterrupt:
         messages.print("Interrupted; nothing half-done is left behind.")

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from surerec._files import file_aside
 from surerec._inputs import reason
+from surerec._shown import visible
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,17 +22,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
+    from rich.text import Text
+
+
+class _Terminal(Console):
+    """A console on which control characters of ids and titles are shown, not obeyed."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Return a text ready to print."""
+        return super().render_str(visible(text), **how)
 
 
 def stdout() -> Console:
     """Give the console for people; into a file or pipe there is no screen to fit into."""
-    console = Console()
-    return console if console.is_terminal else Console(width=160)
+    console = _Terminal()
+    return console if console.is_terminal else _Terminal(width=160)
 
 
 def messages() -> Console:
     """Give the console for messages."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _Terminal(stderr=True, highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -64,6 +64,10 @@ def serve(
     keys: Annotated[
         Path | None, typer.Option(help="The file of API keys; needed to listen elsewhere.")
     ] = None,
+    insecure_admin: Annotated[
+        bool | None,
+        typer.Option("--insecure-admin", help="Loopback: no key for events and admin requests."),
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Requests a second and key; 100.")] = None,
     burst: Annotated[int | None, typer.Option(help="Requests of a key at once; 200.")] = None,
     cors_origins: Annotated[
@@ -103,6 +107,7 @@ def serve(
         max_body=max_body,
         max_connections=max_connections,
         keys=keys,
+        insecure_admin=insecure_admin,
         rate=rate,
         burst=burst,
         cors_origins=cors_origins,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from surerec._shown import counted
+
 if TYPE_CHECKING:
     from surerec.conformal import Steering
 
@@ -35,13 +37,18 @@ def kept_live(steering: Steering, place: int, ages: str) -> str:
     so_far = "no event has been judged yet"
     if n:
         so_far = (
-            f"over {n:,} judged events it was {steering.delivered()[place]:.2%}, and it cannot be "
-            f"more than {100 * steering.bound(place):.2g} points away from that"
+            f"over {counted(n, 'judged events')} it was {steering.delivered()[place]:.2%}, and it "
+            f"cannot be more than {_points(steering.bound(place))} points away from that"
         )
     return (
         f"Of what people take, event by event and not person by person, {100 * epsilon:.4g}% is "
         f"outside such sets in the long run, whatever happens: {so_far}. {ages}"
     )
+
+
+def _points(share: float) -> str:
+    """Return a share in percentage points, with two digits."""
+    return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"  # noqa: PLR2004
 
 
 def ages(learned: str, counted: str) -> str:

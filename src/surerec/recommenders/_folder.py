@@ -32,6 +32,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "covers": (str, type(None)),
     "cut": (str, type(None)),
     "fallback": (str, type(None)),
+    "name": (str, type(None)),
 }
 """What settings may be stored as, where it is not the type of their default."""
 

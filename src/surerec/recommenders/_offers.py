@@ -38,6 +38,8 @@ class Offers(Fitted):
     """Whether there are sets at a confidence."""
     gives_probabilities = False
     """Whether every item comes with the probability that it is taken."""
+    warns_when_stale = False
+    """Whether answers compare today's date with the window: those of a server do."""
 
     def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:  # noqa: ARG002
         """Give what it promises in a few words, without the assumption: to choose one by.

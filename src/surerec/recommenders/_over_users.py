@@ -76,7 +76,7 @@ class OverUsers(Recommender):
         *,
         wanted: Wanted | None = None,
     ) -> Assessment:
-        """Evaluate candidates; see :meth:`Recommender.assess`. Warns once beyond its window."""
+        """Evaluate candidates; see :meth:`Recommender.assess`. Served, it warns past its window."""
         self.require_fit()
         self._warn_if_stale()
         return super().assess(query, candidates, wanted=wanted)
@@ -223,7 +223,7 @@ class OverUsers(Recommender):
 
     def _warn_if_stale(self) -> None:
         until = self.valid_until_
-        if until is None or self._warned or _now() <= until:
+        if not self.warns_when_stale or until is None or self._warned or _now() <= until:
             return
         self._warned = True
         warnings.warn(

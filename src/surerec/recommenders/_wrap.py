@@ -31,6 +31,7 @@ def wrap(
     seed: int = 0,
     refit: bool = False,
     fallback: str | None = None,
+    name: str | None = None,
 ) -> WrappedRecommender:
     """Give a recommender around anybody's model: its sets, with a promise calibrated over users.
 
@@ -81,6 +82,9 @@ def wrap(
         What completes lists that do not hold every item, from the past that `calibrate` is given:
         "popularity", or one of the 17 measures. Without it what is in no list is missed, and
         ``floor_`` tells the smallest ε that can be promised.
+    name : str, optional
+        What guarantees, reports and messages call the model; by default the name of its class or
+        function.
 
     Returns
     -------
@@ -125,6 +129,7 @@ def wrap(
         seed=seed,
         refit=refit,
         fallback=fallback,
+        name=name,
     )
     made.check()
     return made

@@ -62,6 +62,7 @@ class WrappedRecommender(WrappedModel):
         seed: int = 0,
         refit: bool = False,
         fallback: str | None = None,
+        name: str | None = None,
     ) -> None:
         self.model = model
         self.items = items
@@ -77,6 +78,7 @@ class WrappedRecommender(WrappedModel):
         self.seed = seed
         self.refit = refit
         self.fallback = fallback
+        self.name = name
 
     def fit(
         self,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args
 
 import numpy as np
 
+from surerec._arguments import check_kind
 from surerec.adapters import ListsAdapter, WrappedRecipe, WrappedScorer, adapt, check_fallback
 from surerec.calibration import NamedItems, find_promise
 from surerec.errors import InputError, NotFittedError
@@ -41,8 +43,9 @@ class WrappedModel(PopulationConformal):
     users: Iterable[Any] | None
     covers: Covers | None
     fallback: str | None
+    name: str | None
     _about: About
-    _adapted: tuple[tuple[Any, Any, Any], Adapter] | None = None
+    _adapted: tuple[tuple[Any, ...], Adapter] | None = None
     _calibrated_on: tuple[WrappedScorer, PrecedenceStatistics, Cases] | None = None
     """What lists are calibrated on; a folder does not have it."""
     user_groups_: UserGroups | None = None
@@ -54,10 +57,14 @@ class WrappedModel(PopulationConformal):
         return WrappedRecipe(adapter, by_user=covers == "fit")
 
     def _adapter(self) -> Adapter:
-        given = (self.model, self.items, self.users)
+        given = (self.model, self.items, self.users, self.name)
         kept = self._adapted
         if kept is None or any(a is not b for a, b in zip(kept[0], given, strict=True)):
-            kept = self._adapted = (given, adapt(*given))  # lists are read once
+            adapter = adapt(*given[:3])  # lists are read once
+            if self.name is not None:
+                adapter = copy(adapter)
+                adapter.given_name = self.name
+            kept = self._adapted = (given, adapter)
         return kept[1]
 
     def _covers(self, adapter: Adapter) -> Covers:
@@ -76,6 +83,8 @@ class WrappedModel(PopulationConformal):
             raise InputError(
                 f"covers is {self.covers!r}; choose one of {', '.join(get_args(Covers))}."
             )
+        if self.name is not None and not check_kind("name", self.name, str, "a text").strip():
+            raise InputError("name is empty; name the model as its readers know it.")
         if self.fallback is not None:
             check_fallback(self.fallback)
             if not isinstance(self._adapter(), ListsAdapter):
@@ -223,6 +232,7 @@ class WrappedModel(PopulationConformal):
             self.model = _stored_lists(arrays, profiles, columns, rows)
         by_column = profiles.items.ids.gather(np.argsort(columns))
         adapter = same_kind(self.model, by_column)
+        adapter.given_name = self.name or adapter.given_name
         by_user = adapter.knows_users and about.covers == "fit"
         self.statistics_, self.items_ = statistics, profiles.items
         scorer = self._completed(

@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from surerec.errors import InputError, StoreError
 from surerec.serving._body import BodyLimit
-from surerec.serving._envelope import Envelope
+from surerec.serving._envelope import Answering, Envelope
 from surerec.serving._guard import Guard
 from surerec.serving._logs import error_fields, log
 from surerec.serving._openapi import describe
@@ -51,7 +51,12 @@ def create_app(service: Service) -> ASGIApp:
     """
     # The version is the API's: which surerec runs here is nobody's business.
     api = FastAPI(
-        title="surerec", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None
+        title="surerec",
+        version="1",
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat whatever Host the request had
     )
     api.state.service = service
     api.include_router(router)
@@ -62,7 +67,7 @@ def create_app(service: Service) -> ASGIApp:
     api.openapi()  # made before the first request asks for it
     settings = service.settings
     app: ASGIApp = BodyLimit(api, settings.max_body, settings.receive_timeout)
-    app = Guard(app, service)
+    app = Answering(Guard(app, service))
     if settings.cors_origins:
         app = CORSMiddleware(
             app,

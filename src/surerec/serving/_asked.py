@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from surerec._shown import near
 from surerec.conformal import DEFAULT_CONFIDENCE
 
 MAX_HISTORY: Final = 5_000
@@ -76,9 +77,23 @@ _ONE_LEVEL: Final[dict[str, Any]] = {
 }
 
 
-class _Asked(BaseModel):
+class _Strict(BaseModel):
+    """Fields that are not known are refused, with the one that was probably meant."""
+
     model_config = ConfigDict(extra="forbid")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _suggest(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            unknown = next((name for name in given if name not in cls.model_fields), None)
+            meant = unknown and near(str(unknown), cls.model_fields, n=1, alike=0.6)
+            if meant:
+                raise ValueError(f"There is no field {unknown}; did you mean {meant[0]}?")
+        return given
+
+
+class _Asked(_Strict):
     recommender: Name | None = Field(
         None, description="Which of the model's recommenders; its first if not given."
     )
@@ -235,7 +250,7 @@ class AskSlate(_AboutPerson):
 _MEMBER: Final[dict[str, Any]] = {"oneOf": _PERSON["anyOf"]}
 
 
-class Member(BaseModel):
+class Member(_Strict):
     """One of a group: a user of the data, or somebody known by a history."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_MEMBER)
@@ -314,10 +329,8 @@ class AskGroupExplanation(_AboutGroup):
     )
 
 
-class SentEvent(BaseModel):
+class SentEvent(_Strict):
     """Somebody took something."""
-
-    model_config = ConfigDict(extra="forbid")
 
     user: Id = Field(description="Known or new.")
     item: Id = Field(description="Known or new.")
@@ -329,17 +342,13 @@ class SentEvent(BaseModel):
     id: Id | None = Field(None, description="What tells it from others, so that it is taken once.")
 
 
-class AskEvents(BaseModel):
+class AskEvents(_Strict):
     """Events in their order: all of them are taken, or none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     events: Annotated[list[SentEvent], Field(min_length=1, max_length=MAX_EVENTS)]
 
 
-class AskForget(BaseModel):
+class AskForget(_Strict):
     """Whom to forget."""
-
-    model_config = ConfigDict(extra="forbid")
 
     user: Id = Field(description="A user of the data, or of the events.")

@@ -36,11 +36,9 @@ class BodyLimit:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its body."""
-        if scope["method"] in {"GET", "HEAD", "OPTIONS"}:
-            await self._app(scope, receive, send)
-            return
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        """Pass a request on with its body, whatever its method: any may have one."""
+        headers = dict(scope["headers"])
+        declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > self._most:
             await self._refuse(receive)
         try:
@@ -51,6 +49,8 @@ class BodyLimit:
             raise Problem(408, "The request's body came too slowly.", headers=_CLOSE) from None
         if body is None:
             return  # the client went away
+        if body and scope["method"] == "POST" and not _is_json(headers.get(b"content-type", b"")):
+            raise Problem(415, "The body must be JSON: send 'Content-Type: application/json'.")
         given = False
 
         async def receive_body() -> Message:
@@ -93,3 +93,10 @@ class BodyLimit:
         raise Problem(
             413, f"The request's body is larger than {self._most:,} bytes.", headers=_CLOSE
         )
+
+
+def _is_json(content_type: bytes) -> bool:
+    kind = content_type.partition(b";")[0].strip().lower()
+    return kind == b"application/json" or (
+        kind.startswith(b"application/") and kind.endswith(b"+json")
+    )

@@ -68,8 +68,6 @@ class Envelope:
         error_told: dict[str, Any] = {}
         try:
             await self._app(scope, receive, send_wrapped)
-        except Problem as problem:
-            await problem_response(problem)(scope, receive, send_wrapped)
         except Exception as error:  # noqa: BLE001  # nothing of it may reach the client
             error_told = error_fields(error)
             if not status:
@@ -77,6 +75,28 @@ class Envelope:
         finally:
             seconds = time.perf_counter() - begin
             _tell(scope, request_id, status, seconds, error_told)
+
+
+class Answering:
+    """Answers with the problems that the layers inside raise.
+
+    Inside CORS, so that a page of an allowed origin can read them.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What may raise a Problem before it answers.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            await self._app(scope, receive, send)
+        except Problem as problem:
+            await problem_response(problem)(scope, receive, send)
 
 
 def _request_id(scope: Scope) -> str:

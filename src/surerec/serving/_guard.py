@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
 _PUBLIC_FOLDER: Final = "/static/"
 _SCOPES: Final = {"/v1/events": "events"}
+_NEED_KEY: Final = frozenset({"events", "admin"})  # on loopback too: any local process can connect
 _CHANGES_NOTHING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -56,8 +57,18 @@ class Guard:
         headers = {name: str(value, "latin-1") for name, value in scope["headers"]}
         self._check_host(headers.get(b"host", ""))
         self._check_origin(scope, headers)
-        if not is_public(scope["path"]) and self._service.keyring is not None:
-            scope["surerec.key"] = self._check_key(scope["path"], headers.get(b"authorization", ""))
+        if not is_public(scope["path"]):
+            needed = _scope_of(scope["path"])
+            if self._service.keyring is not None:
+                key_id = self._check_key(needed, headers.get(b"authorization", ""))
+                scope["surerec.key"] = key_id
+            elif needed in _NEED_KEY and not self._service.settings.insecure_admin:
+                REFUSED.labels("key").inc()
+                raise Problem(
+                    403,
+                    "Events and admin requests need an API key, and this server has none: start it "
+                    "with --keys, or with --insecure-admin to accept them from any local process.",
+                )
         await self._app(scope, receive, send)
 
     def _check_host(self, host: str) -> None:
@@ -84,7 +95,7 @@ class Guard:
             REFUSED.labels("origin").inc()
             raise Problem(403, "Pages of other sites may not call this server; see --cors-origins.")
 
-    def _check_key(self, path: str, authorization: str) -> str:
+    def _check_key(self, scope: str, authorization: str) -> str:
         kind, _, presented = authorization.partition(" ")
         if kind.lower() != "bearer" or not presented.strip():
             REFUSED.labels("key").inc()
@@ -99,7 +110,6 @@ class Guard:
         if key is None:
             REFUSED.labels("key").inc()
             raise _unauthorized("This API key is not valid, or no longer.")
-        scope = "admin" if path.startswith("/admin/") else _SCOPES.get(path, "read")
         if not key.may(scope):
             REFUSED.labels("scope").inc()
             raise Problem(403, f"This API key may not do that: it lacks the scope {scope}.")
@@ -111,6 +121,11 @@ class Guard:
                 headers={"Retry-After": str(math.ceil(wait))},
             )
         return key.key_id
+
+
+def _scope_of(path: str) -> str:
+    """Return the scope that a key needs for a path."""
+    return "admin" if path.startswith("/admin/") else _SCOPES.get(path, "read")
 
 
 def _unauthorized(detail: str) -> Problem:

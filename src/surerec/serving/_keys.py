@@ -130,10 +130,18 @@ class KeyFile:
 
     def _refuse_shared(self) -> None:
         """Refuse a file that others may read or write: it says who may ask, and can be added to."""
-        if os.name == "posix" and self.path.stat().st_mode & _OTHERS:
+        if os.name != "posix":
+            return
+        about, quoted = self.path.stat(), shlex.quote(str(self.path))
+        if about.st_uid != os.geteuid():
+            raise InputError(
+                f"{self.path}: this key file belongs to another user; make it yours with "
+                f"`chown {os.geteuid()} {quoted}`."
+            )
+        if about.st_mode & _OTHERS:
             raise InputError(
                 f"{self.path}: others can read or write this key file; close it to them with "
-                f"`chmod 600 {shlex.quote(str(self.path))}`."
+                f"`chmod 600 {quoted}`."
             )
 
     @contextmanager
@@ -196,12 +204,12 @@ class Keyring:
         same = hmac.compare_digest(_sha256(presented), wanted)
         return key if same else None
 
-    def _version(self) -> tuple[int, int, int] | None:
+    def _version(self) -> tuple[int, ...] | None:
         try:
             about = self._file.path.stat()
         except OSError:
             return None
-        return about.st_ino, about.st_mtime_ns, about.st_size
+        return about.st_ino, about.st_mtime_ns, about.st_size, about.st_mode, about.st_uid
 
 
 def _sha256(key: str) -> str:

@@ -170,6 +170,8 @@ def load_served(folder: Path) -> ServedModel:
 
 def served_of(card: Mapping[str, Any], recommenders: Mapping[str, Recommender]) -> ServedModel:
     """Give what answers need of loaded recommenders, and the card of their folder."""
+    for recommender in recommenders.values():
+        recommender.warns_when_stale = True
     any_one = next(iter(recommenders.values()))
     statistics = any_one.statistics_
     titles = None if statistics.interactions is None else statistics.interactions.titles

@@ -22,6 +22,7 @@ _OF_BODY = {
     "408": "The body came too slowly.",
     "409": "The question does not fit this person, item or recommender.",
     "413": "The body is too large.",
+    "415": "The body is not declared as JSON.",
     "422": "Something in the request cannot be used.",
     "503": "Too busy, or stopping.",
 }

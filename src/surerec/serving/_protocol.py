@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -13,6 +14,32 @@ from surerec.serving._problems import PROBLEM_TYPE, Problem
 
 if TYPE_CHECKING:
     import asyncio
+
+
+_REST_SECONDS = 1.0  # for the rest of a request that was answered before it ended
+
+
+_LENIENT = re.compile(rb"(?<!\r)\n|\n[ \t]")  # a bare line feed, or a folded header
+
+
+class StrictConnection(h11.Connection):
+    """h11's parser without the forms that a proxy in front may read differently.
+
+    Such a difference lets one request hide in another (request smuggling).
+    """
+
+    def next_event(self) -> Any:
+        """Return the next event; RemoteProtocolError for a head that can be read in two ways."""
+        if self.their_state is h11.IDLE:
+            head = self.trailing_data[0].partition(b"\r\n\r\n")[0]
+            if _LENIENT.search(head):
+                raise h11.RemoteProtocolError("bare line feed or folded header")
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
+        return event
 
 
 class GuardedProtocol(H11Protocol):
@@ -27,6 +54,12 @@ class GuardedProtocol(H11Protocol):
     """One more is told to come back, and closed."""
 
     head_timer: asyncio.TimerHandle | None = None
+    rest_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        most = self.config.h11_max_incomplete_event_size
+        self.conn = StrictConnection(h11.SERVER, *(() if most is None else (most,)))
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -42,6 +75,8 @@ class GuardedProtocol(H11Protocol):
         if self.transport.is_closing():
             return
         super().data_received(data)
+        if self.conn.our_state is not h11.DONE:
+            self._rest_came()
         if self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
             self._await_head()
         else:
@@ -49,10 +84,22 @@ class GuardedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
+        self._rest_came()
         super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if answered and not self.transport.is_closing():
+            # Closing at once would reset the connection of a client that still sends, and the
+            # answer would be lost with it.
+            self.rest_timer = self.loop.call_later(_REST_SECONDS, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # ours is for people
         REFUSED.labels("garbage").inc()
+        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            self.transport.close()  # this request's answer has begun: there is no second one
+            return
         self._say(Problem(400, "This is not an HTTP request that can be understood."))
 
     def _await_head(self) -> None:
@@ -64,6 +111,11 @@ class GuardedProtocol(H11Protocol):
         if self.head_timer is not None:
             self.head_timer.cancel()
             self.head_timer = None
+
+    def _rest_came(self) -> None:
+        if self.rest_timer is not None:
+            self.rest_timer.cancel()
+            self.rest_timer = None
 
     def _too_slow(self) -> None:
         self.head_timer = None

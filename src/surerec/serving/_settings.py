@@ -74,6 +74,9 @@ class Settings(BaseSettings):
         1_000, ge=1, le=100_000, description="Connections that a worker holds; more get 503."
     )
     keys: Path | None = Field(None, description="The file of API keys; see `surerec keys`.")
+    insecure_admin: bool = Field(
+        False, description="Accept events and admin requests without a key, on loopback."
+    )
     rate: float = Field(100.0, gt=0, le=1e6, description="Requests a second for each API key.")
     burst: int = Field(200, ge=1, le=1_000_000, description="Requests that a key may make at once.")
     cors_origins: _Origins = Field(
@@ -100,6 +103,11 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"Listening on {self.host} lets others in, so API keys are needed: make one with "
                 "`surerec keys create FILE --name NAME` and give --keys FILE"
+            )
+        if self.insecure_admin and self.keys is not None:
+            raise ValueError(
+                "--insecure-admin works without --keys only: with keys, events and admin requests "
+                "need one of that scope"
             )
         return self
 

@@ -30,8 +30,17 @@ export function read() {
 function readMember(text) {
   const [kind, rest] = [text.slice(0, text.indexOf(":")), text.slice(text.indexOf(":") + 1)];
   if (kind === "user" && rest) return { user: rest };
-  if (kind === "items") return { history: rest.split(",").filter(Boolean).map(decodeURIComponent) };
+  if (kind === "items") return { history: rest.split(",").filter(Boolean).map(decoded) };
   return null;
+}
+
+// A link that was cut or typed may hold a "%" that encodes nothing: then it stands for itself.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 const writeMember = (member) =>
