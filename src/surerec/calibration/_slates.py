@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns
+from surerec._columns import Columns, frame_of
 from surerec._notebook import as_pandas, html_card
 from surerec.conformal import CalibratedProbability, venn_abers
 from surerec.errors import InputError
@@ -58,12 +58,12 @@ class Slate:
     titles: list[str] = field(default_factory=list)
 
     def to_frame(self) -> pl.DataFrame:
-        """Give ``item_id``, ``rank`` and, where there are any, ``probability``."""
+        """Return ``item_id``, ``rank`` and, where there are any, ``probability``."""
         columns: dict[str, Any] = {Columns.Item: self.items}
         columns[Columns.Rank] = range(1, len(self.items) + 1)
         if self.probabilities:
-            columns[Columns.Probability] = self.probabilities
-        return pl.DataFrame(columns)
+            columns[Columns.Probability] = np.array(self.probabilities)
+        return frame_of(columns)
 
     def to_pandas(self) -> Any:
         """Give :meth:`to_frame` as a pandas frame, which needs pandas."""

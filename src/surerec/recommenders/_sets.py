@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns
+from surerec._columns import Columns, frame_of
 from surerec._notebook import as_pandas, bar_figure, html_card
 from surerec.recommenders._later import LaterColumns
 
@@ -109,7 +109,7 @@ class RecommendationSet:
         named, shares = self._named(), self._shares()
         return bar_figure(
             named.head(n)["item"].cast(pl.String).to_list(),
-            self._frame[shares].head(n).to_list(),
+            self._frame[shares].head(n).fill_null(float("nan")).to_list(),
             self._title(),
             shares.replace("_", "-" if shares == Columns.PValue else " "),
         )
@@ -223,9 +223,9 @@ def _chance_columns(chances: CalibratedProbability | None) -> dict[str, NDArray[
 def result_frame(
     columns: Mapping[str, NDArray[Any]], item_ids: pl.Series, titles: pl.Series | None = None
 ) -> pl.DataFrame:
-    """Make the frame of a result, with the items' own ids."""
+    """Build the frame of a result, with the items' own ids; missing numbers are null."""
     codes = columns[Columns.Item]
-    frame = pl.DataFrame({**columns, Columns.Item: item_ids.gather(codes)})
+    frame = frame_of({**columns, Columns.Item: item_ids.gather(codes)})
     if titles is None:
         return frame
     return frame.with_columns(titles.gather(codes).alias(Columns.Title))
