@@ -238,7 +238,7 @@ class Asking(AskingTogether):
         interactions = self.statistics_.interactions
         return RecommendationSet(
             columns=columns,
-            item_ids=self.items_.ids,
+            catalogue=self.items_.ids,
             titles=None if interactions is None else interactions.titles,
             history=asked.history,
             significance=epsilon,

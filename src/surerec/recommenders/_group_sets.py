@@ -58,7 +58,7 @@ class GroupSet(RecommendationSet):
         n, m = len(self), len(self.members)
         return pl.DataFrame(
             {
-                Columns.Item: self.item_ids.gather(np.repeat(self.columns[Columns.Item], m)),
+                Columns.Item: self.catalogue.gather(np.repeat(self.columns[Columns.Item], m)),
                 "member": pl.Series([str(name) for name in self.members] * n, dtype=pl.String),
                 Columns.Rank: self.member_ranks.T.ravel().astype(np.int64),
                 "value": self.values.T.ravel(),

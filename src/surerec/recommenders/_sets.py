@@ -41,7 +41,7 @@ class RecommendationSet:
     highest_confidence : float
         The highest confidence at which this profile can leave anything out.
     everything_qualifies : bool
-        Whether the confidence is beyond that, so that every item is in the set.
+        Whether the confidence is beyond that, so that every item with a score is in the set.
     ignored : tuple
         Ids of the history that nobody in the data has taken.
     recommender : str
@@ -55,7 +55,8 @@ class RecommendationSet:
 
     columns: Mapping[str, NDArray[Any]] = field(repr=False)
     """The columns of the frame, with items as codes; the frame is made when it is asked for."""
-    item_ids: pl.Series = field(repr=False)
+    catalogue: pl.Series = field(repr=False)
+    """The ids of all items of the model, by code; :attr:`items` are the recommended ones."""
     titles: pl.Series | None = field(repr=False)
     history: NDArray[np.int64] = field(repr=False)
     significance: float | None
@@ -72,7 +73,7 @@ class RecommendationSet:
     @cached_property
     def used(self) -> tuple[Any, ...]:
         """Ids of the history that counted, in order."""
-        return tuple(self.item_ids.gather(self.history).to_list())
+        return tuple(self.catalogue.gather(self.history).to_list())
 
     @property
     def confidence(self) -> float | None:
@@ -90,7 +91,7 @@ class RecommendationSet:
 
     @cached_property
     def _frame(self) -> pl.DataFrame:
-        return result_frame(self.columns, self.item_ids, self.titles)
+        return result_frame(self.columns, self.catalogue, self.titles)
 
     @property
     def items(self) -> list[Any]:
@@ -175,8 +176,8 @@ def guarantee(
     if significance is None:
         return "None: this recommender ranks, and promises nothing about its ranking."
     if assessment.everything_qualifies(significance):
-        return calibration.beyond(significance, assessment)
-    if assessment.gap:
+        promise = calibration.beyond(significance, assessment)
+    elif assessment.gap:
         promise = f"None for this {whom}: {assessment.gap}."
     else:
         promise = f"{calibration.promise(significance, assessment)} {assumes}".rstrip()
