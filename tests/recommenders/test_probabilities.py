@@ -441,6 +441,18 @@ def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films
     assert np.mean(expected) == pytest.approx(np.mean(hits), abs=0.15)
 
 
+def test_one_and_many_lists_agree_on_who_has_no_probability(model):
+    """Too little is known of this user: neither question gives a probability of a hit."""
+    slate = model.hit_probability(history=[1, 2], k=5)
+    rows = model.recommend_many(histories={"new": [1, 2]}, confidence=0.999, k=5, chances=True)
+    assert rows["item_id"].to_list() == slate.items
+    assert set(rows.row(0)[-4:]) == {None}
+    assert np.isnan([slate.probability, slate.low, slate.high, slate.expected_hits]).all()
+    assert np.isnan(slate.at_least).all()
+    assert not slate.worth_serving(0.001)
+    assert slate.headline == "No probability that one of these 5 is a hit"
+
+
 def test_many_lists_have_the_chances_of_each(model):
     frame = model.recommend_many([7, 9, 11], confidence=0.999, k=5, chances=True)
     assert frame.filter(user_id=9)["at_least_1"].is_null().all()  # too little is known of them

@@ -265,7 +265,9 @@ class UserCalibration(Calibration):
         ranking = self.rank(scorer, statistics, query)[2]
         gap, best = self._gap(scorer, query), ranking.items[:k]
         chances = self._chances_of(query, ranking.shares[:k], gap)[0].probability
-        found = self.list_chances([query], [ranking], [k])
+        gap = gap or self._labels.gap(query)
+        # No calibration user is like one with a gap, so that there is no probability.
+        found = self.list_chances([query], [ranking], [0 if gap else k])
         n_others = len(self.users)
         if self.users.place_of(query.user) is not None:
             n_others -= len(self.users) // 10  # the tenth that the person is in
@@ -335,10 +337,15 @@ class UserCalibration(Calibration):
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Say what keeps every confidence from being supported: too few users, or new items."""
         n, needed = assessment.n_calibration, users_needed(significance)
+        n_held = assessment.size(significance)
+        qualify, held = "Every item qualifies", "every item is in the set"
+        if n_held < len(assessment.candidates):  # the scorer gives some of them no score
+            qualify = f"All {n_held:,} items with a score qualify"
+            held = f"the set holds all {n_held:,} items with a score, and no others"
         if n < needed:
             group = getattr(assessment, "group", "")
             return (
-                f"Every item qualifies: a confidence of {1 - significance:.4g} needs at least "
+                f"{qualify}: a confidence of {1 - significance:.4g} needs at least "
                 f"{needed:,} calibration users{f' with {group}' if group else ''}, and there "
                 f"{'is' if n == 1 else 'are'} {n:,}."
             )
@@ -346,8 +353,8 @@ class UserCalibration(Calibration):
         unknown = ((1 - assessment.highest_confidence) * (n + 1) - 1) / n
         return (
             f"None: {self.promised.unknown(unknown, self.lacking)}, so no set of known items "
-            f"supports a confidence above {assessment.highest_confidence:.4g}; every item is in "
-            "the set."
+            f"supports a confidence above {assessment.highest_confidence:.4g}; "
+            f"{held}."
         )
 
     def _gap(self, scorer: Scorer, query: Query) -> str:

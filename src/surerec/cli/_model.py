@@ -112,8 +112,11 @@ def recommend(
     elif format == "table":
         _show.recommendations(stdout(), picks, show)
         if user and len(picks):
-            chosen = ["--recommender", recommender] if recommender else []
-            about = ["--user", one_of(user) or "", "--item", str(picks.items[0]), *chosen]
+            about = ["--user", one_of(user) or "", "--item", str(picks.items[0])]
+            given = {"history": history, "times": times, "at": at, "group": group}
+            for name, value in {**given, "recommender": recommender}.items():
+                for each in [value] if isinstance(value, str) else value or ():
+                    about += [f"--{name}", each]
             _show.next_steps(messages(), {("surerec", "explain", str(model), *about): "why?"})
     else:
         _write(picks, _about(fitted, picks, one_of(user)), "items", format, output)
