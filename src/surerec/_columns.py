@@ -26,6 +26,7 @@ class Columns:
     Probability: Final = "probability"
     ProbabilityLow: Final = "probability_low"
     ProbabilityHigh: Final = "probability_high"
+    Covered: Final = "covered"
     AtLeast: Final = "at_least_"
     ExpectedHits: Final = "expected_hits"
 

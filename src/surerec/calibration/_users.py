@@ -17,7 +17,7 @@ from surerec.calibration._many import best_sets
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
-from surerec.conformal import CalibratedProbability, users_needed
+from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
 from surerec.futures import SLATE_MOST, Ranking, candidates_of, place_among
 
@@ -246,6 +246,16 @@ class UserCalibration(Calibration):
         )
         return CalibratedProbability(*found)
 
+    def _covers_many(
+        self, scorer: Scorer, significance: float, people: Sequence[Query]
+    ) -> NDArray[np.bool_]:
+        """Return which of several users the guarantee at ε covers; see :meth:`assess`."""
+        everything = np.full(len(people), np.inf)
+        floors = self._thresholds.levels(people, np.arange(len(people)), everything)
+        gaps = [bool(self._gap(scorer, query) or self._labels.gap(query)) for query in people]
+        covered: NDArray[np.bool_] = (significance + TOLERANCE >= floors) & ~np.array(gaps)
+        return covered
+
     def slate(
         self,
         scorer: Scorer,
@@ -304,6 +314,7 @@ class UserCalibration(Calibration):
             self.cut,
             self._thresholds,
             partial(self._chances_of_many, scorer),
+            partial(self._covers_many, scorer, significance),
             queries,
             significance,
             k,
@@ -333,6 +344,15 @@ class UserCalibration(Calibration):
     def promise(self, significance: float, assessment: UserAssessment) -> str:
         """Say what the confidence promises, with its assumption."""
         return self._terms.in_words(significance, assessment.n_calibration, assessment.group)
+
+    def promise_to_all(self, significance: float) -> str:
+        """Return what the confidence guarantees to every covered user, with the assumption."""
+        return self._terms.in_words(significance, len(self.users)) + self._by_segment
+
+    @property
+    def _by_segment(self) -> str:
+        apart = self.n_groups > 1 or self.people is not None
+        return " Each segment has a threshold of its own, and it holds in each." if apart else ""
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Say what keeps every confidence from being supported: too few users, or new items."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, BestOfMany
     from surerec.conformal import CalibratedProbability
+
+
+RANKS_ONLY: Final = "None: this recommender ranks, and promises nothing about its ranking."
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,7 +177,7 @@ def guarantee(
 ) -> str:
     """Return what a set guarantees at ε, or why nothing; `assumes` is a sentence to append."""
     if significance is None:
-        return "None: this recommender ranks, and promises nothing about its ranking."
+        return RANKS_ONLY
     if assessment.everything_qualifies(significance):
         promise = calibration.beyond(significance, assessment)
     elif assessment.gap:
@@ -208,7 +211,16 @@ def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
         **p_value_column(best.p_values),
         Columns.EntryConfidence: best.entry_confidences,
         **_chance_columns(best.chances),
+        Columns.Covered: best.covered[best.owners],
     }
+
+
+def user_columns(
+    assessment: Assessment, order: NDArray[np.intp], significance: float | None
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of one user among many, with whether the guarantee covers them."""
+    covered = np.full(len(order), assessment.covers(significance))
+    return {**result_columns(assessment, order), Columns.Covered: covered}
 
 
 def p_value_column(p_values: NDArray[np.float64] | None) -> dict[str, NDArray[Any]]:
