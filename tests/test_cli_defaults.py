@@ -50,6 +50,8 @@ def test_every_step_says_the_next_one_as_it_is_typed(cli, shop):
     done = cli("describe", "shop.csv", "--min-profile-length", "3", "--skip-bad")
     next_one = "surerec fit shop.csv FOLDER --min-profile-length 3 --skip-bad"
     assert done.err == f"Next: {next_one}  makes a model of it in FOLDER\n"
+    done = cli("describe", "shop.csv", "--ties", "strict")
+    assert done.err.startswith("Next: surerec fit shop.csv FOLDER --ties strict  ")
     done = cli("fit", "shop.csv", "my shop")
     said = [line[6:] for line in done.err.splitlines()[-3:]]
     assert said[0].startswith("surerec recommend 'my shop' --user c0  ")
@@ -59,6 +61,8 @@ def test_every_step_says_the_next_one_as_it_is_typed(cli, shop):
     assert done.err.startswith("Next: surerec explain 'my shop' --user c0 --item ")
     typed = done.err.split("  ")[0].split()[2:]
     assert cli("explain", "my shop", *typed[3:]).code == 0
+    done = cli("recommend", "my shop", "--user", "c0", "--history", "3,12,7", "--at", "9000")
+    assert " --history 3,12,7 --at 9000  " in done.err
 
 
 @pytest.mark.parametrize(

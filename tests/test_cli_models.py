@@ -93,12 +93,19 @@ def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
     assert 0 < whole < 80
     assert f"{len(rows)} of 80 people have recommendations" in said
     assert f"everything qualified for {whole}" in said
-    assert re.search(r"Promise, as to user \d+: An item that this person will take", said)
+    assert "Guarantee: An item that a user will consume is left out" in said
+    covered = pl.read_parquet(folder / "sum.parquet").filter("covered")["user_id"].n_unique()
+    assert 0 < covered < len(rows)
+    assert f"The guarantee covers {covered} of these {len(rows)}; the column covered" in said
+    about = pl.read_parquet_metadata(folder / "sum.parquet")
+    assert about["surerec.recommender"] == sr.load(folder / "model").name_
+    assert f"Guarantee: {about['surerec.guarantee']}" in said
+    assert not re.search(r"user \d|this person", said)
     few = run("recommend-all", "model", "--confidence", "0.1", "--k", "2", "--output", "few.csv")
     n = pl.read_csv(folder / "few.csv")["user_id"].n_unique()
     said = " ".join(few.err.split())
     assert f"{n} of 80 people have recommendations; nothing qualified for {80 - n}." in said
-    assert re.search(r"Promise, as to user \d+: None for this list", said)
+    assert "Guarantee: None for lists from which items were left out. The whole sets:" in said
 
 
 def test_recommend_all_for_some_users(run, folder):

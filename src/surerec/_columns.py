@@ -1,8 +1,13 @@
-"""The one vocabulary of column names, as in RecTools."""
+"""The one vocabulary of column names, as in RecTools, and how result frames are built."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Columns:
@@ -21,5 +26,26 @@ class Columns:
     Probability: Final = "probability"
     ProbabilityLow: Final = "probability_low"
     ProbabilityHigh: Final = "probability_high"
+    Covered: Final = "covered"
     AtLeast: Final = "at_least_"
     ExpectedHits: Final = "expected_hits"
+
+
+def frame_of(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Build a frame in which missing numbers are null: polars orders NaN above every number.
+
+    Arrays may hold NaN. Series and lists are used as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> frame_of({"probability": np.array([0.2, np.nan])}).filter(pl.col("probability") > 0.3)
+    shape: (0, 1)
+    ┌─────────────┐
+    │ probability │
+    │ ---         │
+    │ f64         │
+    ╞═════════════╡
+    └─────────────┘
+    """
+    return pl.DataFrame(columns, nan_to_null=True)

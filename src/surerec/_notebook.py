@@ -63,10 +63,10 @@ def html_card(
 
 
 def _cell(value: object, name: str, *, is_bar: bool) -> str:
-    if not isinstance(value, float):
-        return "" if value is None else escape(f"{value:,}" if _whole(value) else str(value))
-    if not isfinite(value):
+    if value is None or (isinstance(value, float) and not isfinite(value)):
         return "–"
+    if not isinstance(value, float):
+        return escape(f"{value:,}" if _whole(value) else str(value))
     width = f"{6 * min(max(value, 0.0), 1.0):.2f}em"
     text = f"{value:.1%}" if name in _PER_CENT else f"{value:.3f}"
     return text + (f'<span style="{_BAR};width:{width}"></span>' if is_bar else "")

@@ -90,6 +90,11 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     beyond = sure.recommend(past.users[5], significance=sure.floor_ / 2)
     assert beyond.guarantee.startswith("None: ")
     assert "in no list of theirs (lists of 10 items)" in beyond.guarantee
+    assert len(beyond) < beyond.n_candidates
+    assert f"the set holds all {len(beyond)} items with a score" in beyond.guarantee
+    assert "every item is in the set" not in beyond.guarantee
+    shorter = sure.recommend(past.users[5], significance=sure.floor_ / 2, k=2)
+    assert shorter.guarantee.startswith("None for this list, from which items were left out.")
     assert f"above {beyond.highest_confidence:.4g}" in beyond.guarantee
     assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
     # What is said to be in no list is what keeps confidence down, but for the finite-sample term.

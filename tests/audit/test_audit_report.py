@@ -1,3 +1,4 @@
+import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -55,6 +56,15 @@ def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
     again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")
     assert again["delivered"].to_list() == pytest.approx(moved.coverage["delivered"].to_list())
+
+
+def test_missing_numbers_are_null_in_every_table(moved):
+    spoilt = moved.groups.with_columns(low=pl.lit(float("nan")), high=pl.lit(float("nan")))
+    found = dataclasses.replace(moved, groups=spoilt)
+    for table in found.tables().values():
+        assert not any(each.is_nan().any() for each in table.select(pl.selectors.float()))
+    assert found.groups["low"].null_count() == len(spoilt)
+    assert found.to_html()
 
 
 def test_what_is_there_is_not_written_over(moved, tmp_path):

@@ -158,6 +158,9 @@ def test_recommend_all_writes_a_table(address, cli, tmp_path):
     assert f"Wrote {len(expected)} recommendations by icrs12 to the table picks of" in done.err
     found = sorted((row[0], row[1]) for row in rows(address, "picks"))
     assert found == sorted(zip(expected["user_id"], expected["item_id"], strict=True))
+    covered = sorted((row[0], row[1], bool(row[-1])) for row in rows(address, "picks"))
+    assert covered == sorted(expected.select("user_id", "item_id", "covered").rows())
+    assert "true" not in {row[-1] for row in rows(address, "picks")}
     assert "add --overwrite" in cli(*asked, "--table", "picks").err
     assert "name the table" in cli(*asked).err
     wrong = cli("recommend-all", tmp_path / "model", "--output", "x.csv", "--table", "picks")

@@ -64,3 +64,9 @@ class Person:
 
     def expected(self, p_value):
         return {item: float(p_value(item)) for item in self.candidates}
+
+
+def is_covered(model, **asked):
+    """Return whether the sentence of a user's whole set guarantees anything."""
+    whole = model.recommend(**{name: asked[name] for name in asked if name != "k"})
+    return not whole.guarantee.startswith(("None", "Every item qualifies"))

@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 
 import surerec as sr
 from surerec.errors import NotFittedError
-from tests.recommenders.small_profiles import read, some_rows
+from tests.recommenders.small_profiles import is_covered, read, some_rows
 from tests.recommenders.test_many_users import EVERY, promise
 
 KINDS = [
@@ -37,12 +37,19 @@ def histories_of(interactions):
 
 
 def one_by_one(model, histories, *, known=(), **asked):
-    frames = [
-        model.recommend(user=person if person in known else None, history=history, **asked)
-        .to_frame()
-        .select(pl.lit(person, dtype=pl.Int64).alias("user_id"), pl.exclude("title"))
-        for person, history in histories.items()
-    ]
+    frames = []
+    for person, history in histories.items():
+        asked |= {"user": person if person in known else None, "history": history}
+        rows = (
+            model.recommend(**asked)
+            .to_frame()
+            .select(
+                pl.lit(person, dtype=pl.Int64).alias("user_id"),
+                pl.exclude("title"),
+                covered=pl.lit(is_covered(model, **asked)),
+            )
+        )
+        frames.append(rows)
     return pl.concat(frames)
 
 

@@ -7,7 +7,7 @@ from polars.testing import assert_frame_equal
 
 import surerec as sr
 from tests import oracle_method as paper
-from tests.recommenders.small_profiles import read, some_rows
+from tests.recommenders.small_profiles import is_covered, read, some_rows
 
 EVERY = [
     *(sr.InductiveConformal(measure=name) for name in paper.NAMES),
@@ -36,7 +36,11 @@ def one_by_one(model, users, **asked):
     frames = [
         model.recommend(user=user, **asked)
         .to_frame()
-        .select(pl.lit(user, dtype=users.dtype).alias("user_id"), pl.exclude("title"))
+        .select(
+            pl.lit(user, dtype=users.dtype).alias("user_id"),
+            pl.exclude("title"),
+            covered=pl.lit(is_covered(model, user=user, **asked)),
+        )
         for user in users
     ]
     return pl.concat(frames)
@@ -60,6 +64,22 @@ def test_many_users_with_small_profiles_are_users_one_by_one(model, rows, strate
     assert_frame_equal(
         many, one_by_one(model, interactions.users.ids, **promise(model)), check_exact=True
     )
+
+
+@pytest.mark.parametrize("settings", [{}, {"cut": "rank"}, {"groups": 2}, {"promise": "precision"}])
+@pytest.mark.parametrize("k", [None, 3])
+def test_many_users_are_told_who_is_covered(settings, k):
+    few = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=3_000, seed=1)
+    model = sr.PopulationConformal("CM12", **settings).fit(few)
+    asked = {"precision": 0.1} if "promise" in settings else {"confidence": 0.9}
+    rows = model.recommend_many(**asked, k=k)
+    covered = dict(rows.select("user_id", "covered").iter_rows())
+    assert len(set(covered.values())) == 2
+    for user in list(covered)[::11]:
+        assert covered[user] == is_covered(model, user=user, **asked)
+    said = model.guarantee_to_all(model.wanted(**asked, k=k))
+    assert said.startswith("None for lists") == (k is not None)
+    assert "this person" not in said
 
 
 def test_some_users_come_in_the_order_asked(films):

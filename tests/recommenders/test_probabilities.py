@@ -103,8 +103,25 @@ def test_who_tipped_the_choice_of_the_scale_is_told_nothing(model, monkeypatch):
     user = model.statistics_.interactions.users[int(model.calibration_.users[place])]
     monkeypatch.setitem(chances.__dict__, "swayed", np.arange(len(chances.swayed)) == place)
     picks = model.recommend(user, confidence=0.8)
-    assert picks.to_frame()["probability"].is_nan().all()
+    assert picks.to_frame()["probability"].is_null().all()
     assert "tipped the choice" in picks.about_probability
+
+
+def test_missing_probabilities_are_null_and_pass_no_filter(model, precise):
+    """A user of whom too little is known has no probability: a filter must not show their items."""
+    asked = model.recommend_many(histories={"new": [1, 2]}, confidence=0.9, k=5, chances=True)
+    alone = model.recommend(history=[1, 2], confidence=0.9, k=5).to_frame()
+    plain = model.recommend_many(histories={"new": [1, 2]}, confidence=0.9, k=5)
+    for frame in (asked, alone, plain):
+        assert len(frame) == 5
+        assert frame["probability"].null_count() == 5
+        assert not len(frame.filter(pl.col("probability") > 0.3))
+    assert not len(asked.filter(pl.col("at_least_1") > 0.3))
+    assert not len(asked.filter(pl.col("expected_hits") > 0.3))
+    assert not len(precise.p_values(7).filter(pl.col("entry_confidence") > 0.3))
+    slate = model.hit_probability(history=[1, 2], k=3).to_frame()
+    assert slate["probability"].null_count() == 3
+    assert "–" in model.hit_probability(history=[1, 2], k=3)._repr_html_()
 
 
 def test_a_cut_off_leaves_out_the_unlikely_and_voids_the_promise(model):
@@ -148,7 +165,7 @@ def test_a_folder_of_an_earlier_version_answers_as_before(model):
     one, two = (each.recommend(user=7, confidence=0.8) for each in (model, earlier))
     assert one.items == two.items
     assert one.guarantee == two.guarantee
-    assert two.to_frame()["probability"].is_nan().all()
+    assert two.to_frame()["probability"].is_null().all()
     assert "before it is fitted again" in two.about_probability
     with pytest.raises(InputError, match="before it is fitted again"):
         earlier.recommend(user=7, confidence=0.8, min_probability=0.1)
@@ -188,7 +205,7 @@ def test_precision_is_kept_on_people_who_did_not_calibrate(films):
 def test_the_sentence_says_independent_people_and_how_many_are_served(precise):
     picks = precise.recommend(user=7, precision=0.2)
     assert (picks.precision, picks.confidence) == (0.2, 0.9)
-    assert picks.to_frame()["entry_confidence"].is_nan().all()
+    assert picks.to_frame()["entry_confidence"].is_null().all()
     for words in ("at least 20%", "with confidence 0.9", "drawn independently", "singly", "% of"):
         assert words in picks.guarantee
     surer = precise.recommend(user=7, precision=0.2, confidence=0.99)
@@ -450,9 +467,21 @@ def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films
     assert np.mean(expected) == pytest.approx(np.mean(hits), abs=0.15)
 
 
+def test_one_and_many_lists_agree_on_who_has_no_probability(model):
+    """Too little is known of this user: neither question gives a probability of a hit."""
+    slate = model.hit_probability(history=[1, 2], k=5)
+    rows = model.recommend_many(histories={"new": [1, 2]}, confidence=0.999, k=5, chances=True)
+    assert rows["item_id"].to_list() == slate.items
+    assert set(rows.row(0)[-4:]) == {None}
+    assert np.isnan([slate.probability, slate.low, slate.high, slate.expected_hits]).all()
+    assert np.isnan(slate.at_least).all()
+    assert not slate.worth_serving(0.001)
+    assert slate.headline == "No probability that one of these 5 is a hit"
+
+
 def test_many_lists_have_the_chances_of_each(model):
     frame = model.recommend_many([7, 9, 11], confidence=0.999, k=5, chances=True)
-    assert frame.filter(user_id=9)["at_least_1"].is_nan().all()  # too little is known of them
+    assert frame.filter(user_id=9)["at_least_1"].is_null().all()  # too little is known of them
     for user in (7, 11):
         slate, rows = model.hit_probability(user, k=5), frame.filter(user_id=user)
         assert rows["item_id"].to_list() == slate.items

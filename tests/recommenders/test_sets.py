@@ -162,6 +162,13 @@ def test_used_and_ignored_items_are_named(model, data):
     assert list(picks.used) == person.history
 
 
+def test_the_whole_catalogue_does_not_pass_for_the_recommended_ids(films):
+    picks = sr.InductiveConformal("CM12").fit(films).recommend(7, confidence=0.5, k=3)
+    assert not hasattr(picks, "item_ids")
+    assert picks.items == picks.to_frame()["item_id"].to_list()
+    assert len(picks.items) == 3
+
+
 def test_titles_are_shown_where_they_are_known():
     rows = [(user, item, item) for user in range(4) for item in range(5)]
     plain = read(rows)

@@ -4,7 +4,14 @@ from surerec.audit._audit import audit
 from surerec.audit._drift import log_martingale
 from surerec.audit._report import check_target
 from surerec.audit._result import Audit
-from surerec.audit._verdicts import HEADLINE, Verdict, at_headline, percent, with_interval
+from surerec.audit._verdicts import (
+    HEADLINE,
+    Verdict,
+    at_headline,
+    falls_short,
+    percent,
+    with_interval,
+)
 
 __all__ = [
     "HEADLINE",
@@ -13,6 +20,7 @@ __all__ = [
     "at_headline",
     "audit",
     "check_target",
+    "falls_short",
     "log_martingale",
     "percent",
     "with_interval",

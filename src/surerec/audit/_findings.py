@@ -35,6 +35,12 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        """Make missing numbers null in every table: polars orders NaN above every number."""
+        for name, table in list(vars(self).items()):
+            if isinstance(table, pl.DataFrame):
+                object.__setattr__(self, name, table.fill_nan(None))
+
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give all tables by name."""
         verdicts = pl.DataFrame(

@@ -11,7 +11,7 @@ from surerec._files import folder_aside
 from surerec._inputs import damage_in_words
 from surerec._shown import counted
 from surerec.audit._new_users import NEW
-from surerec.audit._verdicts import HEADLINE, at_headline, percent, with_interval
+from surerec.audit._verdicts import HEADLINE, at_headline, falls_short, percent, with_interval
 from surerec.errors import InputError
 from surerec.reports import (
     FLOOR_NOTE,
@@ -345,11 +345,10 @@ def _group_section(audit: Findings) -> list[Block]:
 
 def _group_row(row: Mapping[str, Any]) -> tuple[str, ...]:
     delivered = with_interval(row)
-    falls_short = row["high"] < row["promised"]
     return (
         row["by"],
         row["group"],
-        Strong(delivered) if falls_short else delivered,
+        Strong(delivered) if falls_short(row) else delivered,
         size_cell(row["size"], row["floor"]),
         f"{row['n_users']:,}",
         f"{row['n_items']:,}",

@@ -185,7 +185,7 @@ def _calendar_sentence(renewed: Verdict, old: Verdict | None, window: float) -> 
     return f"{said}."
 
 
-def percent(share: float, digits: int | None = None) -> str:
+def percent(share: float | None, digits: int | None = None) -> str:
     """Write a share as a percentage, with so many digits or as few as it takes.
 
     Examples
@@ -193,9 +193,20 @@ def percent(share: float, digits: int | None = None) -> str:
     >>> percent(0.9), percent(0.9, 1)
     ('90 %', '90.0 %')
     """
-    if math.isnan(share):
+    if share is None or math.isnan(share):
         return "–"
     return f"{round(100 * share, 1):g} %" if digits is None else f"{100 * share:.{digits}f} %"
+
+
+def falls_short(row: Mapping[str, Any]) -> bool:
+    """Return whether the whole interval of a table's row lies below the nominal level.
+
+    Examples
+    --------
+    >>> falls_short({"promised": 0.9, "high": 0.88}), falls_short({"promised": 0.9, "high": None})
+    (True, False)
+    """
+    return row["high"] is not None and bool(row["high"] < row["promised"])
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
@@ -207,6 +218,6 @@ def with_interval(row: Mapping[str, Any]) -> str:
     '87.1 % [86.0–88.2]'
     """
     delivered = percent(row["delivered"], 1)
-    if math.isnan(row["low"]):
+    if row["low"] is None or math.isnan(row["low"]):
         return delivered
     return f"{delivered} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"

@@ -85,6 +85,12 @@ class Assessment:
             return False
         return significance + TOLERANCE < 1 - self.highest_confidence
 
+    def covers(self, significance: float | None) -> bool:
+        """Return whether the guarantee at ε covers this user."""
+        if significance is None or self.gap:
+            return False
+        return not self.everything_qualifies(significance)
+
     def included(self, significance: float) -> NDArray[np.bool_]:
         """Tell which candidates are in the set."""
         raise NotImplementedError  # asked only of calibrated recommenders

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from surerec.calibration._assessment import Assessment
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from surerec.conformal import CalibratedProbability
@@ -28,6 +29,8 @@ class BestOfMany(NamedTuple):
     p_values: NDArray[np.float64] | None
     """None where there are none."""
     entry_confidences: NDArray[np.float64]
+    covered: NDArray[np.bool_]
+    """Whether the guarantee covers each of the users; one value a user, not a row."""
     chances: CalibratedProbability | None = None
     """How likely each item is taken; None where no probabilities are calibrated."""
 
@@ -68,6 +71,10 @@ class Calibration(ABC):
         Asked only where the promise covers the person: see :attr:`Assessment.gap`.
         """
 
+    @abstractmethod
+    def promise_to_all(self, significance: float) -> str:
+        """Return what the confidence guarantees to every covered user, with the assumption."""
+
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Say why every item qualifies at a confidence that cannot be supported."""
         n, highest = assessment.n_calibration, assessment.highest_confidence
@@ -86,6 +93,22 @@ class Calibration(ABC):
     ) -> BestOfMany | None:
         """Give the k best of many people, or their sets, where that is faster than one by one."""
         return None
+
+
+def leaves_out_at_most(significance: float, known: str) -> str:
+    """Return the item-level guarantee of any user; `known` names the items it is based on."""
+    return (
+        "An item that a user will consume is left out of that user's set with probability at most "
+        f"{significance:.4g}, if the user's {known} items and the items consumed next are "
+        "exchangeable"
+    )
+
+
+def cannot_have_seen(scorer: Scorer, users: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for which users, by code or −1, :func:`seen_before` has nothing to say."""
+    if scorer.leaves_users_out is None:
+        return np.zeros(len(users), dtype=bool)
+    return (users < 0) | scorer.leaves_users_out
 
 
 def seen_before(scorer: Scorer, query: Query) -> str:
@@ -121,4 +144,8 @@ class Uncalibrated(Calibration):
 
     def promise(self, significance: float, assessment: Any) -> str:
         """There is no confidence to promise anything at."""
+        raise NotImplementedError
+
+    def promise_to_all(self, significance: float) -> str:
+        """There is no confidence to guarantee anything at."""
         raise NotImplementedError

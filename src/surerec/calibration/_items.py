@@ -9,13 +9,19 @@ import numpy as np
 
 from surerec.calibration._assessment import ItemAssessment, LaterAssessment
 from surerec.calibration._batch import best_of_people
-from surerec.calibration._calibration import BestOfMany, Calibration, seen_before
+from surerec.calibration._calibration import (
+    BestOfMany,
+    Calibration,
+    cannot_have_seen,
+    leaves_out_at_most,
+    seen_before,
+)
 from surerec.calibration._evidence import RoughScores, Scores
 from surerec.calibration._fused import pick_scores, score_exactly
 from surerec.calibration._kernels import uniforms
 from surerec.calibration._rough import has_rough_scores, is_known
 from surerec.calibration._split import training_size
-from surerec.conformal import left_out_up_to, smoothed_p_values
+from surerec.conformal import TOLERANCE, left_out_up_to, smoothed_p_values
 from surerec.conformal.kernels import judge
 from surerec.measures.kernels import pays
 
@@ -166,6 +172,8 @@ class ItemCalibration(Calibration):
             left_out_up_to(significance, levels),
             min(k, statistics.n_items),
         )
+        supported = significance + TOLERANCE >= 1 / levels
+        covered = cannot_have_seen(scorer, queries.users) & supported
         levels, there = levels[owners], queries.users[owners] >= 0
         values = np.empty(len(scores))
         for some, n_others in ((there, statistics.n_users - 1), (~there, statistics.n_users)):
@@ -178,6 +186,7 @@ class ItemCalibration(Calibration):
             scores=values,
             p_values=counts / levels,
             entry_confidences=(levels - counts) / levels,
+            covered=covered,
         )
 
     def promise(self, significance: float, assessment: ItemAssessment) -> str:
@@ -189,6 +198,11 @@ class ItemCalibration(Calibration):
             f"{significance:.4g}, if the {calibration} and what they take next "
             f"are exchangeable: it holds less well the more their taste drifts."
         )
+
+    def promise_to_all(self, significance: float) -> str:
+        """Return what the confidence guarantees to every covered user, with the assumption."""
+        said = leaves_out_at_most(significance, "calibration")
+        return f"{said}: it holds less well the more tastes drift."
 
 
 def _evidence(

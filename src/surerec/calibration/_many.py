@@ -51,6 +51,7 @@ def best_sets(
     cut: Cut,
     thresholds: Thresholds,
     chances: Callable[[Sequence[Query], Best], CalibratedProbability],
+    covers: Callable[[Sequence[Query]], NDArray[np.bool_]],
     queries: Queries,
     significance: float,
     k: int | None,
@@ -58,12 +59,13 @@ def best_sets(
     """Give the sets of people, or the k best of them; None where one by one is as fast.
 
     Items must be numbered by popularity: who ties is told apart by it. `chances` gives the
-    probabilities of people's best items.
+    probabilities of people's best items, `covers` whom the guarantee covers.
     """
     in_order = np.array_equal(statistics.popularity, np.arange(statistics.n_items))
     if scorer.is_partial or not in_order or scorer.at_once == 1:
         return None
     parts: list[tuple[NDArray[Any], ...]] = []
+    covered: list[NDArray[np.bool_]] = []
     n_before = 0
     for people, hidden, scores in _scored(scorer, statistics, queries):
         lengths = [statistics.n_items - len(items) for items in hidden]
@@ -80,6 +82,7 @@ def best_sets(
         inside = levels > significance + TOLERANCE
         best, levels = best.only(inside), levels[inside]
         likely = chances(people, best)
+        covered.append(covers(people))
         parts.append((best.owners + n_before, *best[1:4], 1 - levels, *likely))
         n_before += len(people)
     owners, items, ranks, values, entries, *probabilities = map(
@@ -92,6 +95,7 @@ def best_sets(
         scores=values,
         p_values=None,
         entry_confidences=entries,
+        covered=np.concatenate(covered),
         chances=CalibratedProbability(*probabilities),
     )
 

@@ -137,6 +137,20 @@ class ServedLists:
         lengths, lists = self._groups[self._labels.of(query)]
         return lists[int(lengths.of(np.array([len(query.history)]))[0])]
 
+    def passed(self, precision: float, delta: float) -> list[Passed]:
+        """Return the thresholds of all segments that reach the precision; refuse if none does."""
+        labelled = [lists for label, (_, lists) in self._groups.items() if label is not None]
+        served = [each for lists in labelled or [self._groups[None][1]] for each in lists]
+        found, refusals = [], []
+        for each in served:
+            try:
+                found.append(each.passed(precision, delta, None))
+            except NotOffered as error:
+                refusals.append(error)
+        if not any(found):
+            raise refusals[0]
+        return [each for each in found if each is not None]
+
 
 def _known(lengths: LengthGroups, group: int) -> str:
     return lengths.in_words(group) if lengths.n > 1 else ""
@@ -161,6 +175,12 @@ class PrecisionAssessment(Assessment):
         """Give the tested threshold; None where it was reached only with this person's help."""
         self.served.passed(self.precision, significance, None)
         return self.served.passed(self.precision, significance, self.own)
+
+    def covers(self, significance: float | None) -> bool:
+        """Return whether the guarantee covers this user, without help of their own future."""
+        if significance is None or not super().covers(significance):
+            return False
+        return self.passed(significance) is not None
 
     def included(self, significance: float) -> NDArray[np.bool_]:
         """Tell which candidates are in the set; `significance` is δ."""
@@ -245,6 +265,15 @@ class PrecisionCalibration(UserCalibration):
         return self._terms.of_precision(
             assessment.precision, significance, found.n_testing, found.share_served, served.group
         )
+
+    def promise_to_all(self, significance: float) -> str:
+        """Return what is guaranteed to every covered user; `significance` is δ."""
+        assert self.precision is not None  # noqa: S101  # it is always asked for
+        found = self._lists.passed(self.precision, significance)
+        n = sum(each.n_testing for each in found)
+        share = sum(each.n_testing * each.share_served for each in found) / max(n, 1)
+        said = self._terms.of_precision(self.precision, significance, n, share)
+        return said + self._by_segment
 
     def best_of_many(self, *_: Any, **__: Any) -> None:
         """Give nothing: what is tested is found one by one."""

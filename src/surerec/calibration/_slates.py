@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns
+from surerec._columns import Columns, frame_of
 from surerec._notebook import as_pandas, html_card
 from surerec.conformal import CalibratedProbability, venn_abers
 from surerec.errors import InputError
@@ -29,7 +30,8 @@ class Slate:
     items : list
         The ids, best first.
     probability : float
-        Calibrated: of people with this probability, about that share finds a hit.
+        Calibrated: of people with this probability, about that share finds a hit. NaN for users
+        whom the guarantee does not cover.
     low, high : float
         The two Venn–Abers probabilities: how sure the probability itself is.
     guarantee : str
@@ -57,13 +59,27 @@ class Slate:
     recommender: str = ""
     titles: list[str] = field(default_factory=list)
 
+    @property
+    def headline(self) -> str:
+        """The probability with its interval, in words.
+
+        Examples
+        --------
+        >>> Slate([50, 181], 0.62, 0.6, 0.63, "").headline
+        '62.0% that one of these 2 is a hit (60.0% to 63.0%)'
+        """
+        of = f"that one of these {len(self.items)} is a hit"
+        if math.isnan(self.probability):
+            return f"No probability {of}"
+        return f"{self.probability:.1%} {of} ({self.low:.1%} to {self.high:.1%})"
+
     def to_frame(self) -> pl.DataFrame:
-        """Give ``item_id``, ``rank`` and, where there are any, ``probability``."""
+        """Return ``item_id``, ``rank`` and, where there are any, ``probability``."""
         columns: dict[str, Any] = {Columns.Item: self.items}
         columns[Columns.Rank] = range(1, len(self.items) + 1)
         if self.probabilities:
-            columns[Columns.Probability] = self.probabilities
-        return pl.DataFrame(columns)
+            columns[Columns.Probability] = np.array(self.probabilities)
+        return frame_of(columns)
 
     def to_pandas(self) -> Any:
         """Give :meth:`to_frame` as a pandas frame, which needs pandas."""
@@ -71,10 +87,7 @@ class Slate:
 
     def _repr_html_(self) -> str:
         """Give what a notebook shows."""
-        title = (
-            f"{self.probability:.1%} that one of these {len(self.items)} is a hit "
-            f"({self.low:.1%} to {self.high:.1%}), by {self.recommender}"
-        )
+        title = f"{self.headline}, by {self.recommender}"
         named = self.titles or list(map(str, self.items))
         frame = self.to_frame().select(
             Columns.Rank, pl.Series("item", named), pl.col(f"^{Columns.Probability}$")

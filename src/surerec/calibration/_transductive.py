@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from surerec.calibration._assessment import ItemAssessment
-from surerec.calibration._calibration import Calibration
+from surerec.calibration._calibration import Calibration, leaves_out_at_most
 from surerec.calibration._kernels import middle_sums, rank_among, rank_by_comparing
 from surerec.calibration._split import split, training_size
 from surerec.measures import ProfileRows
@@ -85,6 +85,11 @@ class TransductiveCalibration(Calibration):
             f"are exchangeable; taking the {self.aggregate} over later items is not proven to "
             f"keep that."
         )
+
+    def promise_to_all(self, significance: float) -> str:
+        """Return what the confidence guarantees to every covered user, with the assumption."""
+        said = leaves_out_at_most(significance, "training")
+        return f"{said}; taking the {self.aggregate} over later items is not proven to keep that."
 
 
 def ranks_by_later_item(

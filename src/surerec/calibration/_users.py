@@ -17,7 +17,7 @@ from surerec.calibration._many import best_sets
 from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
-from surerec.conformal import CalibratedProbability, users_needed
+from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
 from surerec.futures import SLATE_MOST, Ranking, candidates_of, place_among
 
@@ -246,6 +246,16 @@ class UserCalibration(Calibration):
         )
         return CalibratedProbability(*found)
 
+    def _covers_many(
+        self, scorer: Scorer, significance: float, people: Sequence[Query]
+    ) -> NDArray[np.bool_]:
+        """Return which of several users the guarantee at ε covers; see :meth:`assess`."""
+        everything = np.full(len(people), np.inf)
+        floors = self._thresholds.levels(people, np.arange(len(people)), everything)
+        gaps = [bool(self._gap(scorer, query) or self._labels.gap(query)) for query in people]
+        covered: NDArray[np.bool_] = (significance + TOLERANCE >= floors) & ~np.array(gaps)
+        return covered
+
     def slate(
         self,
         scorer: Scorer,
@@ -265,7 +275,9 @@ class UserCalibration(Calibration):
         ranking = self.rank(scorer, statistics, query)[2]
         gap, best = self._gap(scorer, query), ranking.items[:k]
         chances = self._chances_of(query, ranking.shares[:k], gap)[0].probability
-        found = self.list_chances([query], [ranking], [k])
+        gap = gap or self._labels.gap(query)
+        # No calibration user is like one with a gap, so that there is no probability.
+        found = self.list_chances([query], [ranking], [0 if gap else k])
         n_others = len(self.users)
         if self.users.place_of(query.user) is not None:
             n_others -= len(self.users) // 10  # the tenth that the person is in
@@ -302,6 +314,7 @@ class UserCalibration(Calibration):
             self.cut,
             self._thresholds,
             partial(self._chances_of_many, scorer),
+            partial(self._covers_many, scorer, significance),
             queries,
             significance,
             k,
@@ -332,13 +345,27 @@ class UserCalibration(Calibration):
         """Say what the confidence promises, with its assumption."""
         return self._terms.in_words(significance, assessment.n_calibration, assessment.group)
 
+    def promise_to_all(self, significance: float) -> str:
+        """Return what the confidence guarantees to every covered user, with the assumption."""
+        return self._terms.in_words(significance, len(self.users)) + self._by_segment
+
+    @property
+    def _by_segment(self) -> str:
+        apart = self.n_groups > 1 or self.people is not None
+        return " Each segment has a threshold of its own, and it holds in each." if apart else ""
+
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Say what keeps every confidence from being supported: too few users, or new items."""
         n, needed = assessment.n_calibration, users_needed(significance)
+        n_held = assessment.size(significance)
+        qualify, held = "Every item qualifies", "every item is in the set"
+        if n_held < len(assessment.candidates):  # the scorer gives some of them no score
+            qualify = f"All {n_held:,} items with a score qualify"
+            held = f"the set holds all {n_held:,} items with a score, and no others"
         if n < needed:
             group = getattr(assessment, "group", "")
             return (
-                f"Every item qualifies: a confidence of {1 - significance:.4g} needs at least "
+                f"{qualify}: a confidence of {1 - significance:.4g} needs at least "
                 f"{needed:,} calibration users{f' with {group}' if group else ''}, and there "
                 f"{'is' if n == 1 else 'are'} {n:,}."
             )
@@ -346,8 +373,8 @@ class UserCalibration(Calibration):
         unknown = ((1 - assessment.highest_confidence) * (n + 1) - 1) / n
         return (
             f"None: {self.promised.unknown(unknown, self.lacking)}, so no set of known items "
-            f"supports a confidence above {assessment.highest_confidence:.4g}; every item is in "
-            "the set."
+            f"supports a confidence above {assessment.highest_confidence:.4g}; "
+            f"{held}."
         )
 
     def _gap(self, scorer: Scorer, query: Query) -> str:

@@ -60,5 +60,7 @@ def describe(
         statistics = count_precedence(interactions, ties=ties)
         _show.pairs(stdout(), interactions, strongest_pairs(statistics, pairs))
     source, *options = data.words()
+    if ties != "order":
+        options += ["--ties", ties]
     steps = {("surerec", "fit", source, "FOLDER", *options): "makes a model of it in FOLDER"}
     _show.next_steps(messages(), steps)

@@ -40,7 +40,7 @@ from surerec.interactions import (
 from surerec.recommenders import GroupSet, load
 
 if TYPE_CHECKING:
-    from surerec.recommenders import Explanation, Histories, RecommendationSet, Recommender
+    from surerec.recommenders import Explanation, Histories, RecommendationSet, Recommender, Wanted
 
 
 _Output = Annotated[
@@ -118,8 +118,11 @@ def recommend(
     elif format == "table":
         _show.recommendations(stdout(), picks, show)
         if user and len(picks):
-            chosen = ["--recommender", recommender] if recommender else []
-            about = ["--user", one_of(user) or "", "--item", str(picks.items[0]), *chosen]
+            about = ["--user", one_of(user) or "", "--item", str(picks.items[0])]
+            given = {"history": history, "times": times, "at": at, "group": group}
+            for name, value in {**given, "recommender": recommender}.items():
+                for each in [value] if isinstance(value, str) else value or ():
+                    about += [f"--{name}", each]
             _show.next_steps(messages(), {("surerec", "explain", str(model), *about): "why?"})
     else:
         _write(picks, _about(fitted, picks, one_of(user)), "items", format, output)
@@ -232,20 +235,28 @@ def recommend_all(
     frames = fitted.iter_recommendations(
         wanted, histories=people, confidence=confidence, significance=significance, k=k, **more
     )
+    asked = fitted.wanted(confidence, significance, k=k, **more)
+    said = _guarantee_to_all(fitted, asked, people)
     tally = Tally(fitted, len(wanted) if wanted is not None else None, people)
-    level = {"confidence": confidence, "significance": significance}
     counted = tally.counting(frames)
     if into:
         n_rows = write_table(counted, output, table, overwrite=overwrite)
     else:
-        n_rows = write_frames(counted, kind, path)
+        about = {"surerec.recommender": fitted.name_, "surerec.guarantee": said}
+        n_rows = write_frames(counted, kind, path, about)
     target = f"the table {table} of {without_password(output)}" if into else output
     messages().print(
         f"Wrote {n_rows:,} recommendations by {fitted.name_} to {_show.plain(target)} "
         f"in {perf_counter() - begin:.1f} s."
     )
-    for sentence in tally.sentences(k, {**level, **more, "k": k}):
+    for sentence in (*tally.sentences(k), f"Guarantee: {said}"):
         messages().print(_show.plain(sentence))
+
+
+def _guarantee_to_all(fitted: Recommender, asked: Wanted, people: Histories | None) -> str:
+    said = fitted.guarantee_to_all(asked)
+    assumes = "" if people is None or asked.significance is None else people.assumes
+    return f"{said} {assumes}".rstrip()
 
 
 def _people(fitted: Recommender, histories: tuple[Path, dict[str, Any]], **asked: Any) -> Histories:

@@ -18,7 +18,7 @@ from surerec._shown import visible
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     import polars as pl
@@ -73,17 +73,27 @@ def write_frame(frame: pl.DataFrame, kind: str, output: Path | None) -> None:
     write_frames([frame], kind, output)
 
 
-def write_frames(frames: Iterable[pl.DataFrame], kind: str, output: Path | None) -> int:
-    """Write frames of one schema one after the other, in bounded memory; give their rows."""
+def write_frames(
+    frames: Iterable[pl.DataFrame],
+    kind: str,
+    output: Path | None,
+    about: Mapping[str, str] | None = None,
+) -> int:
+    """Write frames of one schema one after the other, in bounded memory; return their rows.
+
+    `about` becomes metadata of a Parquet file; a CSV file has no place for it.
+    """
     if output is None:
         if kind == "parquet" and sys.stdout.isatty():
             raise InputError("Parquet is not for the screen: give --output FILE, or a pipe.")
-        return _write(frames, kind, sys.stdout.buffer)
+        return _write(frames, kind, sys.stdout.buffer, about)
     with write_aside(output) as file:
-        return _write(frames, kind, file)
+        return _write(frames, kind, file, about)
 
 
-def _write(frames: Iterable[pl.DataFrame], kind: str, file: IO[bytes]) -> int:
+def _write(
+    frames: Iterable[pl.DataFrame], kind: str, file: IO[bytes], about: Mapping[str, str] | None
+) -> int:
     n_rows = 0
     writer: pq.ParquetWriter | None = None
     try:
@@ -93,7 +103,9 @@ def _write(frames: Iterable[pl.DataFrame], kind: str, file: IO[bytes]) -> int:
                 frame.write_csv(file, include_header=number == 0)
                 continue
             table = frame.to_arrow()
-            writer = writer or pq.ParquetWriter(file, table.schema, compression="zstd")
+            if writer is None:
+                schema = table.schema.with_metadata(dict(about) if about else None)
+                writer = pq.ParquetWriter(file, schema, compression="zstd")
             writer.write_table(table)
     finally:
         if writer is not None:

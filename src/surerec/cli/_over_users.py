@@ -67,9 +67,7 @@ def slate(
         return
     console = stdout()
     console.print(
-        f"[bold]{found.probability:.1%}[/bold] that one of these {len(found.items)} is a hit "
-        f"({found.low:.1%} to {found.high:.1%}), by {_show.plain(found.recommender)}",
-        highlight=False,
+        f"[bold]{found.headline}[/bold], by {_show.plain(found.recommender)}", highlight=False
     )
     more = [
         f"{chance:.1%} that at least {n} are"
@@ -82,7 +80,8 @@ def slate(
     if not served:
         wanted = [f"{at_least:.1%}"] if at_least is not None else []
         wanted += [f"{expect:g} expected hits"] if expect is not None else []
-        console.print(f"Not served: that is less than {' and '.join(wanted)}.")
+        why = "that is less than" if found.probability >= 0 else "it must be at least"
+        console.print(f"Not served: {why} {' and '.join(wanted)}.")
     titles = found.titles or [""] * len(found.items)
     for rank, item in enumerate(found.items if served else [], start=1):
         title, chance = titles[rank - 1], found.probabilities[rank - 1]

@@ -204,6 +204,8 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
 
 def _number(row: Mapping[str, Any], name: str) -> str:
     """Write a number as people do: a p-value as papers have it, the others in per cent."""
+    if row[name] is None:
+        return "–"
     if name == "p_value":
         return f"{row[name]:.3f}"
     between = ""

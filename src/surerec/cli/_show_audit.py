@@ -8,7 +8,7 @@ import polars as pl
 from rich.markup import escape
 from rich.table import Table
 
-from surerec.audit import HEADLINE, at_headline, percent, with_interval
+from surerec.audit import HEADLINE, at_headline, falls_short, percent, with_interval
 from surerec.reports import FLOOR_NOTE, size_cell
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _groups(audit: Audit) -> Table:
 
 def _cell(row: dict[str, Any]) -> str:
     text = escape(with_interval(row))
-    return f"[red]{text}[/]" if row["high"] < row["promised"] else text
+    return f"[red]{text}[/]" if falls_short(row) else text
 
 
 def _together(found: pl.DataFrame) -> Table:

@@ -89,8 +89,10 @@ def recommend_on_spark(
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
     is_open = wanted["confidence"] is None and wanted["significance"] is None
-    if is_open and load(model, recommender, verify=False).gives_confidence:
+    fitted = load(model, recommender, verify=False)
+    if is_open and fitted.gives_confidence:
         wanted["confidence"] = DEFAULT_CONFIDENCE
+    said = fitted.guarantee_to_all(fitted.wanted(**wanted))
     begin = perf_counter()
     spark = spark_session(**session)
     name = recommender or next(iter(read_card(model)["recommenders"]), "")
@@ -99,6 +101,7 @@ def recommend_on_spark(
         f"Wrote {n_rows:,} recommendations by {name} to {_show.plain(str(output))} on Spark "
         f"in {perf_counter() - begin:.1f} s."
     )
+    messages().print(_show.plain(f"Guarantee, to users with covered = true: {said}"))
 
 
 def spark_engine(session: dict[str, Any]) -> Engine:

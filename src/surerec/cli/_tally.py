@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -29,14 +29,12 @@ class Tally:
     def counting(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """Give the frames on, and keep how many rows each person has."""
         for frame in frames:
-            self._rows.append(frame.group_by(Columns.User, maintain_order=True).len())
+            of_user = frame.group_by(Columns.User, maintain_order=True)
+            self._rows.append(of_user.agg(pl.len(), pl.col(Columns.Covered).first()))
             yield frame
 
-    def sentences(self, k: int | None, asked: dict[str, Any]) -> list[str]:
-        """Say for how many people there is something, nothing or everything, and what holds.
-
-        `asked` are the settings of the run, with which one person is asked again for the promise.
-        """
+    def sentences(self, k: int | None) -> list[str]:
+        """Return for how many users there is something, nothing or everything; who is covered."""
         interactions = self.fitted.statistics_.interactions
         n_users = 0 if interactions is None else interactions.n_users
         n_asked = self.n_asked if self.n_asked is not None else n_users
@@ -47,14 +45,12 @@ class Tally:
         said = f"{len(rows):,} of {n_asked:,} people have recommendations"
         if nothing:
             said += f"; nothing qualified for {nothing:,}"
-        if not len(rows) or self.people is not None or interactions is None:
+        if not len(rows):
             return [f"{said}."]
-        lengths = np.diff(interactions.offsets)[interactions.users.codes(rows[Columns.User])]
-        if k is None:
+        if k is None and self.people is None and interactions is not None:
+            lengths = np.diff(interactions.offsets)[interactions.users.codes(rows[Columns.User])]
             everything = int((rows["len"].to_numpy() == interactions.n_items - lengths).sum())
             said += f"; everything qualified for {everything:,}"
-        about = {name: value for name, value in asked.items() if value not in (None, False)}
-        about.pop("chances", None)
-        middle = rows[Columns.User][int(np.argsort(lengths)[len(lengths) // 2])]
-        promise = self.fitted.recommend(middle, **about).guarantee
-        return [f"{said}.", f"Promise, as to user {middle}: {promise}"]
+        covered = int(rows[Columns.Covered].sum())
+        column = f"the column {Columns.Covered} says which"
+        return [f"{said}.", f"The guarantee covers {covered:,} of these {len(rows):,}; {column}."]

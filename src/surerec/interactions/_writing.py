@@ -82,6 +82,8 @@ def _quoted(name: str) -> str:
 def _type(kind: pl.DataType) -> str:
     if kind.is_float():
         return "DOUBLE PRECISION"
+    if kind == pl.Boolean:
+        return "BOOLEAN"
     if kind == pl.UInt64:
         return "NUMERIC(20)"
     return "BIGINT" if kind.is_integer() else "TEXT"

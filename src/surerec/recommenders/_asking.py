@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
 from surerec._arguments import check_codes, check_kind
-from surerec._columns import Columns
+from surerec._columns import Columns, frame_of
 from surerec.errors import InProfile, InputError, NotOffered
 from surerec.measures import Query
 from surerec.recommenders._explanation import Explanation, explain
@@ -29,6 +28,7 @@ from surerec.recommenders._wanted import Wanted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration
@@ -244,7 +244,7 @@ class Asking(AskingTogether):
         interactions = self.statistics_.interactions
         return RecommendationSet(
             columns=columns,
-            item_ids=self.items_.ids,
+            catalogue=self.items_.ids,
             titles=None if interactions is None else interactions.titles,
             history=asked.history,
             significance=epsilon,
@@ -308,7 +308,7 @@ class Asking(AskingTogether):
             candidates = check_codes("codes", codes, self.statistics_.n_items)
             self._refuse_known(asked, candidates, "it has no p-value")
         assessment = self.assess(asked, candidates)
-        return pl.DataFrame(
+        return frame_of(
             {
                 Columns.Item: self.items_.ids.gather(candidates),
                 **p_value_column(assessment.p_values),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec._columns import Columns
-from surerec.recommenders._sets import people_frame, result_columns, stacked
+from surerec.recommenders._sets import people_frame, stacked, user_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +33,7 @@ def budget_rows(
         order = wanted.shown(assessment).places
         assert assessment.ranking is not None  # noqa: S101  # calibrated over users
         assert assessment.chances is not None  # noqa: S101
-        parts.append(result_columns(assessment, order))
+        parts.append(user_columns(assessment, order, wanted.significance))
         rankings.append(assessment.ranking)
         lengths.append(len(order))
         expected.append(float(assessment.chances.probability[order].sum()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns
+from surerec._columns import Columns, frame_of
 from surerec.recommenders._sets import RecommendationSet
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class GroupSet(RecommendationSet):
         n, m = len(self), len(self.members)
         return pl.DataFrame(
             {
-                Columns.Item: self.item_ids.gather(np.repeat(self.columns[Columns.Item], m)),
+                Columns.Item: self.catalogue.gather(np.repeat(self.columns[Columns.Item], m)),
                 "member": pl.Series([str(name) for name in self.members] * n, dtype=pl.String),
                 Columns.Rank: self.member_ranks.T.ravel().astype(np.int64),
                 "value": self.values.T.ravel(),
@@ -67,10 +67,10 @@ class GroupSet(RecommendationSet):
 
     def to_satisfaction(self) -> pl.DataFrame:
         """Give each ``member`` with their ``satisfaction``, the least served first."""
-        frame = pl.DataFrame(
+        frame = frame_of(
             {
                 "member": pl.Series([str(name) for name in self.members], dtype=pl.String),
-                "satisfaction": pl.Series(self.satisfaction, dtype=pl.Float64),
+                "satisfaction": np.array(self.satisfaction, dtype=np.float64),
             }
         )
         return frame.sort("satisfaction", maintain_order=True)

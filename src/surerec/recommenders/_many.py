@@ -17,7 +17,13 @@ from surerec.recommenders._asking import Asking
 from surerec.recommenders._histories import Histories, read_histories
 from surerec.recommenders._offers import select_known
 from surerec.recommenders._query import refuse_times
-from surerec.recommenders._sets import batch_columns, people_frame, result_columns, stacked
+from surerec.recommenders._sets import (
+    RANKS_ONLY,
+    batch_columns,
+    people_frame,
+    stacked,
+    user_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -83,8 +89,10 @@ class AskingMany(Asking):
         Returns
         -------
         polars.DataFrame
-            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles; with
-            `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and ``expected_hits``.
+            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles, and
+            ``covered``, whether the guarantee covers the user; :meth:`guarantee_to_all` says what
+            is guaranteed. With `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
+            ``expected_hits``.
 
         Examples
         --------
@@ -145,6 +153,33 @@ class AskingMany(Asking):
             unknown=unknown,
         )
         yield from self._batches(self._whom(users, histories, leave_out, at, unknown), wanted)
+
+    def guarantee_to_all(self, wanted: Wanted) -> str:
+        """Return what rows of :meth:`recommend_many` guarantee to users with ``covered``.
+
+        Parameters
+        ----------
+        wanted : Wanted
+            As :meth:`wanted` gives it.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+        >>> model = sr.InductiveConformal().fit(films)
+        >>> print(model.guarantee_to_all(model.wanted(0.5)))
+        An item that a user will consume is left out of that user's set with probability at most
+        0.5, if the user's calibration items and the items consumed next are exchangeable: it holds
+        less well the more tastes drift.
+        """
+        self.require_fit()
+        if wanted.significance is None:
+            return RANKS_ONLY
+        said = self._calibration_for(wanted).promise_to_all(wanted.significance)
+        shortened = (wanted.limit, wanted.min_probability, wanted.allowed, wanted.excluded)
+        if all(each is None for each in shortened):
+            return said
+        return f"None for lists from which items were left out. The whole sets: {said}"
 
     def histories(
         self, source: Any, *, leave_out: bool = False, at: Any = None, **reading: Any
@@ -240,7 +275,8 @@ class AskingMany(Asking):
 
     def _columns_of(self, query: Query, wanted: Wanted) -> dict[str, NDArray[Any]]:
         assessment = self.assess(wanted.limited(query), wanted=wanted)
-        return result_columns(assessment, wanted.shown(assessment).places)
+        places = wanted.shown(assessment).places
+        return user_columns(assessment, places, wanted.significance)
 
     def _whom(
         self,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns
+from surerec._columns import Columns, frame_of
 from surerec._notebook import as_pandas, bar_figure, html_card
 from surerec.recommenders._later import LaterColumns
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, BestOfMany
     from surerec.conformal import CalibratedProbability
+
+
+RANKS_ONLY: Final = "None: this recommender ranks, and promises nothing about its ranking."
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +44,7 @@ class RecommendationSet:
     highest_confidence : float
         The highest confidence at which this profile can leave anything out.
     everything_qualifies : bool
-        Whether the confidence is beyond that, so that every item is in the set.
+        Whether the confidence is beyond that, so that every item with a score is in the set.
     ignored : tuple
         Ids of the history that nobody in the data has taken.
     recommender : str
@@ -55,7 +58,8 @@ class RecommendationSet:
 
     columns: Mapping[str, NDArray[Any]] = field(repr=False)
     """The columns of the frame, with items as codes; the frame is made when it is asked for."""
-    item_ids: pl.Series = field(repr=False)
+    catalogue: pl.Series = field(repr=False)
+    """The ids of all items of the model, by code; :attr:`items` are the recommended ones."""
     titles: pl.Series | None = field(repr=False)
     history: NDArray[np.int64] = field(repr=False)
     significance: float | None
@@ -72,7 +76,7 @@ class RecommendationSet:
     @cached_property
     def used(self) -> tuple[Any, ...]:
         """Ids of the history that counted, in order."""
-        return tuple(self.item_ids.gather(self.history).to_list())
+        return tuple(self.catalogue.gather(self.history).to_list())
 
     @property
     def confidence(self) -> float | None:
@@ -90,7 +94,7 @@ class RecommendationSet:
 
     @cached_property
     def _frame(self) -> pl.DataFrame:
-        return result_frame(self.columns, self.item_ids, self.titles)
+        return result_frame(self.columns, self.catalogue, self.titles)
 
     @property
     def items(self) -> list[Any]:
@@ -109,7 +113,7 @@ class RecommendationSet:
         named, shares = self._named(), self._shares()
         return bar_figure(
             named.head(n)["item"].cast(pl.String).to_list(),
-            self._frame[shares].head(n).to_list(),
+            self._frame[shares].head(n).fill_null(float("nan")).to_list(),
             self._title(),
             shares.replace("_", "-" if shares == Columns.PValue else " "),
         )
@@ -173,10 +177,10 @@ def guarantee(
 ) -> str:
     """Return what a set guarantees at ε, or why nothing; `assumes` is a sentence to append."""
     if significance is None:
-        return "None: this recommender ranks, and promises nothing about its ranking."
+        return RANKS_ONLY
     if assessment.everything_qualifies(significance):
-        return calibration.beyond(significance, assessment)
-    if assessment.gap:
+        promise = calibration.beyond(significance, assessment)
+    elif assessment.gap:
         promise = f"None for this {whom}: {assessment.gap}."
     else:
         promise = f"{calibration.promise(significance, assessment)} {assumes}".rstrip()
@@ -207,7 +211,16 @@ def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
         **p_value_column(best.p_values),
         Columns.EntryConfidence: best.entry_confidences,
         **_chance_columns(best.chances),
+        Columns.Covered: best.covered[best.owners],
     }
+
+
+def user_columns(
+    assessment: Assessment, order: NDArray[np.intp], significance: float | None
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of one user among many, with whether the guarantee covers them."""
+    covered = np.full(len(order), assessment.covers(significance))
+    return {**result_columns(assessment, order), Columns.Covered: covered}
 
 
 def p_value_column(p_values: NDArray[np.float64] | None) -> dict[str, NDArray[Any]]:
@@ -223,9 +236,9 @@ def _chance_columns(chances: CalibratedProbability | None) -> dict[str, NDArray[
 def result_frame(
     columns: Mapping[str, NDArray[Any]], item_ids: pl.Series, titles: pl.Series | None = None
 ) -> pl.DataFrame:
-    """Make the frame of a result, with the items' own ids."""
+    """Build the frame of a result, with the items' own ids; missing numbers are null."""
     codes = columns[Columns.Item]
-    frame = pl.DataFrame({**columns, Columns.Item: item_ids.gather(codes)})
+    frame = frame_of({**columns, Columns.Item: item_ids.gather(codes)})
     if titles is None:
         return frame
     return frame.with_columns(titles.gather(codes).alias(Columns.Title))

@@ -88,7 +88,7 @@ class AskingTogether(Offers):
         interactions = self.statistics_.interactions
         return GroupSet(
             columns=result_columns(assessment, shown.places),
-            item_ids=self.items_.ids,
+            catalogue=self.items_.ids,
             titles=None if interactions is None else interactions.titles,
             history=party.company.known,
             significance=epsilon,

@@ -152,6 +152,7 @@ class BatchRow(BaseModel):
     probability: Number = None
     probability_low: Number = None
     probability_high: Number = None
+    covered: bool = Field(description="Whether the guarantee covers this user.")
 
 
 class BatchAnswer(BaseModel):

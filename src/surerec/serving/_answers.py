@@ -148,7 +148,8 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     wanted = recommender.wanted(**asked_at, **choosing, k=asked.k)
     frame = recommender.rows_of(known, wanted)
     if cut is not None:
-        entries = pl.Series(model.steered(frame[Columns.EntryConfidence].to_numpy()))
+        steered = model.steered(frame[Columns.EntryConfidence].to_numpy())
+        entries = pl.Series(steered, nan_to_null=True)
         frame = frame.with_columns(entries.alias(Columns.EntryConfidence))
     confidence = level.get("confidence")
     significance = level.get("significance")

@@ -48,7 +48,7 @@ def rows_of(picks: RecommendationSet) -> list[dict[str, Any]]:
     codes, ranks = numbers.pop(Columns.Item), numbers.pop(Columns.Rank)
     return [
         {
-            Columns.Item: picks.item_ids[code],
+            Columns.Item: picks.catalogue[code],
             Columns.Rank: ranks[place],
             **{name: finite(values[place]) for name, values in numbers.items()},
             Columns.Title: None if picks.titles is None else picks.titles[code],

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _USERS_AT_ONCE = 256
 _TASKS_A_CORE = 8
-_DDL = {pl.String: "string", pl.Float64: "double"}
+_DDL = {pl.String: "string", pl.Float64: "double", pl.Boolean: "boolean"}
 
 
 @lru_cache(maxsize=2)
