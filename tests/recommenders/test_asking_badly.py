@@ -1,5 +1,8 @@
 """What people get wrong, and the sentence that tells them."""
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import surerec as sr
@@ -9,6 +12,7 @@ from tests.recommenders.small_profiles import read
 NAMES = ["abba", "baba", "caba"]
 ROWS = [(user, item, t) for user in ("ann", "bob", "cid") for t, item in enumerate(NAMES)]
 NUMBERS = [(user, item, item) for user in range(4) for item in range(5)]
+MANY = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=900, seed=5)
 
 EVERY = [sr.PrecedenceMining(), sr.TransductiveConformal(), sr.InductiveConformal()]
 CONFORMAL = EVERY[1:]
@@ -172,3 +176,52 @@ def test_impossible_settings_are_refused_when_fitting(model, says):
 def test_only_interactions_and_statistics_can_be_fitted(model, data):
     with pytest.raises(sr.InputError, match="Interactions"):
         model.fit(data)
+
+
+def _fitted():
+    return sr.InductiveConformal().fit(read(NUMBERS))
+
+
+def _wrapped(**settings):
+    lists = pl.DataFrame({"user_id": [0, 1], "item_id": [3, 4], "score": [0.5, 0.5]})
+    return sr.wrap(lists, **settings).calibrate(read(NUMBERS[:10]), read(NUMBERS[10:]))
+
+
+COLUMNS = [np.array, pl.Series, pd.Series, pd.Index, tuple, set, iter]
+"""Ways to give several values; comparing most of them with () or a word raises."""
+
+
+@pytest.mark.parametrize("make", COLUMNS)
+def test_items_to_leave_out_come_in_any_column(make):
+    model = _fitted()
+    asked = {"history": [0, 1, 2], "confidence": 0.5}
+    alone = model.recommend(**asked, exclude=[3])
+    assert model.recommend(**asked, exclude=make([3])).items == alone.items
+    assert model.recommend(**asked, exclude=make([])).items == model.recommend(**asked).items
+
+
+@pytest.mark.parametrize("make", COLUMNS[:4])
+@pytest.mark.parametrize("values", [["score", "rank"], ["score"], []])
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("cut", lambda **given: sr.PopulationConformal(**given).fit(read(NUMBERS))),
+        ("lists", lambda **given: sr.PopulationConformal().fit(MANY, **given)),
+        ("cut", _wrapped),
+        ("covers", _wrapped),
+        ("fallback", _wrapped),
+        ("together", lambda **given: _fitted().recommend(group=[0, 1], confidence=0.5, **given)),
+        ("chances", lambda **given: _fitted().recommend_many(k=1, confidence=0.5, **given)),
+        ("leave_out", lambda **given: _fitted().recommend_many(k=1, confidence=0.5, **given)),
+    ],
+)
+def test_a_column_for_one_setting_is_refused_in_one_sentence(make, values, name, ask):
+    with pytest.raises(sr.InputError, match=rf"(?s)^{name} is .*; (it must|choose)"):
+        ask(**{name: make(values)})
+
+
+@pytest.mark.parametrize("name", ["exclude", "group"])
+def test_an_array_without_a_dimension_is_no_list(name):
+    with pytest.raises(sr.InputError, match=rf"^{name} is array\(3\); it must be a list"):
+        _fitted().recommend(**{"user": None if name == "group" else 0, name: np.array(3)}, k=1,
+                            confidence=0.5)  # fmt: skip

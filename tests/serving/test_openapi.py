@@ -1,5 +1,7 @@
 """The whole API from its own description: what fits it is answered, what does not is refused."""
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from schemathesis import GenerationMode  # noqa: E402  # after the skip
 from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
 
 TOO_LARGE, UNPROCESSABLE = 413, 422
-TIMES = ("times", "at is", "The history of member")
+TIMES = re.compile(r"\bat is\b|\btimes?\b|The history of member")
 TAKE_SOMETHING = [
     ("POST", "/v1/recommendations"),
     ("POST", "/v1/recommendations/batch"),
@@ -75,7 +77,7 @@ def test_answers_keep_to_the_description(described, mode, method, path):
 
 def _beyond_schemas(answer):
     """No JSON Schema says that there is a time for each item, or that a text is a time."""
-    if answer.status_code == UNPROCESSABLE and answer.json()["detail"].startswith(TIMES):
+    if answer.status_code == UNPROCESSABLE and TIMES.search(answer.json()["detail"]):
         return [positive_data_acceptance]
     return []
 

@@ -163,7 +163,7 @@ _ARRAYS: Final = ("offsets", "listed", "scores")
 def check_fallback(fallback: object) -> None:
     """Refuse what cannot complete a list."""
     allowed = [POPULARITY, *(name for name in recipe_names() if not as_recipe(name).learns)]
-    if fallback not in allowed:
+    if not isinstance(fallback, str) or fallback not in allowed:
         raise InputError(
             f"fallback is {fallback!r}; choose popularity or one of the measures, such as CM12."
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from surerec._arguments import check_flag, check_kind
 from surerec._calendar import DAY, day_of
+from surerec._shown import shown
 from surerec.calibration import (
     LeftOut,
     NamedItems,
@@ -25,7 +27,7 @@ from surerec.recommenders._groups import Groups, parse_groups, renewed_groups
 from surerec.recommenders._over_users import OverUsers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -48,7 +50,7 @@ class Calibrating(OverUsers):
 
     def _cut_by(self) -> Cut:
         """Give where sets are cut."""
-        return self.cut or "score"
+        return "score" if self.cut is None else self.cut
 
     def _learn(self) -> None:
         """Fit the measure, and calibrate it on users' futures."""
@@ -278,7 +280,11 @@ class Calibrating(OverUsers):
         return self
 
     def _allow_all(self, lists: Mapping[str, Iterable[Any]] | None) -> Self:
-        for name, items in (lists or {}).items():
+        if lists is None:
+            return self
+        if not isinstance(lists, Mapping):
+            raise InputError(f"lists is {shown(lists)}; it must be a mapping of names to item ids.")
+        for name, items in lists.items():
             self.allow(name, items)
         return self
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from surerec._arguments import check_flag
 from surerec._progress import progress
 from surerec._threads import available_threads, run_blocks
 from surerec.errors import HistoriesWarning, InputError, NoUsers
@@ -218,7 +219,8 @@ class AskingMany(Asking):
         """
         self.require_fit()
         interactions = self.statistics_.interactions
-        users = None if interactions is None or not leave_out else interactions.users
+        is_of_data = check_flag("leave_out", leave_out)
+        users = interactions.users if is_of_data and interactions is not None else None
         found = read_histories(source, self.items_, users, self._user_groups(), reading, at)
         untimed = self.scorer_.uses_times and not found.timed
         return replace(found, assumes=_RECENT) if untimed else found
@@ -288,7 +290,7 @@ class AskingMany(Asking):
     ) -> NDArray[np.int64] | Histories:
         """Give the codes of users, or people by what is known of them."""
         if histories is None:
-            if leave_out:
+            if check_flag("leave_out", leave_out):
                 raise InputError(
                     "leave_out is about histories=: users of the data are always left out."
                 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec._arguments import check_list
+from surerec._arguments import check_flag, check_list
 from surerec._checks import check_whole
 from surerec.conformal import DEFAULT_CONFIDENCE, significance_of
 from surerec.errors import InputError, LeftOutWarning, NoConfidence, NotOffered
@@ -82,7 +82,7 @@ class Offers(Fitted):
         if min_probability is not None:
             self.require_probabilities(among)
             min_probability = check_fraction("min_probability", min_probability)
-        if chances:
+        if check_flag("chances", chances):
             self._check_chances(k, items)
         return Wanted(
             significance=self.significance(confidence, significance),
@@ -140,7 +140,7 @@ class Offers(Fitted):
 
     def _leaving_out(self, wanted: Wanted, items: Iterable[Any]) -> Wanted:
         """Give what is wanted but for some items; ids that nobody took leave nothing out."""
-        ids = check_list("exclude", items, "item ids") if items != () else None
+        ids = check_list("exclude", items, "item ids")
         if not ids:
             return wanted
         self.require_fit()

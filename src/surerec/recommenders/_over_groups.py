@@ -168,7 +168,7 @@ class OverGroups(Calibrating):
         return tuple(GROUP_PROMISES) if offered and not self.promises_precision else ()
 
     def _for_groups(self, n_members: int, together: str | None) -> KeptPromise:
-        promise = find_group_promise(together or "any")
+        promise = find_group_promise("any" if together is None else together)
         given = self._by_size().get(_GIVEN)
         if given is not None:
             if n_members > given.size:

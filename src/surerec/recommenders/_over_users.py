@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surerec._arguments import check_code, check_kind
+from surerec._arguments import check_code, check_kind, check_text
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
 from surerec.calibration import NO_CHANCES, PrecisionCalibration, find_promise
@@ -155,6 +155,7 @@ class OverUsers(Recommender):
 
     def _check_list(self, name: str) -> None:
         self.require_fit()
+        check_text("among", name)
         if name not in self._lists:
             known = ", ".join(map(repr, self._lists)) or "none yet; name one by model.allow(…)"
             raise NotOffered(f"There is no list {name!r}; there is {known}.")

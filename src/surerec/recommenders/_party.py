@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec._arguments import check_list
 from surerec._columns import Columns
 from surerec._shown import shown
 from surerec.errors import InputError, RepeatedMember, UnknownHistory, UnknownMembers
@@ -73,7 +74,11 @@ def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any, at: A
         When the question is asked, for histories without times.
     """
     named = isinstance(group, Mapping)
-    given = list(group.values()) if isinstance(group, Mapping) else list(group)
+    given = (
+        list(group.values())
+        if isinstance(group, Mapping)
+        else check_list("group", group, "users' ids or histories")
+    )
     if not given:
         raise InputError("The group is empty: it needs at least two members.")
     if len(given) == 1:

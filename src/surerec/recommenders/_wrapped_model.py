@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args
 
 import numpy as np
 
-from surerec._arguments import check_kind
+from surerec._arguments import check_choice, check_kind
 from surerec.adapters import ListsAdapter, WrappedRecipe, WrappedScorer, adapt, check_fallback
 from surerec.calibration import NamedItems, find_promise
 from surerec.errors import InputError, NotFittedError
@@ -69,20 +69,22 @@ class WrappedModel(PopulationConformal):
 
     def _covers(self, adapter: Adapter) -> Covers:
         """Give whom `fit` is to cover: people of the fit if it keeps something of them."""
-        return self.covers or ("newcomers" if not adapter.knows_users else "fit")
+        if self.covers is not None:
+            return self.covers
+        return "fit" if adapter.knows_users else "newcomers"
 
     def _recipe_key(self) -> tuple[object, ...]:
         return (self.model,)
 
     def _cut_by(self) -> Cut:
-        return self.cut or ("score" if self._adapter().has_value else "rank")
+        if self.cut is not None:
+            return self.cut
+        return "score" if self._adapter().has_value else "rank"
 
     def _validate(self) -> None:
+        if self.covers is not None:
+            check_choice("covers", self.covers, get_args(Covers))
         super()._validate()
-        if self.covers is not None and self.covers not in get_args(Covers):
-            raise InputError(
-                f"covers is {self.covers!r}; choose one of {', '.join(get_args(Covers))}."
-            )
         if self.name is not None and not check_kind("name", self.name, str, "a text").strip():
             raise InputError("name is empty; name the model as its readers know it.")
         if self.fallback is not None:

@@ -145,4 +145,4 @@ class MergedPValues:
 
 def find_merger(together: str | None) -> Merger:
     """Look a rule up by name; twice the mean if nothing is said."""
-    return MERGERS[check_choice("together", together or "mean", MERGERS)]
+    return MERGERS[check_choice("together", "mean" if together is None else together, MERGERS)]
