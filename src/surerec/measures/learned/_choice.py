@@ -95,13 +95,11 @@ class Question(NamedTuple):
     @classmethod
     def of(cls, strangers: Strangers, user: int, sampling: Sampling) -> Question | None:
         """Ask for a user; None where the features know nothing of their past or of their future."""
-        profile, times = strangers.profile(user)
-        length = sampling.future.longest_past(times)
-        known, after = profile[:length], profile[length : sampling.future.stop(times, length)]
-        known, after = known[known >= 0], after[after >= 0]
-        if not len(known) or not len(after):
+        length = sampling.future.longest_past(strangers.interactions.times_of(user))
+        parts = strangers.cut(user, length, sampling.future)
+        if parts is None:
             return None
-        features = strangers.features
+        (known, after), features = parts, strangers.features
         return cls(features.of(known), features.statistics.items_outside(known), after)
 
 

@@ -97,9 +97,17 @@ class Strangers:
         assert profiles is not None  # noqa: S101  # features are made from profiles
         return cls(features, interactions, profiles.items.codes(interactions.items.ids))
 
-    def profile(self, user: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return what a user consumed in time order, −1 for what the features do not know; when."""
-        return self.codes[self.interactions.taken(user)], self.interactions.times_of(user)
+    def cut(
+        self, user: int, length: int, future: TrainedFuture
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return a user's first items and what followed, as far as the features know them.
+
+        None where they know nothing of the one or of the other.
+        """
+        stop = future.stop(self.interactions.times_of(user), length)
+        profile = self.codes[self.interactions.taken(user)]
+        known, after = (part[part >= 0] for part in (profile[:length], profile[length:stop]))
+        return (known, after) if len(known) and len(after) else None
 
 
 def make_examples(
@@ -134,16 +142,15 @@ def make_examples(
 
 
 def _of_user(strangers: Strangers, user: int, sampling: Sampling) -> list[Examples]:
-    features = strangers.features
-    profile, times = strangers.profile(user)
+    features, times = strangers.features, strangers.interactions.times_of(user)
     chance = np.random.default_rng((sampling.seed, user))
     held_out = chance.random() < sampling.held_out
     examples = []
     for length in _cuts(times, sampling, chance):
-        known, after = profile[:length], profile[length : sampling.future.stop(times, length)]
-        known, after = known[known >= 0], after[after >= 0]
-        if not len(known) or not len(after):
+        parts = strangers.cut(user, length, sampling.future)
+        if parts is None:
             continue
+        known, after = parts
         # What is taken later still is not taken in this future.
         not_then = features.statistics.items_outside(np.concatenate((known, after)))
         n_negatives = min(sampling.negatives, len(not_then))

@@ -223,16 +223,14 @@ class Features:
         ridge: list[NDArray[np.float64]] = []
         near: list[NDArray[np.float32]] = []
 
-        every = self._placed(np.arange(n_items))
-
         def regress() -> None:
-            ridge.append(self._by_code(expect(), every))
+            ridge.append(self._by_code(expect()))
 
         def look_near() -> None:
             near.append(self._near(asked, None))
 
         def look_ahead(part: _Part) -> None:
-            found[self._places_of(FORWARD)] = self._by_code(part(), every)
+            found[self._places_of(FORWARD)] = self._by_code(part())
 
         def prefer() -> None:
             found[self._places_of(PREFERENCE)] = self._preference(history, asked.without)
@@ -247,10 +245,11 @@ class Features:
         assemble(sums, asked.means, asked.means, rows, ridge[0], near[0], found)
         return self._cleared(asked, found, None)
 
-    def _by_code(
-        self, scores: NDArray[np.float64], places: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        return scores if self._places is None else scores[:, places]
+    def _by_code(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what a ridge says of every item in the order of the codes."""
+        if self._places is None:
+            return scores
+        return scores[:, self._placed(np.arange(scores.shape[1]))]
 
     def _cleared(
         self, asked: Asked, found: NDArray[np.float32], columns: NDArray[np.int64] | None
