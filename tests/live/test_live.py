@@ -166,14 +166,15 @@ def test_one_bad_event_refuses_all_of_them(live):
 def test_the_promise_is_said_and_kept(live, films):
     none = live.recommend(2, confidence=0.9).guarantee
     assert "no event has been judged yet" in none
-    assert "event by event and not person by person" in none
+    assert "with each user and day counted once" in none
     live.observe(stream(films, 250))
     said = live.recommend(2, confidence=0.9)
     steering = live._ledger.steering
-    assert f"over {steering.n:,} judged events" in said.guarantee
+    assert f"over {steering.user_days:,} user days it was" in said.guarantee
+    assert f"counting each of {steering.n:,} judged events it was" in said.guarantee
     assert said.confidence == 0.9
     for place, epsilon in enumerate(steering.epsilons):
-        assert abs(steering.delivered()[place] - epsilon) <= steering.bound(place)
+        assert abs(steering.observed_by_user_day()[place] - epsilon) <= steering.bound(place)
     assert "None: a promise is kept live at the confidences 0.7, 0.8, 0.9 only" in (
         live.recommend(2, confidence=0.85).guarantee
     )
@@ -189,7 +190,12 @@ def test_the_promise_is_said_and_kept(live, films):
 
 @pytest.mark.parametrize(
     ("n", "says"),
-    [(1, "over 1 judged event it"), (1, "than 100 points"), (400, "than 23 points")],
+    [
+        (1, "over 1 user day it"),
+        (1, "each of 1 judged event it"),
+        (1, "than 100 points"),
+        (400, "than 23 points"),
+    ],
 )
 def test_how_far_it_can_be_off_is_said_in_plain_numbers(n, says):
     steering = Steering.start([0.1])

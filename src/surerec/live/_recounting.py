@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from threading import Thread
 from time import monotonic
 from typing import Final
@@ -13,7 +12,7 @@ from surerec.live._ledger import Ledger
 from surerec.live._sqlite import sole
 from surerec.live._synced import Synced
 from surerec.live._told import now_text
-from surerec.live._usual import usual_levels
+from surerec.live._usual import usual_levels, usual_limit
 
 _GROWN: Final = 0.1  # of the base, at which it is counted anew
 _LEAST_GROWN: Final = 1000
@@ -86,8 +85,7 @@ class Recounting(Synced):
         )
         with self._lock, self._writing() as transaction:
             ledger = Ledger.from_state(transaction.get("ledger"))
-            self._write_alarms(transaction, ledger.n_alarms, [says])
-            ledger = replace(ledger, n_alarms=ledger.n_alarms + 1)
+            ledger = self._with_alerts(transaction, ledger, [says])
             transaction.put("ledger", ledger.to_state())
 
     def _count_anew(self) -> None:
@@ -103,13 +101,14 @@ class Recounting(Synced):
         fresh = type(old)(**old.get_params()).fit(
             profiles, lists={name: items for name, items in lists.items() if items}
         )
-        usual = usual_levels(fresh).tolist()
+        usual, limit = usual_levels(fresh).tolist(), usual_limit(fresh)
         number = self._folder.numbers()[-1] + 1
         fresh.save(self._folder.model(number), old.name_)
         with self._lock:
             with self._writing() as transaction:
                 ledger = Ledger.from_state(transaction.get("ledger"))
                 ledger = ledger.watching_anew(self._folder.terms, usual)
+                ledger = ledger.with_heaviest(limit=limit)
                 transaction.put("ledger", ledger.to_state())
                 transaction.put("base", {"model": number, "seq": seq, "counted": now_text()})
                 transaction.forget_names(until=seq)

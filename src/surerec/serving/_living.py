@@ -8,7 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec.live import Live, LiveFolder
-from surerec.serving._metrics import ALARMS, DELIVERED, EVENTS, JUDGED
+from surerec.serving._metrics import (
+    ALARMS,
+    BY_USER_DAY,
+    DELIVERED,
+    EVENTS,
+    HEAVIEST,
+    JUDGED,
+    USER_DAYS,
+)
 from surerec.serving._models import ServedModel, load_served, served_of
 from surerec.serving._problems import Problem
 from surerec.serving._written import write
@@ -101,6 +109,11 @@ def promise(model: ServedModel) -> bytes:
             "promised": list(status.promised),
             "delivered": delivered,
             "within": list(status.within),
+            "observed_by_user_day": [
+                None if math.isnan(each) else each for each in status.observed_by_user_day
+            ],
+            "n_user_days": status.n_user_days,
+            "heaviest_share": status.heaviest_share,
             "n_events": status.n_events,
             "n_judged": status.n_judged,
             "not_judged": status.not_judged,
@@ -138,6 +151,11 @@ def _tell(live: Live) -> None:
     """Tell Prometheus what is delivered."""
     steering = live.steering_
     JUDGED.set(steering.n)
-    for epsilon, missed in zip(steering.epsilons, steering.delivered(), strict=True):
+    USER_DAYS.set(steering.user_days)
+    for epsilon, missed, by_user_day in zip(
+        steering.epsilons, steering.delivered(), steering.observed_by_user_day(), strict=True
+    ):
         if steering.n:
             DELIVERED.labels(f"{1 - epsilon:g}").set(1 - missed)
+            BY_USER_DAY.labels(f"{1 - epsilon:g}").set(1 - by_user_day)
+    HEAVIEST.set(live.heaviest_share_ or 0)
