@@ -163,6 +163,21 @@ def test_one_bad_event_refuses_all_of_them(live):
     assert live.status().n_events == 0
 
 
+def test_an_event_of_the_future_is_refused_with_an_alert_a_day(live, films):
+    user, end = films.users[3], int(films.times.max()) // 1_000_000
+    items = live.recommend(user, confidence=0.9).items
+    event = {"user": user, "item": items[0], "time": "2999-01-01T00:00:00Z"}
+    says = r"2999-01-01T00:00:00\+00:00 is more than 5 minutes ahead of the server's clock"
+    for n in range(3):
+        with pytest.raises(InputError, match=f"Event 2: the time {says}"):
+            live.observe([{**event, "time": end + n}, event])
+    status = live.status()
+    assert status.n_events == 0
+    (alert,) = status.alarms
+    assert "An event was refused: the time 2999-01-01" in alert
+    assert live.observe({**event, "time": end + 9}).judged == 1  # it is not late
+
+
 def test_the_promise_is_said_and_kept(live, films):
     none = live.recommend(2, confidence=0.9).guarantee
     assert "no event has been judged yet" in none
@@ -292,19 +307,21 @@ def test_it_recounts_by_itself_when_it_has_grown(tmp_path, model, films, monkeyp
 
 
 def test_a_recount_that_fails_in_the_background_is_told_and_waits(
-    tmp_path, model, films, monkeypatch
+    tmp_path, model, films, monkeypatch, caplog
 ):
     monkeypatch.setattr("surerec.live._recounting._LEAST_GROWN", 100)
     with Live.create(tmp_path / "shop", model) as live:
         with monkeypatch.context() as broken:
-            broken.setattr(
-                sr.PopulationConformal, "save", _raises(OSError(28, "No space left on device"))
-            )
+            full = OSError(28, "No space left on device", str(tmp_path / "shop" / "models"))
+            broken.setattr(sr.PopulationConformal, "save", _raises(full))
             live.observe(stream(films, 400))
             counting = live._counting
             counting.join()
         said, n_alarms = live.status().alarms[-1], live._ledger.n_alarms
-        assert "Counting anew failed ([Errno 28] No space left on device): the counts of" in said
+        assert "Counting anew failed (No space left on device; the log has the details)" in said
+        assert str(tmp_path) not in said
+        (line,) = [each for each in caplog.records if each.name == "surerec.live"]
+        assert str(tmp_path) in line.fields["why"]
         live.observe({"user": 7, "item": 900, "time": 5})
         assert live._counting is counting  # it is not tried again at once
         live.recount()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +18,8 @@ from surerec._columns import Columns
 from surerec._files import file_aside
 from surerec._threads import one_thread
 from surerec.conformal import UserDay, significance_of
-from surerec.errors import InputError
-from surerec.live._events import Event
+from surerec.errors import InputError, StoreError
+from surerec.live._events import Event, FutureTimeError
 from surerec.live._folder import SQLITE, LiveFolder
 from surerec.live._ledger import JUDGED, Ledger, Terms, Window
 from surerec.live._new_items import ABOVE_LIMIT, NewItems
@@ -179,15 +179,32 @@ class Live(Recounting):
         ------
         InputError
             If one of them is no event; none is taken in then.
+        FutureTimeError
+            If the time of one is more than 5 minutes ahead of this clock; none is taken in then,
+            and an alert is raised once a day.
         StoreError
             If they could not be kept; none is taken in then, and they may be sent again.
         """
         with self._lock:
-            given = self._checked(events, names)
+            try:
+                given = self._checked(events, names)
+            except FutureTimeError as error:
+                self._alert_of(error)
+                raise
             with self._writing() as transaction, one_thread():
                 found = self._take(transaction, given)
         self._recount_if_due()
         return found
+
+    def _alert_of(self, error: FutureTimeError) -> None:
+        """Raise the alert that an event was refused for its time, unless this day had it."""
+        with suppress(StoreError), self._writing() as transaction:
+            if transaction.get("future time") != today():
+                ledger = Ledger.from_state(transaction.get("ledger"))
+                ledger = self._with_alerts(transaction, ledger, [error.alert])
+                transaction.put("ledger", ledger.to_state())
+                transaction.put("future time", today())
+                error.alerted = True
 
     def _checked(self, events: Any, names: Sequence[str] | None) -> list[tuple[Event, str, str]]:
         if isinstance(events, (Event, dict)):

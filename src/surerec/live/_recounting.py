@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from threading import Thread
 from time import monotonic
@@ -13,6 +14,9 @@ from surerec.live._sqlite import sole
 from surerec.live._synced import Synced
 from surerec.live._told import now_text
 from surerec.live._usual import usual_levels, usual_limit
+
+_LOGGER: Final = logging.getLogger("surerec.live")
+_LOGGER.addHandler(logging.NullHandler())  # silent, unless an application wants to hear of it
 
 _GROWN: Final = 0.1  # of the base, at which it is counted anew
 _LEAST_GROWN: Final = 1000
@@ -78,10 +82,11 @@ class Recounting(Synced):
 
     def _tell_of(self, error: BaseException) -> None:
         """Raise the alarm that counting anew failed, as nobody waits for it."""
-        reason = str(error).rstrip(". ") or type(error).__name__
+        _LOGGER.error("counting anew failed", exc_info=error, extra={"fields": {"why": str(error)}})
         says = (
-            f"Counting anew failed ({reason}): the counts of {self._counted[:10]}, with all events "
-            f"since then, are served on, and it is tried again in {_PAUSE // 60} minutes."
+            f"Counting anew failed ({_reason(error)}; the log has the details): the counts of "
+            f"{self._counted[:10]}, with all events since then, are served on, and it is tried "
+            f"again in {_PAUSE // 60} minutes."
         )
         with self._lock, self._writing() as transaction:
             ledger = Ledger.from_state(transaction.get("ledger"))
@@ -119,3 +124,16 @@ class Recounting(Synced):
         """Wait for the end of a recount that is under way."""
         if self._counting is not None:
             self._counting.join()
+
+
+def _reason(error: BaseException) -> str:
+    """Return why something failed, without the paths and addresses of an error's message.
+
+    Examples
+    --------
+    >>> _reason(OSError(28, "No space left on device", "/srv/shop/models/000002"))
+    'No space left on device'
+    """
+    if isinstance(error, StoreError):
+        return error.reason
+    return getattr(error, "strerror", None) or type(error).__name__

@@ -212,7 +212,7 @@ def draw_replay(played: Replayed) -> dict[str, bytes]:
         for number, (axes, epsilon) in enumerate(zip(all_axes, epsilons, strict=True)):
             _panel(axes, windows.filter(epsilon=epsilon), epsilon)
             if not number:
-                axes.set_ylabel(f"share outside by users' days, per {WINDOW:,} events")
+                axes.set_ylabel("share outside, by users' days")
         handles = figure.axes[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=len(MODELS) + 1)
         return render(figure)

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from surerec.live import Live, LiveFolder
+from surerec.live import FutureTimeError, Live, LiveFolder
 from surerec.serving._metrics import (
     ALARMS,
     BY_USER_DAY,
@@ -85,7 +85,11 @@ class LiveModel(ServedModel):
 def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
     """Take events in, and give what became of them."""
     live = _live(model)
-    found = live.observe([event.model_dump(exclude_none=True) for event in asked.events])
+    try:
+        found = live.observe([event.model_dump(exclude_none=True) for event in asked.events])
+    except FutureTimeError as error:
+        ALARMS.inc(error.alerted)
+        raise
     counts = {
         "judged": found.judged,
         **found.not_judged,
