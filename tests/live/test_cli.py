@@ -47,6 +47,21 @@ def test_events_of_a_file_are_taken_in_once(cli, shop, write):
     assert "40 events" in cli("live", "status", shop).out
 
 
+def test_status_reports_users_days_and_the_heaviest_users(cli, shop):
+    with sr.Live(shop, recount=False) as live:
+        items = live.recommend(7, confidence=0.9).items[:3]
+        n = live.observe([{"user": 7, "item": item} for item in items]).judged
+    assert n
+    shown = cli("live", "status", shop, "--heaviest").out
+    assert f"{n} of them judged, on 1 user day" in shown
+    assert "The heaviest 1% of users sent 100% of today's judged events." in shown
+    assert f"7: {n} judged today, 100%" in shown
+    said = json.loads(cli("live", "status", shop, "--heaviest", "--json").out)
+    assert said["heaviest_users"] == [{"user_id": "7", "judged": n, "share": 1.0}]
+    assert (said["n_user_days"], said["heaviest_share"]) == (1, 1.0)
+    assert len(said["observed_by_user_day"]) == 3
+
+
 def test_lines_on_standard_input(cli, shop, monkeypatch):
     lines = '{"user": 7, "item": 900, "id": "a"}\n\n{"user": 7, "item": 901, "time": 1700000000}\n'
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))

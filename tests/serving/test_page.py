@@ -537,7 +537,7 @@ def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
         sent = {"events": [{"user": 7, "item": item, "time": 1_700_000_000}]}
         assert client.post("v1/events", json=sent).json()["judged"] == 1
     page = open_page(server.url)
-    expect(page.locator("#promise-hint")).to_contain_text("Of 1 events that were judged")
+    expect(page.locator("#promise-hint")).to_contain_text("with each of 1 user days counted once")
     expect(page.locator("#promise-facts")).to_contain_text("90 % promised100 %")
     expect(page.locator("#promise-lines svg")).to_have_attribute(
         "aria-label", re.compile("90 % promised; delivered window by window: 90 %, 89.8 %")
