@@ -90,7 +90,7 @@ class AskingMany(Asking):
         Returns
         -------
         polars.DataFrame
-            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles, and
+            ``user_id``, the columns of :meth:`RecommendationSet.to_frame` and
             ``covered``, whether the guarantee covers the user; :meth:`guarantee_to_all` says what
             is guaranteed. With `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
             ``expected_hits``.
@@ -273,7 +273,7 @@ class AskingMany(Asking):
         else:
             parts = [self._columns_of(queries[place], wanted) for place in range(len(queries))]
             columns, owners = stacked(parts)
-        return people_frame(columns, people.gather(owners), self.items_.ids)
+        return people_frame(columns, people.gather(owners), self.items_.ids, self.titles_)
 
     def _columns_of(self, query: Query, wanted: Wanted) -> dict[str, NDArray[Any]]:
         assessment = self.assess(wanted.limited(query), wanted=wanted)

@@ -253,10 +253,13 @@ def stacked(
 
 
 def people_frame(
-    columns: Mapping[str, NDArray[Any]], people: pl.Series, item_ids: pl.Series
+    columns: Mapping[str, NDArray[Any]],
+    people: pl.Series,
+    item_ids: pl.Series,
+    titles: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Make the frame of the results of many people: one for all, as frames cost more than rows.
 
     `people` are the ids of whom each row is about.
     """
-    return result_frame(columns, item_ids).select(people.alias(Columns.User), pl.all())
+    return result_frame(columns, item_ids, titles).select(people.alias(Columns.User), pl.all())

@@ -85,11 +85,10 @@ class AskingTogether(Offers):
         candidates = self._candidates_of(party, wanted)
         assessment = self.assess_together(party, candidates, kept)
         epsilon, shown = wanted.significance, wanted.shown(assessment)
-        interactions = self.statistics_.interactions
         return GroupSet(
             columns=result_columns(assessment, shown.places),
             catalogue=self.items_.ids,
-            titles=None if interactions is None else interactions.titles,
+            titles=self.titles_,
             history=party.company.known,
             significance=epsilon,
             guarantee=guarantee(
@@ -187,8 +186,8 @@ class AskingTogether(Offers):
         Returns
         -------
         polars.DataFrame
-            ``group``, ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, and of
-            each group its ``least_served`` member with their ``satisfaction``.
+            ``group``, the columns of :meth:`RecommendationSet.to_frame`, and of each group its
+            ``least_served`` member with their ``satisfaction``.
 
         Examples
         --------
@@ -217,7 +216,7 @@ class AskingTogether(Offers):
             raise InputError("There are no groups: give at least one.")
         columns, owners = stacked([each.columns for each in found])
         return (
-            result_frame(columns, self.items_.ids)
+            result_frame(columns, self.items_.ids, self.titles_)
             .with_columns(
                 pl.Series("least_served", [str(found[owner].least_served) for owner in owners]),
                 pl.Series("satisfaction", [min(found[owner].satisfaction) for owner in owners]),
