@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns, frame_of
-from surerec._notebook import as_pandas, bar_figure, html_card
+from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
 from surerec.recommenders._later import LaterColumns
 
 if TYPE_CHECKING:
@@ -110,9 +110,10 @@ class RecommendationSet:
 
         Gives a figure of matplotlib, the extra ``plots``.
         """
-        named, shares = self._named(), self._shares()
+        shares = self._shares()
         return bar_figure(
-            named.head(n)["item"].cast(pl.String).to_list(),
+            self._titles().head(n).to_list(),
+            self.items[:n],
             self._frame[shares].head(n).fill_null(float("nan")).to_list(),
             self._title(),
             shares.replace("_", "-" if shares == Columns.PValue else " "),
@@ -125,12 +126,17 @@ class RecommendationSet:
                 return name
         return Columns.Score
 
-    def _named(self) -> pl.DataFrame:
-        """Give rank and item, by its title where it has one."""
+    def _titles(self) -> pl.Series:
+        """Return the title of each item, or its id where it has none."""
         item = pl.col(Columns.Item).cast(pl.String)
         if self.titles is not None:
             item = pl.coalesce(pl.col(Columns.Title), item)
-        return self._frame.select(Columns.Rank, item.alias("item"))
+        return self._frame.select(item.alias("item"))["item"]
+
+    def _named(self) -> pl.DataFrame:
+        """Return rank and item, by a title that tells it from the others."""
+        names = distinct_labels(self._titles().to_list(), self.items)
+        return self._frame.select(Columns.Rank, pl.Series("item", names, dtype=pl.String))
 
     def _title(self) -> str:
         at = "" if self.confidence is None else f" at confidence {self.confidence:g}"
