@@ -21,6 +21,7 @@ from surerec.recommenders._query import refuse_times
 from surerec.recommenders._sets import (
     RANKS_ONLY,
     batch_columns,
+    left_out_of,
     people_frame,
     stacked,
     user_columns,
@@ -177,10 +178,7 @@ class AskingMany(Asking):
         if wanted.significance is None:
             return RANKS_ONLY
         said = self._calibration_for(wanted).promise_to_all(wanted.significance)
-        shortened = (wanted.limit, wanted.min_probability, wanted.allowed, wanted.excluded)
-        if all(each is None for each in shortened):
-            return said
-        return f"None for lists from which items were left out. The whole sets: {said}"
+        return left_out_of(wanted, said)
 
     def histories(
         self, source: Any, *, leave_out: bool = False, at: Any = None, **reading: Any
