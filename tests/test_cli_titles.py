@@ -96,3 +96,14 @@ def test_spark_reads_titles_from_a_file_only(cli, shop, tmp_path):
     done = cli("fit", shop / "orders.csv", tmp_path / "m", *spark)
     assert done.code == 2
     assert "pass --titles FILE" in done.err
+
+
+def test_cells_that_look_like_formulas_are_not_altered(cli, shop, tmp_path):
+    taken = sr.read_interactions(shop / "orders.csv")
+    titles = {one: f"={one}+1" for one in taken.items.ids}
+    taken = sr.read_interactions(shop / "orders.csv", titles=titles)
+    sr.InductiveConformal("CM12").fit(taken).save(tmp_path / "model")
+    done = cli("recommend-all", tmp_path / "model", "--k", "3", "--output", tmp_path / "out.csv")
+    assert done.code == 0, done.err
+    rows = pl.read_csv(tmp_path / "out.csv")
+    assert all(title == titles[one] for one, title in rows.select("item_id", "title").iter_rows())
