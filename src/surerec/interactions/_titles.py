@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.interactions._ids import IdMap
-
-_WHOLE_FLOAT: Final = r"^(-?\d+)\.0+$"
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
     titles : polars.DataFrame
         As :func:`read_titles` returns it.
     items : IdMap
-        The items with interactions. Ids match by its rules, and "12346.0" is 12346.
+        The items with interactions. Ids match by its rules, and "12346.0" is 12346 on either side.
     """
     ids = titles[Columns.Item]
     if ids.dtype in (pl.Categorical, pl.Enum):
@@ -160,9 +158,8 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
     if ids.dtype == pl.String:
         ids = ids.str.strip_chars()
     codes = items.codes(ids)
-    if ids.dtype == pl.String:
-        lost = np.flatnonzero(codes < 0)
-        codes[lost] = items.codes(ids.gather(lost).str.replace(_WHOLE_FLOAT, "$1"))
+    lost = np.flatnonzero(codes < 0)
+    codes[lost] = items.codes([_other_spelling(ids[int(place)]) for place in lost])
     named = titles[Columns.Title].is_not_null().to_numpy()
     unknown = {value for value in ids.filter((codes < 0) & named) if value is not None}
     known = codes >= 0
@@ -173,6 +170,15 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
     }
     texts: dict[str, pl.Series] = {name: each["text"] for name, each in found.items()}
     return texts, TitlesRead.of(found[Columns.Title], len(unknown))
+
+
+def _other_spelling(value: Any) -> str | None:
+    """Return an integer as pandas writes it in a column with missing values, or the reverse."""
+    text = str(value)
+    whole = text.removesuffix(".0")
+    if value is None or not whole.removeprefix("-").isdecimal():
+        return None
+    return whole if whole != text else f"{text}.0"
 
 
 def one_text_each(
