@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns, frame_of
-from surerec._notebook import as_pandas, html_card
+from surerec._notebook import as_pandas, distinct_labels, html_card
 from surerec.conformal import CalibratedProbability, venn_abers
 from surerec.errors import InputError
 
@@ -88,7 +88,7 @@ class Slate:
     def _repr_html_(self) -> str:
         """Give what a notebook shows."""
         title = f"{self.headline}, by {self.recommender}"
-        named = self.titles or list(map(str, self.items))
+        named = distinct_labels(self.titles or list(map(str, self.items)), self.items)
         frame = self.to_frame().select(
             Columns.Rank, pl.Series("item", named), pl.col(f"^{Columns.Probability}$")
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path  # noqa: TC003  # typer reads it at run time
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -57,6 +57,8 @@ def calibrate(
     item: opt.ItemColumn = None,
     time: opt.TimeColumn = None,
     rating: opt.RatingColumn = None,
+    title: opt.TitleColumn = None,
+    titles: opt.Titles = None,
     threshold: opt.Threshold = None,
     time_format: opt.TimeFormat = None,
     score: Annotated[str | None, typer.Option(help="The column of scores.")] = None,
@@ -79,18 +81,16 @@ def calibrate(
     if isinstance(asked, float):
         raise InputError(f"--horizon is {asked:g}; futures are cut already: give a whole number.")
     lists = read_lists(scores, user=user, item=item, score=score)
-    known, later = (
-        opt.read(
-            str(path),
-            user=user,
-            item=item,
-            time=time,
-            rating=rating,
-            threshold=threshold,
-            time_format=time_format,
-        )
-        for path in (past, futures)
-    )
+    reading: dict[str, Any] = {
+        "user": user,
+        "item": item,
+        "time": time,
+        "rating": rating,
+        "threshold": threshold,
+        "time_format": time_format,
+    }
+    known = opt.read(str(past), title=title, titles=titles, **reading)
+    later = opt.read(str(futures), **reading)
     wrapped = wrap(
         lists,
         promise=promise,

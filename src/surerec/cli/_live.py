@@ -316,7 +316,7 @@ def _parse(lines: _Lines) -> Iterator[_Line]:
 def _columns(header: Sequence[str], where: str) -> list[str]:
     """Give what each column is: the fields of an event by any of their usual names."""
     try:
-        found = find_columns(header, {"time": "", "rating": ""}, where)
+        found = find_columns(header, {"user": None, "item": None, "time": "", "rating": ""}, where)
     except InputError:
         raise InputError(
             f"{where}: is neither a JSON object nor a header with a column of users and one of "

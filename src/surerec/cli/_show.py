@@ -101,6 +101,8 @@ def interactions(console: Console, found: Interactions) -> None:
     if found.rows_read.repeats:
         table.add_row("Repeats", found.rows_read.about_repeats())
     table.add_row("Ties in time", f"{found.tie_share:.0%} of a user's items share their instant")
+    if found.titles_read is not None:
+        table.add_row("Titles", plain(str(found.titles_read)))
     if found.origin:
         table.add_row("Source", plain(found.origin))
     console.print(table, highlight=False)

@@ -94,7 +94,7 @@ def _read(
         "n_rows": dataset.n_rows,
         "threshold": dataset.threshold,
     }
-    if titles and "titles" not in reading:
+    if titles and not {"title", "titles"} & set(reading):
         defaults["titles"] = read_titles(titles[0])
     return read_interactions(files if len(files) > 1 else files[0], **defaults | reading)
 

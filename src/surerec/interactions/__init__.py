@@ -14,6 +14,7 @@ from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
 from surerec.interactions._reading import as_interactions, read_interactions
+from surerec.interactions._titles import TitlesRead, read_titles, titles_by_code
 from surerec.interactions._user_groups import UserGroups, read_members, read_user_groups
 from surerec.interactions._writing import write_table
 
@@ -27,6 +28,7 @@ __all__ = [
     "RowsRead",
     "ScoredLists",
     "Selected",
+    "TitlesRead",
     "UserGroups",
     "as_interactions",
     "check_moment",
@@ -37,8 +39,10 @@ __all__ = [
     "read_lists",
     "read_members",
     "read_time",
+    "read_titles",
     "read_user_groups",
     "refuse_unknown_address",
+    "titles_by_code",
     "whole_floats",
     "without_password",
     "write_table",

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec.errors import InputError
-from surerec.interactions._reading import concatenate, read_tables
+from surerec.interactions._sources import concatenate, read_tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,33 +144,33 @@ def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
 
 def _pairs(source: Any, column: str, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
     """Give users by id with their groups as text, and what to call the source."""
-    if isinstance(source, Mapping) or _is_pandas_series(source):
+    if isinstance(source, Mapping) or is_pandas_series(source):
         ids, labels = [user for user, _ in source.items()], [label for _, label in source.items()]
-        rows = {"id": pl.Series(ids, dtype=pl.Object), "label": _labels(labels)}
+        rows = {"id": pl.Series(ids, dtype=pl.Object), "label": as_labels(labels)}
         return pl.DataFrame(rows), "The groups"
     # Any frame or file is taken as interactions are; what is an item there is a group here.
     wanted = {"user": reading.get("user"), "item": column, "time": ""}
     table = concatenate(read_tables(source, wanted, reading.get("columns")))
-    rows = {"id": table.frame["user"], "label": _as_text(table.frame["item"])}
+    rows = {"id": table.frame["user"], "label": as_text(table.frame["item"])}
     return pl.DataFrame(rows).unique(maintain_order=True), table.name
 
 
-def _is_pandas_series(source: Any) -> bool:
+def is_pandas_series(source: Any) -> bool:
     """Check for values by id; a frame of pandas has columns."""
     return hasattr(source, "index") and hasattr(source, "items") and not hasattr(source, "columns")
 
 
-def _labels(values: Sequence[Any]) -> pl.Series:
+def as_labels(values: Sequence[Any]) -> pl.Series:
     """Return groups of any type as text; what is missing in pandas has none."""
     known = [None if type(v).__name__ in ("NAType", "NaTType") else v for v in values]
     if all(v is None or isinstance(v, (float, np.floating)) for v in known):
-        return _as_text(pl.Series(known, dtype=pl.Float64))
+        return as_text(pl.Series(known, dtype=pl.Float64))
     missing = (v is None or (isinstance(v, (float, np.floating)) and np.isnan(v)) for v in known)
     texts = [None if no else str(v) for v, no in zip(known, missing, strict=True)]
-    return _as_text(pl.Series(texts, dtype=pl.String))
+    return as_text(pl.Series(texts, dtype=pl.String))
 
 
-def _as_text(labels: pl.Series) -> pl.Series:
+def as_text(labels: pl.Series) -> pl.Series:
     if labels.dtype.is_float():
         labels = labels.fill_nan(None)
         if (labels == labels.round()).all():  # what pandas makes of integers if some are missing

@@ -241,11 +241,10 @@ class Asking(AskingTogether):
             shown = wanted.shown(assessment)
             n_shown, full_size = len(shown.places), shown.full_size
             columns = result_columns(assessment, shown.places)
-        interactions = self.statistics_.interactions
         return RecommendationSet(
             columns=columns,
             catalogue=self.items_.ids,
-            titles=None if interactions is None else interactions.titles,
+            titles=self.titles_,
             history=asked.history,
             significance=epsilon,
             guarantee=guarantee(

@@ -44,4 +44,4 @@ def budget_rows(
     for n_hits, of_lists in enumerate(chances, start=1):
         columns[f"{Columns.AtLeast}{n_hits}"] = np.repeat(of_lists, lengths)
     columns[Columns.ExpectedHits] = np.repeat(expected, lengths)
-    return people_frame(columns, people.gather(owners), model.items_.ids)
+    return people_frame(columns, people.gather(owners), model.items_.ids, model.titles_)

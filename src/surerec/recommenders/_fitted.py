@@ -79,6 +79,13 @@ class Fitted(Parameters, ABC):
         else:
             self.items_ = IdMap(pl.Series(np.arange(self.statistics_.n_items)), noun="item")
 
+    @property
+    def titles_(self) -> pl.Series | None:
+        """The title of each item by code, null where there is none; None without titles."""
+        self.require_fit()
+        interactions = self.statistics_.interactions
+        return None if interactions is None else interactions.titles
+
     def _learn(self) -> None:
         """Learn from the statistics that were taken."""
         self._keep_scorer(self._checked_fit(self.recipe(), self.statistics_))

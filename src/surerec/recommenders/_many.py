@@ -21,6 +21,7 @@ from surerec.recommenders._query import refuse_times
 from surerec.recommenders._sets import (
     RANKS_ONLY,
     batch_columns,
+    left_out_of,
     people_frame,
     stacked,
     user_columns,
@@ -90,7 +91,7 @@ class AskingMany(Asking):
         Returns
         -------
         polars.DataFrame
-            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles, and
+            ``user_id``, the columns of :meth:`RecommendationSet.to_frame` and
             ``covered``, whether the guarantee covers the user; :meth:`guarantee_to_all` says what
             is guaranteed. With `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
             ``expected_hits``.
@@ -177,10 +178,7 @@ class AskingMany(Asking):
         if wanted.significance is None:
             return RANKS_ONLY
         said = self._calibration_for(wanted).promise_to_all(wanted.significance)
-        shortened = (wanted.limit, wanted.min_probability, wanted.allowed, wanted.excluded)
-        if all(each is None for each in shortened):
-            return said
-        return f"None for lists from which items were left out. The whole sets: {said}"
+        return left_out_of(wanted, said)
 
     def histories(
         self, source: Any, *, leave_out: bool = False, at: Any = None, **reading: Any
@@ -273,7 +271,7 @@ class AskingMany(Asking):
         else:
             parts = [self._columns_of(queries[place], wanted) for place in range(len(queries))]
             columns, owners = stacked(parts)
-        return people_frame(columns, people.gather(owners), self.items_.ids)
+        return people_frame(columns, people.gather(owners), self.items_.ids, self.titles_)
 
     def _columns_of(self, query: Query, wanted: Wanted) -> dict[str, NDArray[Any]]:
         assessment = self.assess(wanted.limited(query), wanted=wanted)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec._columns import Columns
 from surerec.calibration import Uncalibrated
 from surerec.errors import InputError, NotOffered
 from surerec.interactions import read_members
@@ -16,7 +17,14 @@ from surerec.recommenders._group_sets import GroupExplanation, GroupSet
 from surerec.recommenders._offers import Offers
 from surerec.recommenders._party import Party, read_party
 from surerec.recommenders._query import assumed_of
-from surerec.recommenders._sets import guarantee, result_columns, result_frame, stacked
+from surerec.recommenders._sets import (
+    RANKS_ONLY,
+    guarantee,
+    left_out_of,
+    result_columns,
+    result_frame,
+    stacked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,11 +93,10 @@ class AskingTogether(Offers):
         candidates = self._candidates_of(party, wanted)
         assessment = self.assess_together(party, candidates, kept)
         epsilon, shown = wanted.significance, wanted.shown(assessment)
-        interactions = self.statistics_.interactions
         return GroupSet(
             columns=result_columns(assessment, shown.places),
             catalogue=self.items_.ids,
-            titles=None if interactions is None else interactions.titles,
+            titles=self.titles_,
             history=party.company.known,
             significance=epsilon,
             guarantee=guarantee(
@@ -110,6 +117,7 @@ class AskingTogether(Offers):
             satisfaction=tuple(assessment.satisfaction(shown.places).tolist()),
             together=kept.together,
             formed=kept.people,
+            covered=assessment.covers(epsilon),
             values=assessment.values(shown.places),
             member_ranks=assessment.member_ranks[:, shown.places],
         )
@@ -162,6 +170,32 @@ class AskingTogether(Offers):
                     "candidate for the group."
                 )
 
+    def guarantee_to_groups(self, groups: Any, wanted: Wanted, together: str | None = None) -> str:
+        """Return what rows of :meth:`recommend_groups` guarantee to groups with ``covered``.
+
+        Parameters
+        ----------
+        groups, together
+            As in :meth:`recommend_groups`. Groups of each size have a guarantee of their own.
+        wanted : Wanted
+            As :meth:`wanted` gives it.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+        >>> model = sr.InductiveConformal().fit(films)
+        >>> said = model.guarantee_to_groups({"a": [7, 3]}, model.wanted(0.5))
+        >>> said.startswith("An item that everyone in a group will take is left out")
+        True
+        """
+        epsilon = wanted.significance
+        if epsilon is None:
+            return RANKS_ONLY
+        sizes = sorted({len(members) for members in read_members(groups).values()})
+        each = (self._for_groups(size, together).promise_to_all(epsilon) for size in sizes)
+        return left_out_of(wanted, " ".join(dict.fromkeys(each)))
+
     def recommend_groups(
         self,
         groups: Any,
@@ -187,8 +221,9 @@ class AskingTogether(Offers):
         Returns
         -------
         polars.DataFrame
-            ``group``, ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, and of
-            each group its ``least_served`` member with their ``satisfaction``.
+            ``group``, the columns of :meth:`RecommendationSet.to_frame`, ``covered``, whether the
+            guarantee covers the group (:meth:`guarantee_to_groups` has its words), and of each
+            group its ``least_served`` member with their ``satisfaction``.
 
         Examples
         --------
@@ -215,9 +250,11 @@ class AskingTogether(Offers):
             names.append(str(name))
         if not found:
             raise InputError("There are no groups: give at least one.")
-        columns, owners = stacked([each.columns for each in found])
+        columns, owners = stacked(
+            [{**each.columns, Columns.Covered: np.full(len(each), each.covered)} for each in found]
+        )
         return (
-            result_frame(columns, self.items_.ids)
+            result_frame(columns, self.items_.ids, self.titles_)
             .with_columns(
                 pl.Series("least_served", [str(found[owner].least_served) for owner in owners]),
                 pl.Series("satisfaction", [min(found[owner].satisfaction) for owner in owners]),

@@ -229,13 +229,20 @@ class KeptPromise:
 
     def promise(self, significance: float, assessment: GroupAssessment) -> str:
         """Say what is promised to whom, with its assumption and how the groups were formed."""
+        return self._in_words(significance, assessment.n_calibration, assessment.n_without)
+
+    def promise_to_all(self, significance: float) -> str:
+        """Return what the confidence guarantees to every covered group, with the assumption."""
+        n = self.calibration.curve(self.promised)[0].n_users
+        return self._in_words(significance, n, len(self.calibration.outcomes) - n)
+
+    def _in_words(self, significance: float, n_calibration: int, without: int) -> str:
         future = Terms(self.promised, self.calibration.horizon, None, (0, 0)).future()
         sentence = self.promised.sentence(significance, future, self.people)
-        without = assessment.n_without
         others = f", besides {without:,} that took no such item and do not count" if without else ""
         begin, end = (day_of(int(time)) for time in self.calibration.outcomes.period)
         return (
-            f"{sentence}, if they are exchangeable with the {assessment.n_calibration:,} "
+            f"{sentence}, if they are exchangeable with the {n_calibration:,} "
             f"calibration groups{others}, whose futures lie between {begin} and {end}: as the "
             "calendar moves on it holds less well. It is kept over groups, not for each member."
         )
