@@ -169,7 +169,7 @@ def test_profiles_without_times_say_so_and_promise_nothing_about_time(exchangeab
     assert not any(kind.startswith("calendar") for kind in said)
     assert set(found.drift["order"]) == {"in random order"}
     assert "nothing is said about time order" in found.skipped[0]
-    assert "The user-level guarantee promises" in found.overall
+    assert "the user-level guarantee promises" in found.overall
 
 
 def test_a_short_calendar_is_left_out_with_a_sentence(drifting):

@@ -166,7 +166,7 @@ def test_one_bad_event_refuses_all_of_them(live):
 def test_the_promise_is_said_and_kept(live, films):
     none = live.recommend(2, confidence=0.9).guarantee
     assert "no event has been judged yet" in none
-    assert "event by event and not person by person" in none
+    assert "event by event and not user by user" in none
     live.observe(stream(films, 250))
     said = live.recommend(2, confidence=0.9)
     steering = live._ledger.steering

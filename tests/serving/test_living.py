@@ -40,7 +40,7 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
     taken = []
     with server.client() as client:
         before = client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}).json()
-        assert "event by event and not person by person" in before["guarantee"]
+        assert "event by event and not user by user" in before["guarantee"]
         for number in range(12):
             item = before["items"][number]["item_id"] if number < 3 else 5_000 + number
             told = client.post(EVENTS, json={"events": [event(7, item, number, id=str(number))]})

@@ -223,7 +223,8 @@ def test_recommenders_are_named_by_what_they_promise_at_this_confidence(open_pag
     page = open_page(f"{server.url}#user={known[1]}&confidence=0.8")
     page.wait_for_selector("#items li")
     chosen = page.locator("#recommender option:checked")
-    words = r"^keeps 80\s% of what you will take, if your taste stands still \(icrs12\)$"
+    kept = r"^keeps 80\s% of items new to the user that they will consume"
+    words = kept + r", if their taste stands still \(icrs12\)$"
     expect(chosen).to_have_text(re.compile(words))
     expect(page.locator("#recommender-kind")).to_have_text("icrs12: InductiveConformal with CM12")
     expect(page.locator("#dial")).not_to_have_class(re.compile("nothing-promised"))
@@ -537,7 +538,9 @@ def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
         sent = {"events": [{"user": 7, "item": item, "time": 1_700_000_000}]}
         assert client.post("v1/events", json=sent).json()["judged"] == 1
     page = open_page(server.url)
-    expect(page.locator("#promise-hint")).to_contain_text("Of 1 events that were judged")
+    expect(page.locator("#promise-hint")).to_contain_text(
+        "Of 1 judged events on items new to the user"
+    )
     expect(page.locator("#promise-facts")).to_contain_text("90 % promised100 %")
     expect(page.locator("#promise-lines svg")).to_have_attribute(
         "aria-label", re.compile("90 % promised; delivered window by window: 90 %, 89.8 %")

@@ -89,7 +89,7 @@ def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
     axes.set(xlim=(0.46, 1), ylim=(max(lowest, 0), 1.01))
     axes.set_xlabel("promised: confidence 1 − ε")
     axes.set_ylabel("delivered, with 95 % intervals (jointly over ε)")
-    axes.set_title("what is promised, and what is delivered")
+    axes.set_title("promised and delivered, of items new to the user")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=1)
 
 

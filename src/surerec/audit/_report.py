@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 _MARK = "report.html"
 _ALT = (
-    "Left: delivered against promised coverage for each kind of guarantee, with intervals and the "
-    "diagonal. Right: delivered coverage window by window for models of several ages."
+    "Left: delivered against promised coverage of items new to the user, for each kind of "
+    "guarantee, with intervals and the diagonal. Right: delivered coverage window by "
+    "window for models of several ages."
 )
 
 
@@ -117,9 +118,10 @@ def _blocks(audit: Findings) -> list[Block]:
         *_new_user_section(audit),
         Heading("Promised and delivered"),
         Paragraph(
-            "Delivered is 1 − the share of later items that was left out, as a mean over users; "
-            "for a hit, the share of users with one. Intervals are Wilson's, over users, of the "
-            "five levels together with 95 %; over the calendar they are t intervals over windows."
+            "Delivered is 1 − the share of later items, new to the user, that was left out, as a "
+            "mean over users; for a hit, the share of users with one. Intervals are Wilson's, over "
+            "users, of the five levels together with 95 %; over the calendar they are t intervals "
+            "over windows."
         ),
         _coverage_table(audit.coverage),
         _size_table(audit.coverage),
@@ -168,7 +170,12 @@ def _new_user_section(audit: Findings) -> list[Block]:
             "and new users, and hold together with 95%. The floor is the smallest ε that the "
             "model guarantees."
         ),
-        Table("Nominal and observed loss of new users", header, rows, words=frozenset({0})),
+        Table(
+            "Nominal and observed loss of new users, of items new to the user",
+            header,
+            rows,
+            words=frozenset({0}),
+        ),
     ]
     if audit.support is not None:
         blocks += _support_section(audit.support, audit.ranking)
@@ -274,7 +281,10 @@ def _coverage_table(coverage: pl.DataFrame) -> Table:
         ]
         rows.append((name, *cells, counted(part[0]["n"], part[0]["unit"])))
     promised = [percent(row["promised"]) for row in _by_name(coverage)[0][1]]
-    caption = "Delivered where this much was promised; bold falls short by more than chance"
+    caption = (
+        "Delivered of items new to the user where this much was promised; bold falls short by more "
+        "than chance"
+    )
     return Table(caption, ("", *promised, "over"), tuple(rows))
 
 

@@ -98,13 +98,13 @@ def fit(
 
     [bold]Recommenders, by what they promise:[/bold]
 
-    population-cm12: keeps 90 % of what people will take (of any confidence that you ask for)
+    population-cm12: keeps 90% of items new to the user that they will consume (or any confidence)
 
-    hit-cm12: has at least one hit among the next 5 items
+    hit-cm12: has at least one hit among the next 5 items new to the user
 
-    precision-cm12: shows little, of which a stated share is taken
+    precision-cm12: shows few items new to the user, of which a stated share is consumed
 
-    icrs12 (icrs1 … icrs17): the paper's, keeps what you will take if your taste stands still
+    icrs12 (icrs1 … icrs17): the paper's, keeps items new to the user if their taste stands still
 
     crs-max, crs-med: the older method; precedence-mining, precedence-mining-top1: only rank
 

@@ -135,7 +135,8 @@ def status(
     console.print(table, highlight=False)
     passed = ", ".join(f"{n:,} {reason}" for reason, n in found.not_judged.items()) or "none"
     console.print(
-        f"\n{found.n_events:,} events, {found.n_judged:,} of them judged; not judged: {passed}.\n"
+        f"\n{found.n_events:,} events, {found.n_judged:,} of them judged, on "
+        f"items new to the user; not judged: {passed}.\n"
         f"Counted {found.counted[:16]}; {found.n_since:,} events since then are in the counts.",
         highlight=False,
     )

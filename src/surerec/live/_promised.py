@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surerec._shown import counted
+from surerec.calibration import NEW_ITEMS
 
 if TYPE_CHECKING:
     from surerec.conformal import Steering
@@ -41,8 +42,8 @@ def kept_live(steering: Steering, place: int, ages: str) -> str:
             f"cannot be more than {_points(steering.bound(place))} points away from that"
         )
     return (
-        f"Of what people take, event by event and not person by person, {100 * epsilon:.4g}% is "
-        f"outside such sets in the long run, whatever happens: {so_far}. {ages}"
+        f"Of {NEW_ITEMS}, event by event and not user by user, {100 * epsilon:.4g}% is outside "
+        f"such sets in the long run, whatever happens: {so_far}. {ages}"
     )
 
 

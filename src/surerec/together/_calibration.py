@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from surerec._calendar import day_of
-from surerec.calibration import Terms
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
 from surerec.futures import profile_cases
@@ -229,7 +228,7 @@ class KeptPromise:
 
     def promise(self, significance: float, assessment: GroupAssessment) -> str:
         """Say what is promised to whom, with its assumption and how the groups were formed."""
-        future = Terms(self.promised, self.calibration.horizon, None, (0, 0)).future()
+        future = _in_words(self.calibration.horizon)
         sentence = self.promised.sentence(significance, future, self.people)
         without = assessment.n_without
         others = f", besides {without:,} that took no such item and do not count" if without else ""
@@ -254,6 +253,12 @@ class KeptPromise:
             f"set of known items supports a confidence above {assessment.highest_confidence:.4g}; "
             "every item is in the set."
         )
+
+
+def _in_words(horizon: Horizon) -> str:
+    if isinstance(horizon, float):
+        return f"the last {horizon:.0%} of each member's items"
+    return f"each member's next {'item' if horizon == 1 else f'{horizon} items'}"
 
 
 def folds_gap(scorer: Scorer, company: Company) -> str:

@@ -127,11 +127,11 @@ class MergedPValues:
         whose = "everyone in" if self.rule.of == "everyone" else "someone of"
         n = len(assessment.member_ranks)
         return (
-            f"An item that {whose} this group will take is left out with probability at most "
-            f"{significance:.4g} ({self.rule.words} of the p-values of {n} members, valid whatever "
-            "the dependence between them), if each one's calibration items and what they take next "
-            "are exchangeable: it inherits the drift of single p-values, and holds less well the "
-            "more the members' tastes move."
+            f"An item new to every member that {whose} this group will take is left out with "
+            f"probability at most {significance:.4g} ({self.rule.words} of the p-values of {n} "
+            "members, valid whatever the dependence between them), if each one's calibration items "
+            "and what they take next are exchangeable: it inherits the drift of single p-values, "
+            "and holds less well the more the members' tastes move."
         )
 
     def beyond(self, significance: float, assessment: MergedAssessment) -> str:

@@ -23,7 +23,7 @@ export async function follow(card) {
 function tell(told) {
   const since = told.n_since ? `, and ${count(told.n_since)} events since` : "";
   const judged = told.n_judged
-    ? `Of ${count(told.n_judged)} events that were judged, inside the sets.`
+    ? `Of ${count(told.n_judged)} judged events on items new to the user, inside the sets.`
     : "No event has been judged yet.";
   byId("promise-hint").textContent = `${judged} Counted on ${told.counted.slice(0, 10)}${since}.`;
   byId("promise-facts").replaceChildren(
