@@ -17,6 +17,7 @@ from surerec.cli._reading import Reader, reads_data
 from surerec.cli._spark import check_engine, fit_on_spark
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
+from surerec.interactions import pool_segments
 from surerec.measures import MEASURES, TRAINED
 from surerec.precedence import count_precedence
 from surerec.recommenders import (
@@ -63,6 +64,12 @@ def fit(
     groups_file: Annotated[
         Path | None,
         typer.Option(help="Over users: a table of users with the column that --groups names."),
+    ] = None,
+    pool_below: Annotated[
+        int | None,
+        typer.Option(
+            help="Over users: pool segments of --groups-file with fewer users into 'other'."
+        ),
     ] = None,
     window: Annotated[
         float | None,
@@ -136,6 +143,8 @@ def fit(
             "--groups-file and a column in --groups go together, such as --groups-file users.csv "
             "--groups country."
         )
+    if pool_below is not None and groups_file is None:
+        raise InputError("--pool-below pools segments of --groups-file: name that too.")
     budget = None if memory is None else from_words(memory)
     if engine == "spark" and groups_file is not None:
         raise InputError("--groups-file is read in memory only: leave --engine spark away.")
@@ -149,11 +158,15 @@ def fit(
     begin = perf_counter()
     statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
     seconds = perf_counter() - begin
+    segments: Any = groups_file
+    if pool_below is not None:
+        column = in_groups if isinstance(in_groups, str) else in_groups[0]  # type: ignore[index]
+        segments = pool_segments(groups_file, column, min_users=pool_below)
     skipped = {}
     for name, each in made.items():
         try:
             if isinstance(each, PopulationConformal):
-                each.fit(statistics, user_groups=groups_file)
+                each.fit(statistics, user_groups=segments)
                 _check_supported(each, is_asked_for=recommender is not None)
             else:
                 each.fit(statistics)
