@@ -46,7 +46,7 @@ ASKED = ("--recommender", "over-users", "--confidence", "0.8")
 def test_several_users_are_a_group(run, model, users):
     done = run("recommend", "model", "--user", users[0], "--user", users[1], *ASKED)
     assert done.code == 0
-    assert "Of what any member takes next" in done.out
+    assert "Of items new to every member that any member takes next" in done.out
     picks = model.recommend(group=users[:2], confidence=0.8)
     assert f"least served is {picks.least_served}" in done.out
     told = json.loads(

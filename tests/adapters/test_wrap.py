@@ -155,11 +155,11 @@ def test_the_calendar_says_of_which_days_it_speaks(films):
     sure = sr.wrap(Popular(), window=60, covers="fit").fit(films)
     user = sure.calibration_.users[0]
     said = sure.recommend(films.users[int(user)], confidence=0.8).guarantee
-    assert "Of what they take in the 60 days from 2021-10-31 on" in said
+    assert "Of items new to the user that they consume in the 60 days from 2021-10-31 on" in said
     again = sr.wrap(Popular(), window=60, covers="fit", refit=True).fit(films)
     assert again.model_.counts.sum() == films.n_rows > sure.model_.counts.sum()
     said = again.recommend(films.users[int(user)], confidence=0.8).guarantee
-    assert "Of what they take in the next 60 days" in said
+    assert "Of items new to the user that they consume in the next 60 days" in said
     assert "and if Popular as fitted up to their end ranks as the one that they calibrated" in said
 
 

@@ -60,7 +60,7 @@ def test_an_explanation_is_a_table_and_has_no_p_value_where_there_is_none(model,
 def test_a_slate_and_an_audit_are_tables(model, films):
     slate = model.hit_probability(films.users[0], k=5)
     page = slate._repr_html_()
-    assert "that one of these 5 is a hit" in page
+    assert "that one of these 5 items new to the user is a hit" in page
     assert slate.titles == [films.title(films.items.code(item)) for item in slate.items]
     assert all(escape(title) in page for title in slate.titles)
     assert f"{slate.probabilities[0]:.1%}" in page

@@ -476,7 +476,7 @@ def test_one_and_many_lists_agree_on_who_has_no_probability(model):
     assert np.isnan([slate.probability, slate.low, slate.high, slate.expected_hits]).all()
     assert np.isnan(slate.at_least).all()
     assert not slate.worth_serving(0.001)
-    assert slate.headline == "No probability that one of these 5 is a hit"
+    assert slate.headline == "No probability that one of these 5 items new to the user is a hit"
 
 
 def test_many_lists_have_the_chances_of_each(model):

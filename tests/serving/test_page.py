@@ -223,7 +223,8 @@ def test_recommenders_are_named_by_what_they_promise_at_this_confidence(open_pag
     page = open_page(f"{server.url}#user={known[1]}&confidence=0.8")
     page.wait_for_selector("#items li")
     chosen = page.locator("#recommender option:checked")
-    words = r"^icrs12: keeps 80\s% of what you will take, if your taste stands still$"
+    kept = r"^icrs12: keeps 80\s% of items new to the user that they will consume"
+    words = kept + ", if their taste stands still$"
     expect(chosen).to_have_text(re.compile(words))
     expect(page.locator("#recommender")).to_have_attribute("title", re.compile(words))  # on hover
     expect(page.locator("#recommender-kind")).to_have_text("icrs12: InductiveConformal with CM12")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Promise
     from surerec.futures import Horizon
+    from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics
 
@@ -65,6 +66,10 @@ class Subject:
     of_the_fit : bool
         Whether people are promised something whom it was fitted on: then it is audited on them,
         fitted on what was known of them.
+    kind : str
+        The kind of coverage that is its own guarantee; empty if it has none of its own.
+    segments : UserGroups or None
+        The segments in which it is calibrated, if it was fitted with a column of them.
     """
 
     name: str
@@ -80,6 +85,8 @@ class Subject:
     groups: int = 3
     min_known: int = 5
     of_the_fit: bool = False
+    kind: str = ""
+    segments: UserGroups | None = None
 
     def horizon(self, promise: Promise) -> Horizon:
         """Give the future that a promise is about."""
@@ -131,8 +138,10 @@ def of_recommender(name: str, model: Recommender) -> Subject:
             model.scorer_,
             train_share=model.train_share,
             smoothed=model.smoothed,
+            kind="item-time",
         )
     if isinstance(model, PopulationConformal):
+        cut = getattr(model, "cut_", model.cut) or "score"
         subject = Subject(
             name,
             model.recipe(),
@@ -141,6 +150,8 @@ def of_recommender(name: str, model: Recommender) -> Subject:
             window=model.window,
             groups=max(model.n_length_groups, Subject.groups),
             min_known=model.min_known,
+            kind=f"{find_promise(model.promise).kind}-{cut}",
+            segments=model.user_groups_,
         )
         return _of_wrapped(subject, model) if isinstance(model, WrappedRecommender) else subject
     return Subject(
@@ -148,6 +159,7 @@ def of_recommender(name: str, model: Recommender) -> Subject:
         OwnRecipe(lambda statistics: _RanksOf(model, statistics)),
         item_level=model.gives_confidence,
         judge=model if model.gives_confidence else None,
+        kind="item-time" if model.gives_confidence else "",
         train_share=getattr(model, "train_share", Subject.train_share),
         comparable=False,
     )

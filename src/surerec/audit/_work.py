@@ -19,6 +19,7 @@ from surerec.audit._measured import coverage_rows
 from surerec.audit._new_users import is_guaranteed, leak_findings, new_user_rows
 from surerec.audit._profiles import Finding, finding_groups, profile_findings
 from surerec.audit._result import Audit
+from surerec.audit._segments import OF_SEGMENTS, Segments
 from surerec.audit._together import together_rows
 from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
 from surerec.audit._verdicts import of_kind, of_row, overall
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Cut, Promise
     from surerec.evaluation import ItemReliability, NewUserTest
     from surerec.futures import Horizon, Outcomes
-    from surerec.interactions import Interactions
+    from surerec.interactions import Interactions, UserGroups
     from surerec.precedence import PrecedenceStatistics
 
 _MOST_SHARES: Final = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
@@ -52,6 +53,8 @@ class Work:
     n_users: int
     seed: int
     as_of: bool = False
+    groups_by: UserGroups | None = None
+    """The segment of each user, if coverage is reported by segment."""
     coverage: list[dict[str, Any]] = field(default_factory=list)
     drift: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
@@ -59,6 +62,7 @@ class Work:
     windows: pl.DataFrame | None = None
     reliability: ItemReliability | None = None
     together: list[dict[str, Any]] = field(default_factory=list)
+    by_segment: list[dict[str, Any]] = field(default_factory=list)
     tests: dict[str, NewUserTest] = field(default_factory=dict)
     """What new users received, by kind."""
     notes: list[str] = field(default_factory=list)
@@ -67,6 +71,12 @@ class Work:
         assert self.statistics.interactions is not None  # noqa: S101  # was checked
         self.interactions: Interactions = self.statistics.interactions
         self.audited = choose_audited(self.subject, self.statistics, self.n_users, self.seed)
+        self.segments = None
+        if self.groups_by is not None:
+            users = self.audited.users
+            sampled = len(users) >= self.n_users
+            self.segments = Segments(self.groups_by, users, self.subject.segments, sampled)
+            self.notes += self.segments.notes()
         self.skipped = list(self.audited.skipped)
         self.findings = [*self._declaration(), *profile_findings(self.interactions, self.seed)]
 
@@ -143,6 +153,8 @@ class Work:
             )
             if order == "time":
                 self._add_groups("item-time", found.measured)
+                if self.segments is not None:
+                    self.by_segment += self.segments.rows("item-time", found.measured)
             if found.p_values is not None:
                 self.drift += drift_rows(words, found.p_values, self.seed)
         if self.subject.judge is not None:
@@ -262,11 +274,36 @@ class Work:
                 self.coverage += coverage_rows(
                     f"{kind}-as-used", f"{name}, calibrated on people it learned from", used
                 )
+            self._add_segments(kind, found, outcomes, cut, promise)
             by_length = self._add_groups(kind, found) if promise.by_group else None
             if by_length is None or len(by_length.names) == 1:
                 continue
             own = cross_tested(outcomes, cut, promise, groups=by_length.group_of, seed=self.seed)
             self.mondrian += mondrian_rows(kind, found, own, by_length)
+
+    def _add_segments(
+        self, kind: str, common: Measured, outcomes: Outcomes, cut: Cut, promise: Promise
+    ) -> None:
+        """Add what each segment received, with the thresholds that the recommender has."""
+        if self.segments is None:
+            return
+        groups = self.segments.thresholds(outcomes.cases.users)
+        if groups is not None:
+            common = cross_tested(outcomes, cut, promise, groups=groups, seed=self.seed)
+        self.by_segment += self.segments.rows(kind, common)
+
+    def _segment_findings(self) -> pl.DataFrame | None:
+        """Add what the guarantee's own kind shows; return the table, that kind first."""
+        if self.segments is None or not self.by_segment:
+            return None
+        kinds = {row["kind"] for row in self.by_segment}
+        first = next(
+            kind for kind in (self.subject.kind, *OF_SEGMENTS, *sorted(kinds)) if kind in kinds
+        )
+        self.by_segment.sort(key=lambda row: row["kind"] != first)
+        own = [row for row in self.by_segment if row["kind"] == first]
+        self.findings += self.segments.findings(own)
+        return _frame(self.by_segment)
 
     def calendar(self, window: float | None) -> float | None:
         """Test models of several ages, or say why not; give the length of a window."""
@@ -291,6 +328,7 @@ class Work:
 
     def result(self, days: float | None) -> Audit:
         """Draw the conclusions."""
+        by_segment = self._segment_findings()
         # Point-in-time comes before hindsight.
         self.coverage.sort(key=lambda row: not row["kind"].endswith("-as-of"))
         rows: dict[str, list[dict[str, Any]]] = {}
@@ -336,6 +374,7 @@ class Work:
             probabilities=None if self.reliability is None else self.reliability.groups,
             reliability=None if self.reliability is None else self.reliability.bins,
             together=_frame(self.together) if self.together else None,
+            segments=by_segment,
             support=next((each.support for each in self.tests.values()), None),
             ranking=next((each.ranking for each in self.tests.values()), None),
             known=known_of(self.interactions),

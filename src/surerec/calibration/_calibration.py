@@ -98,9 +98,9 @@ class Calibration(ABC):
 def leaves_out_at_most(significance: float, known: str) -> str:
     """Return the item-level guarantee of any user; `known` names the items it is based on."""
     return (
-        "An item that a user will consume is left out of that user's set with probability at most "
-        f"{significance:.4g}, if the user's {known} items and the items consumed next are "
-        "exchangeable"
+        "An item new to a user that the user will consume is left out of that user's set with "
+        f"probability at most {significance:.4g}, if the user's {known} items and the items "
+        "consumed next are exchangeable"
     )
 
 

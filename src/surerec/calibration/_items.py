@@ -194,8 +194,8 @@ class ItemCalibration(Calibration):
         n = assessment.n_calibration
         calibration = f"{n} calibration item{'' if n == 1 else 's'}"
         return (
-            f"An item that this person will take is left out with probability at most "
-            f"{significance:.4g}, if the {calibration} and what they take next "
+            "An item new to the user that they will consume is left out with probability at most "
+            f"{significance:.4g}, if the {calibration} and the items consumed next "
             f"are exchangeable: it holds less well the more their taste drifts."
         )
 

@@ -66,9 +66,9 @@ class Slate:
         Examples
         --------
         >>> Slate([50, 181], 0.62, 0.6, 0.63, "").headline
-        '62.0% that one of these 2 is a hit (60.0% to 63.0%)'
+        '62.0% that one of these 2 items new to the user is a hit (60.0% to 63.0%)'
         """
-        of = f"that one of these {len(self.items)} is a hit"
+        of = f"that one of these {len(self.items)} items new to the user is a hit"
         if math.isnan(self.probability):
             return f"No probability {of}"
         return f"{self.probability:.1%} {of} ({self.low:.1%} to {self.high:.1%})"

@@ -80,8 +80,8 @@ class TransductiveCalibration(Calibration):
         n = assessment.n_calibration
         training = f"{n} training item{'' if n == 1 else 's'}"
         return (
-            f"An item that this person will take is left out with probability at most "
-            f"{significance:.4g}, if the {training} and what they take next "
+            "An item new to the user that they will consume is left out with probability at most "
+            f"{significance:.4g}, if the {training} and the items consumed next "
             f"are exchangeable; taking the {self.aggregate} over later items is not proven to "
             f"keep that."
         )

@@ -41,7 +41,7 @@ def calibrate(
     ] = None,
     promise: Annotated[
         Literal["miss-rate", "hit"],
-        typer.Option(help="The share of what people take that is left out, or no hit at all."),
+        typer.Option(help="The share of items new to the user that is left out, or no hit at all."),
     ] = "miss-rate",
     horizon: Annotated[
         float | None,
@@ -53,6 +53,13 @@ def calibrate(
     min_known: Annotated[
         int, typer.Option(help="People of whom less is known are promised nothing.")
     ] = 5,
+    repeats: Annotated[
+        Literal["error", "drop"],
+        typer.Option(
+            help="Futures that repeat items of a user's past: stop, or drop those rows. The "
+            "guarantee is of items new to the user."
+        ),
+    ] = "error",
     user: opt.UserColumn = None,
     item: opt.ItemColumn = None,
     time: opt.TimeColumn = None,
@@ -100,7 +107,7 @@ def calibrate(
         fallback=fallback,
     )
     with warnings.catch_warnings(record=True, action="always") as said:
-        sure = wrapped.calibrate(known, later)
+        sure = wrapped.calibrate(known, later, repeats=repeats)
     for each in said:
         messages().print(_show.plain(str(each.message)))
     sure.save(model, name or "lists", overwrite=overwrite)

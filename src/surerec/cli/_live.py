@@ -144,7 +144,8 @@ def status(
     passed = ", ".join(f"{n:,} {reason}" for reason, n in found.not_judged.items()) or "none"
     console.print(
         f"\n{found.n_events:,} events, {found.n_judged:,} of them judged, on "
-        f"{counted(found.n_user_days, 'user days')}; not judged: {passed}.\n"
+        f"{counted(found.n_user_days, 'user days')}, for items new to the user; not judged: "
+        f"{passed}.\n"
         f"Counted {found.counted[:16]}; {found.n_since:,} events since then are in the counts.",
         highlight=False,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surerec._shown import counted
+from surerec.calibration import NEW_ITEMS
 
 if TYPE_CHECKING:
     from surerec.conformal import Steering
@@ -46,8 +47,8 @@ def kept_live(steering: Steering, place: int, ages: str) -> str:
             f"{of_all:.2%}"
         )
     return (
-        f"Of what users consume, with each user and day counted once, {100 * epsilon:.4g}% is "
-        f"outside such sets in the long run, whatever happens: {so_far}. {ages}"
+        f"Of {NEW_ITEMS}, with each user and day counted once, {100 * epsilon:.4g}% is outside such "
+        f"sets in the long run, whatever happens: {so_far}. {ages}"
     )
 
 

@@ -167,7 +167,7 @@ def _blocks(played: Replayed) -> list[Block]:
         Picture("replay", "Promised and delivered, window by window.", "Lines over the stream."),
         Heading("Over the whole stream"),
         Table(
-            "Shares of what was taken that was outside of the sets, and how large these were.",
+            "Shares of items new to the user outside of the sets, and how large these were.",
             (
                 "ε",
                 "model",
@@ -208,7 +208,10 @@ def draw_replay(played: Replayed) -> dict[str, bytes]:
     windows, epsilons = windows_of(played), sorted(played.playing.epsilons)
     with styled():
         figure, all_axes = panels(1, len(epsilons), (3.6 * len(epsilons), 3.9))
-        figure.suptitle(plain(f"{played.name}: promised and delivered", 100), fontsize=12)
+        figure.suptitle(
+            plain(f"{played.name}: promised and delivered, of items new to the user", 100),
+            fontsize=12,
+        )
         for number, (axes, epsilon) in enumerate(zip(all_axes, epsilons, strict=True)):
             _panel(axes, windows.filter(epsilon=epsilon), epsilon)
             if not number:

@@ -86,7 +86,10 @@ class InductiveConformal(Recommender):
 
     def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:
         """Give what it promises in a few words, without the assumption."""
-        return f"keeps {confidence:.0%} of what you will take, if your taste stands still"
+        return (
+            f"keeps {confidence:.0%} of items new to the user that they will consume, if their "
+            "taste stands still"
+        )
 
     def default_name(self) -> str:
         """Give the paper's name for it."""

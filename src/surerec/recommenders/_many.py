@@ -170,9 +170,9 @@ class AskingMany(Asking):
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
         >>> model = sr.InductiveConformal().fit(films)
         >>> print(model.guarantee_to_all(model.wanted(0.5)))
-        An item that a user will consume is left out of that user's set with probability at most
-        0.5, if the user's calibration items and the items consumed next are exchangeable: it holds
-        less well the more tastes drift.
+        An item new to a user that the user will consume is left out of that user's set with
+        probability at most 0.5, if the user's calibration items and the items consumed next are
+        exchangeable: it holds less well the more tastes drift.
         """
         self.require_fit()
         if wanted.significance is None:

@@ -48,7 +48,7 @@ class Offers(Fitted):
         --------
         >>> import surerec as sr
         >>> sr.PopulationConformal("CM12").headline(0.8)
-        'keeps 80% of what people will take'
+        'keeps 80% of items new to the user that they will consume'
         >>> sr.PrecedenceMining().headline()
         'only ranks, and promises nothing'
         """

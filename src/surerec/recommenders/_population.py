@@ -161,10 +161,10 @@ class PopulationConformal(OverGroups):
         >>> model = sr.PopulationConformal(groups="country").fit(films, user_groups=country)
         >>> taken = films.items.ids[:6].to_list()
         >>> print(model.recommend(history=taken, group="DE", confidence=0.8).guarantee)
-        Of the last 40% of what they take, at most 20% is left out on average over people
-        with country 'DE', if they are exchangeable with the 75 calibration users, whose futures lie
-        between 2020-03-10 and 2021-12-30: as the calendar moves on it holds less well, and the
-        scores also used what other people did later.
+        Of the last 40% of items new to the user that they consume, at most 20% is left out on
+        average over people with country 'DE', if they are exchangeable with the 75 calibration
+        users, whose futures lie between 2020-03-10 and 2021-12-30: as the calendar moves on it
+        holds less well, and the scores also used what other people did later.
         """
         self._given_groups = user_groups
         try:

@@ -59,7 +59,10 @@ class TransductiveConformal(Recommender):
 
     def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:
         """Give what it promises in a few words, without the assumption."""
-        return f"keeps {confidence:.0%} of what you will take: the older method, not proven"
+        return (
+            f"keeps {confidence:.0%} of items new to the user that they will consume: the older "
+            "method, not proven"
+        )
 
     def default_name(self) -> str:
         """Give the paper's name for it."""

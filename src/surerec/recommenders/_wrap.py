@@ -109,10 +109,10 @@ def wrap(
     >>> sure = sr.wrap(Popular()).fit(films)
     >>> picks = sure.recommend(history=films.profile(7)["item_id"], confidence=0.8)
     >>> print(picks.guarantee)
-    Of the last 40% of what they take, at most 20% is left out on average over people
-    whom the model was not fitted on, if they are exchangeable with the ... calibration users, whose
-    futures lie between ... and ...: as the calendar moves on it holds less well, and the scores
-    also used what other people did later.
+    Of the last 40% of items new to the user that they consume, at most 20% is left out on average
+    over people whom the model was not fitted on, if they are exchangeable with the ... calibration
+    users, whose futures lie between ... and ...: as the calendar moves on it holds less well, and
+    the scores also used what other people did later.
     """
     made = WrappedRecommender(
         model,

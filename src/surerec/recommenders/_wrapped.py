@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
+from surerec._arguments import check_choice
 from surerec._calendar import DAY
 from surerec.adapters import (
     WrappedRecipe,
@@ -15,7 +16,7 @@ from surerec.adapters import (
 )
 from surerec.calibration import calibrate
 from surerec.errors import InputError
-from surerec.futures import following_cases, profile_cases, window_cases
+from surerec.futures import drop_repeats, following_cases, profile_cases, window_cases
 from surerec.interactions import Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders._fingerprint import refuse_constant
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
     from surerec.calibration import CalibrationUsers, Cut, ItemChances, Promise
     from surerec.futures import Cases, Horizon
+
+Repeats: TypeAlias = Literal["error", "drop"]
+"""How `calibrate` treats future rows of items that the user has in the past."""
 
 
 class WrappedRecommender(WrappedModel):
@@ -182,6 +186,7 @@ class WrappedRecommender(WrappedModel):
         *,
         user_groups: Any = None,
         lists: Mapping[str, Iterable[Any]] | None = None,
+        repeats: Repeats = "error",
     ) -> Self:
         """Calibrate a fitted model on what people took after what it was fitted on.
 
@@ -194,6 +199,10 @@ class WrappedRecommender(WrappedModel):
             What they took then, which the model must not know.
         user_groups, lists
             The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
+        repeats : {"error", "drop"}, default="error"
+            How to treat rows of the future whose item the user has in the past. The guarantee is
+            of items new to the user: "drop" leaves them out, warns with their count, and states it
+            in the guarantee.
 
         Returns
         -------
@@ -202,11 +211,15 @@ class WrappedRecommender(WrappedModel):
         Raises
         ------
         InputError
-            If something of the future is in the past too, if ids do not match the model's, or if
-            nobody is left to calibrate.
+            If the future repeats items of a user's past and `repeats` is "error", if ids do not
+            match the model's, or if nobody is left to calibrate.
         """
         self._validate()
+        check_choice("repeats", repeats, get_args(Repeats))
         known, later, adapter = _interactions(past), _interactions(future), self._adapter()
+        dropped = 0
+        if repeats == "drop":
+            later, dropped = drop_repeats(known, later)
         adapter.check_fitted()
         adapter = adapter.knowing(known)
         covers, in_fit = who(adapter, known, self.covers)
@@ -232,7 +245,7 @@ class WrappedRecommender(WrappedModel):
             covers,
             self._cut_by(),
             future=what_follows(known, later, self.horizon),
-            assumes=f"{adapter.name} learned nothing from those futures",
+            assumes=f"{adapter.name} learned nothing from those futures{_without(dropped)}",
         )
         self._calibrate_model(self._wrapped_scorer(), statistics, chosen, about)
         return self._allow_all(lists)
@@ -255,6 +268,13 @@ class WrappedRecommender(WrappedModel):
     def _keep_about(self, kept: tuple[CalibrationUsers, ItemChances | None], about: About) -> None:
         self._about, self._lists = about, {}
         self._calibrated = self._calibration_of(*kept)
+
+
+def _without(dropped: int) -> str:
+    if not dropped:
+        return ""
+    were = "repeat was" if dropped == 1 else "repeats were"
+    return f", from which {dropped:,} {were} dropped"
 
 
 def _interactions(given: Any) -> Interactions:

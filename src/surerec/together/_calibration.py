@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from surerec._calendar import day_of
-from surerec.calibration import Terms
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
 from surerec.futures import profile_cases
@@ -237,7 +236,7 @@ class KeptPromise:
         return self._in_words(significance, n, len(self.calibration.outcomes) - n)
 
     def _in_words(self, significance: float, n_calibration: int, without: int) -> str:
-        future = Terms(self.promised, self.calibration.horizon, None, (0, 0)).future()
+        future = _in_words(self.calibration.horizon)
         sentence = self.promised.sentence(significance, future, self.people)
         others = f", besides {without:,} that took no such item and do not count" if without else ""
         begin, end = (day_of(int(time)) for time in self.calibration.outcomes.period)
@@ -261,6 +260,12 @@ class KeptPromise:
             f"set of known items supports a confidence above {assessment.highest_confidence:.4g}; "
             "every item is in the set."
         )
+
+
+def _in_words(horizon: Horizon) -> str:
+    if isinstance(horizon, float):
+        return f"the last {horizon:.0%} of each member's items"
+    return f"each member's next {'item' if horizon == 1 else f'{horizon} items'}"
 
 
 def folds_gap(scorer: Scorer, company: Company) -> str:

@@ -134,11 +134,11 @@ class MergedPValues:
     def _in_words(self, significance: float, group: str, members: str) -> str:
         whose = "everyone in" if self.rule.of == "everyone" else "someone of"
         return (
-            f"An item that {whose} {group} will take is left out with probability at most "
-            f"{significance:.4g} ({self.rule.words} of the p-values of {members}, valid whatever "
-            "the dependence between them), if each one's calibration items and what they take next "
-            "are exchangeable: it inherits the drift of single p-values, and holds less well the "
-            "more the members' tastes move."
+            f"An item new to every member that {whose} {group} will take is left out with "
+            f"probability at most {significance:.4g} ({self.rule.words} of the p-values of {members}, "
+            "valid whatever the dependence between them), if each one's calibration items and what "
+            "they take next are exchangeable: it inherits the drift of single p-values, and holds "
+            "less well the more the members' tastes move."
         )
 
     def beyond(self, significance: float, assessment: MergedAssessment) -> str:

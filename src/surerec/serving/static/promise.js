@@ -24,7 +24,7 @@ function tell(told) {
   const since = told.n_since ? `, and ${count(told.n_since)} events since` : "";
   const judged = told.n_judged
     ? `Inside the sets, with each of ${count(told.n_user_days)} user days counted once; of ` +
-      `all ${count(told.n_judged)} judged events in brackets.`
+      `all ${count(told.n_judged)} judged events on items new to the user in brackets.`
     : "No event has been judged yet.";
   byId("promise-hint").textContent = `${judged} Counted on ${told.counted.slice(0, 10)}${since}.`;
   byId("promise-facts").replaceChildren(
