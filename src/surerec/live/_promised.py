@@ -47,8 +47,8 @@ def kept_live(steering: Steering, place: int, ages: str) -> str:
             f"{of_all:.2%}"
         )
     return (
-        f"Of {NEW_ITEMS}, with each user and day counted once, {100 * epsilon:.4g}% is outside such "
-        f"sets in the long run, whatever happens: {so_far}. {ages}"
+        f"Of {NEW_ITEMS}, with each user and day counted once, {100 * epsilon:.4g}% is outside "
+        f"such sets in the long run, whatever happens: {so_far}. {ages}"
     )
 
 
