@@ -136,9 +136,9 @@ class MergedPValues:
         return (
             f"An item new to every member that {whose} {group} will take is left out with "
             f"probability at most {significance:.4g} ({self.rule.words} of the p-values of "
-            f"{members}, valid whatever the dependence between them), if each one's calibration items and what "
-            "they take next are exchangeable: it inherits the drift of single p-values, and holds "
-            "less well the more the members' tastes move."
+            f"{members}, valid whatever the dependence between them), if each one's calibration "
+            "items and what they take next are exchangeable: it inherits the drift of single "
+            "p-values, and holds less well the more the members' tastes move."
         )
 
     def beyond(self, significance: float, assessment: MergedAssessment) -> str:
