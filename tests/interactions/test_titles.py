@@ -126,7 +126,7 @@ def test_text_ids_and_the_column_of_another_name(tmp_path):
 def test_ids_that_pandas_wrote_as_floats_match_whole_numbers(tmp_path, titles):
     taken = as_path(tmp_path, "user,sku,time\n1,10.0,1\n1,20.0,2\n", "taken.csv")
     given = as_path(tmp_path, titles) if isinstance(titles, str) else titles
-    assert by_id(sr.read_interactions(taken, titles=given)) == {"10.0": "Lamp", "20.0": None}
+    assert by_id(sr.read_interactions(taken, titles=given)) == {10: "Lamp", 20: None}
 
 
 def test_of_several_titles_in_a_file_the_most_frequent_counts(orders, tmp_path):

@@ -261,6 +261,8 @@ class IdMap:
         if self.ids.dtype == pl.String:
             text = _as_text(value)
             return text if text.isascii() or _is_whole(text) else None
+        if isinstance(value, str):
+            value = value.strip().removesuffix(".0")  # as pandas writes integers beside gaps
         try:
             number = _BEYOND * 2 if isinstance(value, (np.ndarray, pl.Series)) else int(value)
         except (TypeError, ValueError, OverflowError):

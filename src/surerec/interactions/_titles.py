@@ -150,7 +150,7 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
     titles : polars.DataFrame
         As :func:`read_titles` returns it.
     items : IdMap
-        The items with interactions. Ids match by its rules, and "12346.0" is 12346 on either side.
+        The items with interactions. Ids match by its rules: "12346.0" is 12346.
     """
     ids = titles[Columns.Item]
     if ids.dtype in (pl.Categorical, pl.Enum):
@@ -158,8 +158,6 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
     if ids.dtype == pl.String:
         ids = ids.str.strip_chars()
     codes = items.codes(ids)
-    lost = np.flatnonzero(codes < 0)
-    codes[lost] = items.codes([_other_spelling(ids[int(place)]) for place in lost])
     named = titles[Columns.Title].is_not_null().to_numpy()
     unknown = {value for value in ids.filter((codes < 0) & named) if value is not None}
     known = codes >= 0
@@ -170,15 +168,6 @@ def titles_by_code(titles: pl.DataFrame, items: IdMap) -> tuple[dict[str, pl.Ser
     }
     texts: dict[str, pl.Series] = {name: each["text"] for name, each in found.items()}
     return texts, TitlesRead.of(found[Columns.Title], len(unknown))
-
-
-def _other_spelling(value: Any) -> str | None:
-    """Return an integer as pandas writes it in a column with missing values, or the reverse."""
-    text = str(value)
-    whole = text.removesuffix(".0")
-    if value is None or not whole.removeprefix("-").isdecimal():
-        return None
-    return whole if whole != text else f"{text}.0"
 
 
 def one_text_each(
