@@ -23,8 +23,8 @@ def events(items, user=7):
 
 
 def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeypatch):
-    days = iter(["2026-11-17"] * 3 + ["2026-11-18"] * 2)
-    monkeypatch.setattr("surerec.live._live.today", lambda: next(days))
+    day = ["2026-11-17"]
+    monkeypatch.setattr("surerec.live._live.today", lambda: day[-1])
     terms = Terms(new_items_per_day=3)
     with Live.create(tmp_path / "shop", model, terms=terms, recount=False) as live:
         found = live.observe(events(range(900, 905)))
@@ -37,6 +37,7 @@ def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeyp
         assert live._served.counts.n_items == 33
         assert live.status().n_events == 6
         assert live.status().not_judged["new item above the limit"] == 4
+        day.append("2026-11-18")
         tomorrow = live.observe(events(range(900, 905)))  # what was refused may be sent again
         assert (tomorrow.taken, tomorrow.again, tomorrow.refused) == (2, 3, 0)
         live.recount()

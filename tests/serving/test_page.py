@@ -229,7 +229,9 @@ def test_recommenders_are_named_by_what_they_promise_at_this_confidence(open_pag
     expect(page.locator("#recommender")).to_have_attribute("title", re.compile(words))  # on hover
     expect(page.locator("#recommender-kind")).to_have_text("icrs12: InductiveConformal with CM12")
     expect(page.locator("#dial")).not_to_have_class(re.compile("nothing-promised"))
-    expect(page.locator("#headline")).to_have_text(re.compile(r"^Keeps 80\s% of what you will"))
+    expect(page.locator("#headline")).to_have_text(
+        re.compile(r"^Keeps 80\s% of items new to the user")
+    )
     page.select_option("#recommender", "precedence-mining")
     expect(page.locator("#headline")).to_have_text("Only ranks, and promises nothing.")
     expect(page.locator("#dial")).to_have_class(re.compile("nothing-promised"))
