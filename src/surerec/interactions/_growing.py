@@ -223,11 +223,16 @@ class GrowingInteractions(Interactions):
 
     def take_out(self, user: int, item: int) -> Placed:
         """Take an item, by code, out of the profile of a user who took it."""
+        placed = self.placed(user, item)
+        self._keep(user, placed.items, placed.times)
+        self._n_rows -= 1
+        return placed
+
+    def placed(self, user: int, item: int) -> Placed:
+        """Return where an item is in the profile of a user who consumed it, by code."""
         items, times = self._profile(user)
         place = int(np.flatnonzero(items == item)[0])
         rest = np.delete(items, place), np.delete(times, place)
-        self._keep(user, *rest)
-        self._n_rows -= 1
         return Placed(user, item, *rest, place, int(times[place]))
 
     def forget(self, user: int) -> None:

@@ -8,12 +8,15 @@ from threading import Thread
 from time import monotonic
 from typing import Final
 
+from surerec._memory import available_memory
 from surerec.errors import InputError, StoreError
 from surerec.live._ledger import Ledger
+from surerec.live._new_items import NewItems
 from surerec.live._sqlite import sole
 from surerec.live._synced import Synced
 from surerec.live._told import now_text
 from surerec.live._usual import usual_levels
+from surerec.precedence import count_precedence, linear_budget
 
 _GROWN: Final = 0.1  # of the base, at which it is counted anew
 _LEAST_GROWN: Final = 1000
@@ -96,12 +99,18 @@ class Recounting(Synced):
             seq, counts = self._seq, self._served.counts
             old = self._served.recommender
             profiles = counts.interactions.settled()
+            with self._store.reading() as transaction:
+                n_new = NewItems.from_state(transaction.get("new items")).total
         lists = {
             name: [item for item in items if item in profiles.items]
             for name, items in old.lists_.items()
         }
+        # Dense counts would let new items fill the disk with the square of their number.
+        budget = linear_budget(profiles.n_rows, max(profiles.n_items - n_new, 0))
+        memory = max(min(available_memory() // 2, budget), 2 * profiles.n_items)
+        counted = count_precedence(profiles, ties=counts.ties, memory=memory)
         fresh = type(old)(**old.get_params()).fit(
-            profiles, lists={name: items for name, items in lists.items() if items}
+            counted, lists={name: items for name, items in lists.items() if items}
         )
         usual = usual_levels(fresh).tolist()
         number = self._folder.numbers()[-1] + 1
