@@ -131,6 +131,12 @@ class GrowingIds(IdMap):
         """Know an id no more, until it is added again."""
         self._removed.add(check_code(self.noun, code, len(self)))
 
+    def suggested(self, n: int) -> pl.Series:
+        """Return the first ids that messages may name: removed ones are not among them."""
+        first = self.ids.head(n + len(self._removed))
+        there = np.array([self.is_there(code) for code in range(len(first))], dtype=bool)
+        return first.filter(pl.Series(there)).head(n)
+
     def is_there(self, code: int) -> bool:
         """Tell whether an id, by code, is not removed."""
         return code not in self._removed

@@ -255,9 +255,9 @@ def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]
     if recommender.gives_confidence:
         recommender.p_values(history=history)
     interactions = recommender.statistics_.interactions
-    if interactions is not None:
-        recommender.recommend(interactions.users[0], **asked).to_frame()
-        recommender.recommend_many([interactions.users[0]], k=1, **asked)  # the batch has its own
+    for user in [] if interactions is None else interactions.users.suggested(1):
+        recommender.recommend(user, **asked).to_frame()
+        recommender.recommend_many([user], k=1, **asked)  # the batch has its own
     return {
         "confidence": asked.get("confidence"),
         "history_length": len(history),
