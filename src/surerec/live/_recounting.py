@@ -114,7 +114,13 @@ class Recounting(Synced):
         )
         usual = usual_levels(fresh).tolist()
         number = self._folder.numbers()[-1] + 1
-        fresh.save(self._folder.model(number), old.name_)
+        place = self._folder.make_model(number)
+        try:
+            fresh.save(place, old.name_)
+        except BaseException:
+            with suppress(OSError):
+                place.rmdir()
+            raise
         with self._lock:
             with self._writing() as transaction:
                 ledger = Ledger.from_state(transaction.get("ledger"))
