@@ -474,3 +474,29 @@ def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, mo
         )  # fmt: skip
         assert live.status().n_events == done + 10
         assert_same(live._served.counts, counted(live, tmp_path))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_only_its_owner_can_read_the_models_of_a_live_folder(model, tmp_path):
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        assert modes_of_models(tmp_path / "shop") == {0o700, 0o600}
+        live.observe({"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"})
+        live.recount()
+        assert modes_of_models(tmp_path / "shop") == {0o700, 0o600}
+    assert (tmp_path / "shop" / "live.json").stat().st_mode & 0o777 == 0o600
+
+
+def modes_of_models(folder):
+    models = folder / "models"
+    return {each.stat().st_mode & 0o777 for each in (folder, models, *models.rglob("*"))}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_not_utf_8_are_refused_before_anything_is_written(cli, model, tmp_path):
+    bad = os.fsdecode(b"caf\xe9")
+    with pytest.raises(InputError, match="is not valid UTF-8"):
+        Live.create(tmp_path / bad, model)
+    Live.create(tmp_path / "shop", model).close()
+    ran = cli("live", "export", tmp_path / "shop", tmp_path / f"{bad}.parquet")
+    assert (ran.code, "is not valid UTF-8" in ran.err) == (2, True)
+    assert [each.name for each in tmp_path.iterdir()] == ["shop"]

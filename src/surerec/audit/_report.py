@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from surerec._files import folder_aside
+from surerec._files import check_utf8, folder_aside
 from surerec._inputs import damage_in_words
 from surerec._shown import counted
 from surerec.audit._new_users import NEW
@@ -94,6 +94,7 @@ def write(audit: Findings, folder: str | Path, *, overwrite: bool = False) -> No
 
 def check_target(target: Path, *, overwrite: bool) -> None:
     """Refuse to write over what is no audit, or an audit that nobody said to replace."""
+    check_utf8(target)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: is a file; name a folder.")
     with damage_in_words(target, "cannot be looked into"):

@@ -15,7 +15,7 @@ from polars.exceptions import PolarsError
 from surerec._arguments import check_list, check_path
 from surerec._checks import check_whole
 from surerec._columns import Columns
-from surerec._files import file_aside
+from surerec._files import check_utf8, file_aside
 from surerec._threads import one_thread
 from surerec.conformal import UserDay, significance_of
 from surerec.errors import InputError, StoreError
@@ -131,7 +131,7 @@ class Live(Recounting):
         terms = (terms or Terms()).for_items(fitted.statistics_.n_items)
         made = LiveFolder.make(Path(check_path("folder", folder)), terms, store)
         try:
-            fitted.save(made.model(1), fitted.name_)
+            fitted.save(made.make_model(1), fitted.name_)
             ledger = Ledger.start(made.terms, usual_levels(fitted).tolist())
             ledger = ledger.with_heaviest(limit=usual_limit(fitted))
             events = made.open_store()
@@ -492,6 +492,7 @@ class Live(Recounting):
             self._catch_up()
             frame = self._served.profiles.settled().to_frame()
         target = Path(check_path("path", path))
+        check_utf8(target)
         try:
             with file_aside(target) as aside:
                 frame.write_parquet(aside)

@@ -8,12 +8,15 @@ from threading import Thread
 from time import monotonic
 from typing import Final
 
+from surerec._memory import available_memory
 from surerec.errors import InputError, StoreError
 from surerec.live._ledger import Ledger
+from surerec.live._new_items import NewItems
 from surerec.live._sqlite import sole
 from surerec.live._synced import Synced
 from surerec.live._told import now_text
 from surerec.live._usual import usual_levels, usual_limit
+from surerec.precedence import count_precedence, linear_budget
 
 _LOGGER: Final = logging.getLogger("surerec.live")
 _LOGGER.addHandler(logging.NullHandler())  # silent, unless an application wants to hear of it
@@ -99,16 +102,28 @@ class Recounting(Synced):
             seq, counts = self._seq, self._served.counts
             old = self._served.recommender
             profiles = counts.interactions.settled()
+            with self._store.reading() as transaction:
+                n_new = NewItems.from_state(transaction.get("new items")).total
         lists = {
             name: [item for item in items if item in profiles.items]
             for name, items in old.lists_.items()
         }
+        # Dense counts would let new items fill the disk with the square of their number.
+        budget = linear_budget(profiles.n_rows, max(profiles.n_items - n_new, 0))
+        memory = max(min(available_memory() // 2, budget), 2 * profiles.n_items)
+        counted = count_precedence(profiles, ties=counts.ties, memory=memory)
         fresh = type(old)(**old.get_params()).fit(
-            profiles, lists={name: items for name, items in lists.items() if items}
+            counted, lists={name: items for name, items in lists.items() if items}
         )
         usual, limit = usual_levels(fresh).tolist(), usual_limit(fresh)
         number = self._folder.numbers()[-1] + 1
-        fresh.save(self._folder.model(number), old.name_)
+        place = self._folder.make_model(number)
+        try:
+            fresh.save(place, old.name_)
+        except BaseException:
+            with suppress(OSError):
+                place.rmdir()
+            raise
         with self._lock:
             with self._writing() as transaction:
                 ledger = Ledger.from_state(transaction.get("ledger"))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from surerec._calendar import day_of
-from surerec._files import folder_aside
+from surerec._files import check_utf8, folder_aside
 from surerec.conformal import DEFAULT_FALSE_ALARMS, Watch
 from surerec.errors import InputError
 from surerec.live._ledger import WINDOW
@@ -134,6 +134,7 @@ def _first_alarm(played: Replayed, model: int, place: int) -> str | None:
 
 def check_replay_target(folder: Path) -> None:
     """Refuse a folder that holds something else than a replay; before minutes of work."""
+    check_utf8(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder.")
     names = {each.name for each in folder.iterdir()} if folder.exists() else set()

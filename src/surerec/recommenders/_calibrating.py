@@ -22,7 +22,7 @@ from surerec.calibration import (
 from surerec.errors import InputError
 from surerec.futures import check_horizon, codes_in, profile_cases, window_cases
 from surerec.interactions import Interactions
-from surerec.precedence import PrecedenceStatistics, count_precedence
+from surerec.precedence import PrecedenceStatistics, count_like, count_precedence
 from surerec.recommenders._groups import Groups, parse_groups, renewed_groups
 from surerec.recommenders._over_users import OverUsers
 
@@ -72,7 +72,7 @@ class Calibrating(OverUsers):
         end = _end(profiles)
         begin = end - int(self.window * DAY)
         cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
-        past = count_precedence(profiles.until(begin), ties=now.ties)
+        past = count_like(now, profiles.until(begin))
         # Fitted on the past of what calibrates it, and nothing later.
         self._update(recipe, self._calibrate(recipe, past, cases))
 
@@ -268,7 +268,7 @@ class Calibrating(OverUsers):
         cases = cases_of(self._calibrated, now.interactions)
         past = now
         if cases.moment is not None:
-            past = count_precedence(now.interactions.until(cases.moment), ties=now.ties)
+            past = count_like(now, now.interactions.until(cases.moment))
         if recipe.refits and scorer.leaves_users_out is False:
             assert past.interactions is not None  # noqa: S101  # as it has now
             users = codes_in(past, now.interactions)[0][cases.users]
@@ -294,7 +294,7 @@ def count_without(
 ) -> PrecedenceStatistics:
     """Count again without some users."""
     assert statistics.interactions is not None  # noqa: S101  # it was fitted on profiles
-    return count_precedence(statistics.interactions.without_users(users), ties=statistics.ties)
+    return count_like(statistics, statistics.interactions.without_users(users))
 
 
 def _end(interactions: Interactions) -> int:

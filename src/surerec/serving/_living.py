@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import math
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from surerec.errors import StoreError
 from surerec.live import FutureTimeError, Live, LiveFolder
 from surerec.serving._metrics import (
     ALARMS,
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from surerec.serving import _asked as ask
+    from surerec.serving._search import TitleSearch
 
 _WINDOWS: Final = 60  # that are told
 
@@ -45,7 +49,9 @@ def load(folder: Path) -> ServedModel:
     card = {**made.card, "model": model_id, "live": True}
     for each in card["recommenders"]:
         each["guarantee"]["sentence"] = live.promise(each["guarantee"]["confidence"])
-    return LiveModel(model_id, made.recommenders, card, made.search, live, folder=place)
+    # Without the recommender: it would keep the files of this base mapped after a recount.
+    searches = {live.base_: made.search}
+    return LiveModel(model_id, {}, card, made.search, live, folder=place, searches=searches)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class LiveModel(ServedModel):
     """A model that takes events in; each answer is made of what is known when it is asked for."""
 
     folder: LiveFolder | None = None
+    searches: dict[int, TitleSearch] = field(default_factory=dict)
+    """By the number of the base."""
 
     def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
         """Give an answer made of this moment's state; no event comes in between."""
@@ -65,9 +73,10 @@ class LiveModel(ServedModel):
         """Give what answers need of the recommender as it is now."""
         assert self.live is not None  # noqa: S101
         assert self.folder is not None  # noqa: S101
-        known: dict[int, Any] = self.__dict__.setdefault("_searches", {})
+        known = self.searches
         if self.live.base_ not in known:  # it was counted anew, and codes are other ones
             known.clear()
+            gc.collect()  # what compiling left behind may hold arrays of the old base
             card = read_card(self.folder.model(self.live.base_))
             known[self.live.base_] = served_of(card, {recommender.name_: recommender}).search
         return replace(
@@ -75,6 +84,12 @@ class LiveModel(ServedModel):
             recommenders={recommender.name_: recommender},
             search=known[self.live.base_],
         )
+
+    def refresh(self) -> None:
+        """Take over a recount of another process, and release the model before it."""
+        assert self.live is not None  # noqa: S101
+        with suppress(StoreError), self.live.asking() as recommender:  # who asks next is told
+            self._now(recommender)
 
     def close(self) -> None:
         """Let go of the store of events."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from dataclasses import dataclass, replace
@@ -76,6 +77,9 @@ class ServedModel:
             return confidences
         return np.asarray(1 - self.live.steering_.nominal(1 - confidences))
 
+    def refresh(self) -> None:
+        """Release what other processes have replaced, while nobody asks."""
+
     def close(self) -> None:
         """Let go of what it has open."""
 
@@ -126,9 +130,17 @@ class ModelHolder:
         self._next = model
 
     def swap(self) -> None:
-        """Serve what was prepared; requests under way keep the model that they began with."""
+        """Serve what was prepared; requests under way keep the model that they began with.
+
+        The old model's files are mapped until the last of these has ended.
+        """
         if self._next is not None:
             self.current, self._next = self._next, None
+            gc.collect()  # what compiling left behind may hold arrays of the old model
+
+    def discard(self) -> None:
+        """Release what was prepared: another worker could not."""
+        self._next = None
 
 
 def model_id(card: Mapping[str, Any]) -> str:
@@ -243,9 +255,9 @@ def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]
     if recommender.gives_confidence:
         recommender.p_values(history=history)
     interactions = recommender.statistics_.interactions
-    if interactions is not None:
-        recommender.recommend(interactions.users[0], **asked).to_frame()
-        recommender.recommend_many([interactions.users[0]], k=1, **asked)  # the batch has its own
+    for user in [] if interactions is None else interactions.users.suggested(1):
+        recommender.recommend(user, **asked).to_frame()
+        recommender.recommend_many([user], k=1, **asked)  # the batch has its own
     return {
         "confidence": asked.get("confidence"),
         "history_length": len(history),
