@@ -1,6 +1,7 @@
 """Anything that scores, wrapped: functions, objects with score(history)."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -181,6 +182,10 @@ def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, tmp_path):
     back = sr.load(tmp_path / "shop", scorer=near)
     assert back.recommend(past.users[1], confidence=0.8).guarantee == picks.guarantee
     assert "lambda" not in plain.name_
+    hidden = sr.wrap(type("_Hidden", (Popular,), {})(), items=ids)
+    assert repr(hidden).startswith("WrappedRecommender(model=the wrapped model")
+    bound = sr.wrap(partial(near), items=ids)
+    assert repr(bound) == repr(sr.wrap(near, items=ids))
     refitted = sr.wrap(Popular(), refit=True, name="Shop").fit(past)
     said = refitted.recommend(past.users[1], confidence=0.8).guarantee
     assert said.startswith("None for this person: Shop was fitted again")

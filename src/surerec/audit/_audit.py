@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from surerec._arguments import check_flag, check_number, check_optional_text, check_seed
 from surerec._checks import check_whole
-from surerec._shown import shown
+from surerec._shown import declared_name, shown
 from surerec.audit._audited import FEWEST_USERS, TooFewUsersError
 from surerec.audit._segments import read_segments
 from surerec.audit._small import small_audit
@@ -127,7 +127,7 @@ def _subject(
     if make_scorer is None:
         subject = of_recipe(measure, name)
     else:
-        subject = of_recipe(make_scorer, name or "this scorer")
+        subject = of_recipe(make_scorer, name or declared_name(make_scorer) or "this scorer")
     if isinstance(data, Interactions):
         data = count_precedence(data)
     if not isinstance(data, PrecedenceStatistics):

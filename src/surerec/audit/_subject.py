@@ -117,7 +117,7 @@ def of_recipe(recipe: RecipeLike, name: str | None = None) -> Subject:
     ('CM3', 'learned')
     """
     made = as_recipe(recipe)
-    return Subject(name or made.name, made)
+    return Subject(name or made.title, made)
 
 
 def of_recommender(name: str, model: Recommender) -> Subject:

@@ -115,7 +115,7 @@ def seen_before(scorer: Scorer, query: Query) -> str:
     """Say why a scorer may know the person's future already; empty if it surely does not."""
     if scorer.leaves_users_out is None:
         return (
-            f"the scorer {scorer.name} does not say whether it leaves users out "
+            f"{scorer.called} does not say whether it leaves users out "
             "(leaves_users_out = True or False), so nobody is promised anything"
         )
     if query.users and not scorer.leaves_users_out:

@@ -81,7 +81,7 @@ def calibrate(
     The columns that are named are those of all files. Whoever has a list, a past and a future
     calibrates; `recommend`, `serve` and `audit` open the folder like any other.
 
-    [bold]Example:[/bold] surerec calibrate films --scores top100.parquet --past before.csv
+    [bold]Example:[/bold] surerec calibrate ranked --scores top100.parquet --past before.csv
     --futures later.csv --fallback popularity
     """
     asked = opt.as_horizon(horizon)

@@ -60,7 +60,7 @@ def init(
 ) -> None:
     """Make a live model of a fitted one.
 
-    [bold]Example:[/bold] surerec live init shop films
+    [bold]Example:[/bold] surerec live init alive films
     """
     from surerec.live import Live, Terms  # noqa: PLC0415  # only these commands need it
 
@@ -93,7 +93,7 @@ def ingest(
 
     Those of a batch are safe when the next begins; sent again, an event changes nothing.
 
-    [bold]Example:[/bold] echo '{"user": 7, "item": 11}' | surerec live ingest shop
+    [bold]Example:[/bold] echo '{"user": 7, "item": 11}' | surerec live ingest alive
     """
     from surerec.live import Live  # noqa: PLC0415
 

@@ -100,7 +100,7 @@ class GroupCalibration:
         folds = scorer.fold_of(cases.users)
         if len(cases) > 1 and len(np.unique(folds)) == len(cases):
             raise NotOffered(
-                f"Groups are not offered with the scorer {scorer.name}: it leaves out one user at "
+                f"Groups are not offered with {scorer.called}: it leaves out one user at "
                 "a time (a Scorer says by fold_of who can be left out together)."
             )
         if given is None:
@@ -283,7 +283,7 @@ def check_leaves_out(scorer: Scorer) -> None:
     """Refuse a scorer that people cannot be left out of."""
     if scorer.leaves_users_out is not True:
         raise NotOffered(
-            f"Groups are not offered with the scorer {scorer.name}: its members cannot be left out "
+            f"Groups are not offered with {scorer.called}: its members cannot be left out "
             "of what it learned."
         )
 
