@@ -1,12 +1,14 @@
 """Where nothing is said, a promise that holds leads, and every answer says whose it is."""
 
 import json
+import logging
 import re
 
 import polars as pl
 import pytest
 
 import surerec as sr
+from surerec.cli import _show
 from surerec.recommenders import load_all, make_recommender
 
 
@@ -47,6 +49,34 @@ def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, shop):
     )
     assert answer["recommender"] == "population-cm12"
     assert "by population-cm12" in cli("recommend", "model", "--user", "c7").out
+
+
+def test_fit_says_where_its_time_went(cli, shop):
+    shop(40, 10)
+    err = cli("fit", "shop.csv", "model").err
+    assert "Saved population-cm12, icrs12 in model." in err
+    assert re.search(r"^Fitted in [\d.]+ s(: [\w ,.]+)?\.$", err, re.MULTILINE)
+    assert "Calibration: " not in err
+
+
+def test_verbose_prints_each_stage(cli, shop, monkeypatch):
+    shop(40, 10)
+    monkeypatch.setattr(logging.root, "handlers", [])  # pytest adds some
+    assert "\nCalibration: " in cli("--verbose", "fit", "shop.csv", "model").err
+    assert "\nScoring calibration users: 40 of 40 users" in (
+        cli("-vv", "fit", "shop.csv", "other").err
+    )
+
+
+def test_the_tip_names_an_extra_only_where_it_is_not_installed(cli, shop, monkeypatch):
+    shop(500, 10)
+    installed: list[object] = [None]
+    monkeypatch.setattr(_show, "find_spec", lambda _: installed[-1])
+    assert "pip install 'surerec[learn]'" in cli("fit", "shop.csv", "model").err
+    installed.append("somewhere")
+    err = cli("fit", "shop.csv", "other").err
+    assert "population-learned" in err
+    assert "pip install" not in err
 
 
 def test_every_step_says_the_next_one_as_it_is_typed(cli, shop):

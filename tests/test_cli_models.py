@@ -30,7 +30,7 @@ def run(cli, folder, monkeypatch):
 def test_fit_saves_a_model_and_says_so_on_stderr(run, folder):
     done = run("fit", "log.csv", "fresh", "--recommender", "icrs4", "--recommender", "CRS-max")
     assert (done.code, done.out) == (0, "")
-    assert "saved icrs4, crs-max in fresh" in done.err
+    assert "Saved icrs4, crs-max in fresh." in done.err
     assert repr(sr.load(folder / "fresh", "crs-max")) == "TransductiveConformal()"
 
 

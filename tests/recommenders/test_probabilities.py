@@ -65,6 +65,21 @@ def test_a_persons_candidates_keep_their_order_and_lie_within_the_interval(model
     assert frame.columns[-4:] == ["probability", "probability_low", "probability_high", "title"]
 
 
+def test_probabilities_are_computed_for_what_is_looked_at_and_are_the_same(model, monkeypatch):
+    asked, said = [], ItemChances.probabilities
+
+    def probabilities(self, shares, *more):
+        asked.append(len(shares))
+        return said(self, shares, *more)
+
+    monkeypatch.setattr(ItemChances, "probabilities", probabilities)
+    whole = model.recommend(7, confidence=0.9)
+    first = model.recommend(7, confidence=0.9, k=3)
+    assert asked == []
+    assert first.to_frame().equals(whole.to_frame().head(3))
+    assert asked == [3, len(whole)]
+
+
 def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
     half = np.arange(0, films.n_users, 2)
     model = sr.PopulationConformal("CM12").fit(films.without_users(half))

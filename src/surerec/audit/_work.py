@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from surerec._progress import stage
 from surerec.audit._as_of import KNEW_LATER, as_of_rows
 from surerec.audit._audited import FEWEST_USERS, choose_audited
 from surerec.audit._calendar import age_rows, default_window, over_the_calendar
@@ -88,6 +89,7 @@ class Work:
         said = f"{self.audited.false}. Guarantees do not hold as declared."
         return [Finding(said, learned if len(self.audited.learned_from) else "")]
 
+    @stage("new users")
     def new_users(self) -> None:
         """Fit on half of the users, and measure what the others receive: this decides."""
         subject = self.subject
@@ -129,6 +131,7 @@ class Work:
             return f"{subject.name} guarantees something to users of its fit alone"
         return ""
 
+    @stage("item-level p-values")
     def item_level(self) -> None:
         """See what p-values of items deliver, in time order and in random order."""
         if not self.subject.item_level:
@@ -162,6 +165,7 @@ class Work:
                 f"{self.subject.name} scores no calibration items: no test of drift is made."
             )
 
+    @stage("user-level guarantees")
     def user_level(self) -> None:
         """See what sets calibrated over users deliver to other users."""
         subject = self.subject
@@ -197,6 +201,7 @@ class Work:
         self.coverage += found.rows
         (self.notes if found.rows else self.skipped).append(found.said)
 
+    @stage("item probabilities")
     def item_probabilities(self) -> None:
         """See whether items are taken as often as is said of them."""
         horizon = self.subject.horizon(find_promise("miss-rate"))
@@ -209,6 +214,7 @@ class Work:
         except InputError as error:
             self.skipped.append(f"Probabilities of items are left out: {error}")
 
+    @stage("groups")
     def groups_together(self) -> None:
         """See what promises to groups of people who choose together deliver."""
         scorer = self.audited.scorer
@@ -305,6 +311,7 @@ class Work:
         self.findings += self.segments.findings(own)
         return _frame(self.by_segment)
 
+    @stage("calendar")
     def calendar(self, window: float | None) -> float | None:
         """Test models of several ages, or say why not; give the length of a window."""
         if not self.audited.has_times:

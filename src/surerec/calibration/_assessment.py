@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,8 +33,6 @@ class Assessment:
     This one has no calibration: candidates are ranked, and there are no sets.
     """
 
-    lasts: ClassVar[bool] = False
-    """Whether it stays as it is whatever becomes of the data: it may be looked at later."""
     candidates: NDArray[np.int64]
     """Item codes."""
     score: NDArray[np.float64]
@@ -47,12 +45,17 @@ class Assessment:
     """How many calibration items, or calibration users, there are."""
     gap: str = ""
     """Why the promise does not cover this person; empty if it does."""
-    chances: CalibratedProbability | None = None
-    """How likely each candidate is taken; None where no probabilities are calibrated."""
+    chances: Callable[[NDArray[np.intp]], CalibratedProbability] | None = None
+    """Gives how likely some places are consumed; None where no probabilities are calibrated."""
     about_chances: str = ""
     """What these mean, or why they are missing, in words."""
     ranking: Ranking | None = None
     """All candidates of the calibration in order, where lists of the best are calibrated."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it stays as it is whatever becomes of the data: it may be looked at later."""
+        return False
 
     @property
     def key(self) -> NDArray[np.float64]:
@@ -182,8 +185,6 @@ class LaterAssessment(ItemAssessment):
         As of :class:`ItemAssessment`.
     """
 
-    lasts = True
-
     def __init__(
         self,
         evidence: Evidence,
@@ -205,6 +206,7 @@ class LaterAssessment(ItemAssessment):
             _inside={},
         )
 
+    lasts = True
     evidence: Evidence
     _value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     _inside: dict[float, NDArray[np.bool_]]
@@ -243,6 +245,11 @@ class UserAssessment(Assessment):
     """Which people the promise is about, in words; empty for all."""
     at: NDArray[np.int64] | None = None
     """Where in the ranking each candidate is; −1 for what is not ranked."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the ranking orders all candidates: popularity changes with a live model."""
+        return self.at is not None and self.ranking is not None and self.at.min(initial=0) >= 0
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surerec._progress import time_stages
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages, stdout
@@ -146,12 +146,12 @@ def _run(
         for target in targets.values():
             check_target(target or output, overwrite=overwrite)
     for name, data in audited.items():
-        begin = perf_counter()
         measure = "CM12" if isinstance(data, Recommender) else name
-        found = audit(data, measure, name=name, **settings)
+        with time_stages() as spent:
+            found = audit(data, measure, name=name, **settings)
         show_audit(stdout(), found)
         target = targets[name]
         if target is not None:
             found.write(target, overwrite=overwrite)
             messages().print(f"Wrote {_show.plain(str(target / 'report.html'))}")
-        messages().print(f"Audited {_show.plain(name)} in {perf_counter() - begin:.0f} s.")
+        messages().print(f"Audited {_show.plain(name)} in {spent}.")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003  # typer reads it at run time
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from surerec._memory import from_words
+from surerec._progress import time_stages
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages, stdout, to_json
@@ -155,31 +155,29 @@ def fit(
         fit_on_spark(data, model, made, counting, session, sequence, overwrite=overwrite)
         return
     interactions = data()
-    begin = perf_counter()
-    statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
-    seconds = perf_counter() - begin
     segments: Any = groups_file
     if pool_below is not None:
         column = in_groups if isinstance(in_groups, str) else in_groups[0]  # type: ignore[index]
         segments = pool_segments(groups_file, column, min_users=pool_below)
     skipped = {}
-    for name, each in made.items():
-        try:
-            if isinstance(each, PopulationConformal):
-                each.fit(statistics, user_groups=segments)
-                _check_supported(each, is_asked_for=recommender is not None)
-            else:
-                each.fit(statistics)
-        except InputError as error:
-            if recommender or groups_file or name == DEFAULT_NAMES[-1]:
-                raise
-            skipped[name] = str(error)
+    with time_stages() as spent:
+        statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
+        for name, each in made.items():
+            try:
+                if isinstance(each, PopulationConformal):
+                    each.fit(statistics, user_groups=segments)
+                    _check_supported(each, is_asked_for=recommender is not None)
+                else:
+                    each.fit(statistics)
+            except InputError as error:
+                if recommender or groups_file or name == DEFAULT_NAMES[-1]:
+                    raise
+                skipped[name] = str(error)
     saved = {name: each for name, each in made.items() if name not in skipped}
     save_all(model, saved, overwrite=overwrite)
     _show.interactions(messages(), interactions)
-    messages().print(
-        f"Counted in {seconds:.2f} s and saved {', '.join(saved)} in {_show.plain(str(model))}."
-    )
+    messages().print(f"Fitted in {spent}.")
+    messages().print(f"Saved {', '.join(saved)} in {_show.plain(str(model))}.")
     _show.recommenders(messages(), saved, skipped, interactions.n_users)
     somebody = str(interactions.users[int(np.argmax(np.diff(interactions.offsets)))])
     steps = {

@@ -326,7 +326,7 @@ def _about(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
     return {
         "user_id": user,
         "recommender": picks.recommender,
-        "settings": fitted.get_params(),
+        "settings": fitted.settings(),
         "confidence": picks.confidence,
         "guarantee": picks.guarantee,
         "precision": picks.precision,

@@ -137,7 +137,7 @@ def show_group(
             "least_served": picks.least_served,
             "together": picks.together,
             "recommender": picks.recommender,
-            "settings": fitted.get_params(),
+            "settings": fitted.settings(),
             "confidence": picks.confidence,
             "guarantee": picks.guarantee,
             "size": len(picks),

@@ -172,6 +172,15 @@ class Scorer:
         """
         return statistics.items_outside(known, users)
 
+    def unknown(
+        self, statistics: PrecedenceStatistics, users: Sequence[int] = ()
+    ) -> NDArray[np.int64]:
+        """Return the codes of the items that are no `candidates`, whatever is known.
+
+        By default those that nobody consumed other than the users left out.
+        """
+        return statistics.unknown_without(users)
+
     def value(
         self,
         scores: NDArray[np.float64],

@@ -13,7 +13,7 @@ from surerec._arguments import check_choice, check_code, check_codes, check_kind
 from surerec._checks import check_whole
 from surerec._compiling import compile_progress
 from surerec._memory import available_memory, in_words
-from surerec._progress import progress
+from surerec._progress import progress, stage
 from surerec.errors import InputError
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows
@@ -348,7 +348,7 @@ def count_precedence(
     if strategy == "dense":
         _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
     _check_index(interactions.n_rows, directions=1 if strategy == "dense" else 2)
-    with compile_progress():
+    with stage("counting"), compile_progress():
         support, rows = _rows(interactions, ties, strategy, budget)
     counted = PrecedenceStatistics(
         interactions.n_users,

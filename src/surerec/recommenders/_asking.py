@@ -9,6 +9,7 @@ import numpy as np
 
 from surerec._arguments import check_codes, check_kind
 from surerec._columns import Columns, frame_of
+from surerec._shown import shown
 from surerec.errors import InProfile, InputError, NotOffered
 from surerec.measures import Query
 from surerec.recommenders._explanation import Explanation, explain
@@ -362,13 +363,13 @@ class Asking(AskingTogether):
         return query.within(self.statistics_.n_items, 0 if profiles is None else profiles.n_users)
 
     def _refuse_known(self, query: Query, codes: NDArray[np.int64], why: str) -> None:
-        taken, none = np.isin(codes, query.history), np.empty(0, dtype=np.int64)
+        taken = np.isin(codes, query.history)
         if taken.any():
             raise InProfile(self.items_[int(codes[int(np.argmax(taken))])], why)
-        unknown = np.setdiff1d(codes, self.scorer_.candidates(self.statistics_, none, query.users))
-        if len(unknown):
-            item = self.items_[int(unknown[0])]
-            raise InputError(f"Nobody else consumed {item!r}, so that {why}.")
+        unknown = np.isin(codes, self.scorer_.unknown(self.statistics_, query.users))
+        if unknown.any():
+            item = self.items_[int(codes[int(np.argmax(unknown))])]
+            raise InputError(f"Nobody else consumed {shown(item)}: {why}.")
 
 
 def _refuse_more(user: Any, history: Any, query: Any) -> None:

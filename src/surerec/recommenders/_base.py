@@ -35,7 +35,7 @@ class Recommender(AskingMany):
         return RecommenderSpec(type(self).__name__, params, arrays, texts)
 
     def _stored_params(self, recipe: Recipe) -> dict[str, Any]:  # noqa: ARG002
-        return self.get_params()
+        return self.settings()
 
     def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
         """Give the arrays that its calibration is made of, to be saved."""

@@ -32,11 +32,10 @@ def budget_rows(
         assessment = model.assess(query, wanted=wanted)
         order = wanted.shown(assessment).places
         assert assessment.ranking is not None  # noqa: S101  # calibrated over users
-        assert assessment.chances is not None  # noqa: S101
         parts.append(user_columns(assessment, order, wanted.significance))
         rankings.append(assessment.ranking)
         lengths.append(len(order))
-        expected.append(float(assessment.chances.probability[order].sum()))
+        expected.append(float(parts[-1][Columns.Probability].sum()))
         covered.append(not assessment.gap)
     chances = calibration.list_chances(queries, rankings, lengths).probability
     chances[:, ~np.array(covered)] = np.nan  # nobody like them calibrated

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from surerec._arguments import check_flag, check_kind
 from surerec._calendar import DAY, day_of
+from surerec._progress import stage
 from surerec._shown import shown
 from surerec.calibration import (
     LeftOut,
@@ -23,6 +24,7 @@ from surerec.errors import InputError
 from surerec.futures import check_horizon, codes_in, profile_cases, window_cases
 from surerec.interactions import Interactions
 from surerec.precedence import PrecedenceStatistics, count_like, count_precedence
+from surerec.recommenders._fitted import timed
 from surerec.recommenders._groups import Groups, parse_groups, renewed_groups
 from surerec.recommenders._over_users import OverUsers
 
@@ -76,6 +78,7 @@ class Calibrating(OverUsers):
         # Fitted on the past of what calibrates it, and nothing later.
         self._update(recipe, self._calibrate(recipe, past, cases))
 
+    @timed("Recalibrated")
     def recalibrate(
         self,
         interactions: Interactions,
@@ -143,7 +146,8 @@ class Calibrating(OverUsers):
         self, recipe: Recipe, scorer: Scorer, earlier_users: NDArray[np.int64] | None = None
     ) -> None:
         """Serve what was calibrated on all that is known now, whoever calibrated it included."""
-        self._keep_scorer(recipe.update(scorer, self.statistics_, earlier_users))
+        with stage("learning"):
+            self._keep_scorer(recipe.update(scorer, self.statistics_, earlier_users))
         self._not_apart()
 
     def _not_apart(self) -> None:
@@ -173,7 +177,8 @@ class Calibrating(OverUsers):
             chosen = cases.sample(min(self.n_calibration, max(1, len(cases) // 2)), self.seed)
             users = codes_in(past, chosen.interactions)[0][chosen.users]
             past = count_without(past, users[users >= 0])
-            scorer = recipe.fit(past)
+            with stage("learning"):
+                scorer = recipe.fit(past)
         self._calibrated = self._calibration_of(
             *calibrate(scorer, past, chosen, self._cut_by(), self.statistics_, seed=self.seed)
         )

@@ -3,26 +3,66 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 import polars as pl
 
+from surerec._checks import check_whole
+from surerec._compiling import compile_progress
+from surerec._progress import stage, time_stages
 from surerec.calibration import refuse_false_declaration
 from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap
 from surerec.measures import as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics
-from surerec.recommenders._parameters import Parameters
+from surerec.recommenders._parameters import NOT_SETTINGS, Parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from surerec.calibration import Calibration
     from surerec.measures import Recipe, Scorer
+
+_Self = TypeVar("_Self", bound="Fitted")
+_Given = ParamSpec("_Given")
+
+
+def timed(
+    done: str,
+) -> Callable[
+    [Callable[Concatenate[_Self, _Given], _Self]], Callable[Concatenate[_Self, _Given], _Self]
+]:
+    """Return a decorator of methods that log the time of their stages, as `verbose` asks.
+
+    Parameters
+    ----------
+    done : str
+        How the closing line begins, such as "Fitted".
+    """
+
+    def around(
+        method: Callable[Concatenate[_Self, _Given], _Self],
+    ) -> Callable[Concatenate[_Self, _Given], _Self]:
+        @wraps(method)
+        def inside(self: _Self, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Self:
+            with compile_progress(), time_stages(done, _checked(self.verbose)):
+                return method(self, *args, **kwargs)
+
+        return inside
+
+    return around
+
+
+def _checked(verbose: object) -> int:
+    return int(verbose) if isinstance(verbose, bool) else check_whole("verbose", verbose, lowest=0)
 
 
 class Fitted(Parameters, ABC):
     """Gives a recommender `fit`, its scorer and its name."""
 
+    verbose: int = 0
     statistics_: PrecedenceStatistics
     items_: IdMap
     _scorer: Scorer
@@ -50,6 +90,7 @@ class Fitted(Parameters, ABC):
     def default_name(self) -> str:
         """Give the paper's name for it, such as "icrs12"."""
 
+    @timed("Fitted")
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who took what before what, and fit the measure if it learns.
 
@@ -92,7 +133,8 @@ class Fitted(Parameters, ABC):
 
     def _checked_fit(self, recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:
         """Fit a scorer, and refuse one that declares falsely that it leaves users out."""
-        scorer = recipe.fit(statistics)
+        with stage("learning"):
+            scorer = recipe.fit(statistics)
         refuse_false_declaration(recipe, scorer, statistics)
         return scorer
 
@@ -128,10 +170,11 @@ class Fitted(Parameters, ABC):
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters; what was learned stays, and impossible values are refused."""
         before = self.get_params()
-        self._own_name = None
         super().set_params(**params)
-        self._name = None  # of other settings
+        if params.keys() - NOT_SETTINGS:
+            self._own_name = self._name = None  # of other settings
         try:
+            _checked(self.verbose)
             self._validate()
         except InputError:
             super().set_params(**before)

@@ -48,6 +48,8 @@ class InductiveConformal(Recommender):
     seed : int, default=0
         Of the random numbers for that: the same for the same user and item, always. And of the
         training of a measure that is trained.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Attributes
     ----------
@@ -76,6 +78,7 @@ class InductiveConformal(Recommender):
         train_share: float = 0.5,
         smoothed: bool = False,
         seed: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.measure = measure
         self.top = top
@@ -83,6 +86,7 @@ class InductiveConformal(Recommender):
         self.train_share = train_share
         self.smoothed = smoothed
         self.seed = seed
+        self.verbose = verbose
 
     def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:
         """Give what it promises in a few words, without the assumption."""
@@ -115,7 +119,7 @@ class InductiveConformal(Recommender):
         return MergedPValues(find_merger(together), calibration)
 
     def _stored_params(self, recipe: Recipe) -> dict[str, Any]:
-        return {**self.get_params(), "measure": stored_measure(self.measure, recipe)}
+        return {**self.settings(), "measure": stored_measure(self.measure, recipe)}
 
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
         """Give another of its kind on statistics, with some settings changed.

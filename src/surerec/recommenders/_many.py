@@ -334,7 +334,7 @@ class AskingMany(Asking):
             some = people.queries.part(start, start + at_once)
             return self.rows_for(some, people.people.slice(start, len(some)), wanted)
 
-        with progress("Recommending", total=len(people)) as advance:
+        with progress("Recommending", total=len(people), unit="users") as advance:
             for rows in run_blocks(batch, range(0, len(people), max(at_once, 1))):
                 yield rows
                 advance(at_once)

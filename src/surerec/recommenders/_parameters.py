@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from surerec._shown import shown
 from surerec.errors import InputError
+
+NOT_SETTINGS: Final = frozenset({"verbose"})
+"""Parameters that no answer depends on."""
 
 
 class Parameters:
@@ -25,6 +28,12 @@ class Parameters:
             There for scikit-learn; no parameter is itself an estimator.
         """
         return {name: getattr(self, name) for name in self._names()}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the hyper-parameters that a model is saved with: all but `verbose`."""
+        return {
+            name: value for name, value in self.get_params().items() if name not in NOT_SETTINGS
+        }
 
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters; what was learned stays."""

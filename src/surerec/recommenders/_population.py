@@ -17,6 +17,7 @@ from surerec.calibration import (
 from surerec.futures import check_horizon
 from surerec.measures import as_recipe
 from surerec.recommenders._calibrating import count_without
+from surerec.recommenders._fitted import timed
 from surerec.recommenders._groups import (
     Groups,
     groups_by_id,
@@ -82,6 +83,8 @@ class PopulationConformal(OverGroups):
         People of whom less is known neither calibrate nor are promised anything.
     seed : int, default=0
         Of the choice of calibration users.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Attributes
     ----------
@@ -117,6 +120,7 @@ class PopulationConformal(OverGroups):
         n_calibration: int = 2000,
         min_known: int = 5,
         seed: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.measure = measure
         self.promise = promise
@@ -127,7 +131,9 @@ class PopulationConformal(OverGroups):
         self.n_calibration = n_calibration
         self.min_known = min_known
         self.seed = seed
+        self.verbose = verbose
 
+    @timed("Fitted")
     def fit(
         self,
         data: Any,
@@ -229,7 +235,7 @@ class PopulationConformal(OverGroups):
 
     def _stored_params(self, recipe: Recipe) -> dict[str, Any]:
         return {
-            **self.get_params(),
+            **self.settings(),
             "measure": stored_measure(self.measure, recipe),
             "promise": find_promise(self.promise).name,
             "groups": self._stored_groups(),

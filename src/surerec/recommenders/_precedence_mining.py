@@ -23,6 +23,8 @@ class PrecedenceMining(Recommender):
     ----------
     top : int or None, default=None
         Multiply only the so many largest factors; None multiplies all, zeros included.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Examples
     --------
@@ -34,8 +36,9 @@ class PrecedenceMining(Recommender):
 
     gives_confidence = False
 
-    def __init__(self, top: int | None = None) -> None:
+    def __init__(self, top: int | None = None, *, verbose: int = 0) -> None:
         self.top = top
+        self.verbose = verbose
 
     def default_name(self) -> str:
         """Give the paper's name for it."""

@@ -213,7 +213,7 @@ def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str,
         Columns.Score: assessment.shown(order),
         **p_value_column(None if p_values is None else p_values[order]),
         Columns.EntryConfidence: assessment.entry_confidences[order],
-        **{name: part[order] for name, part in _chance_columns(assessment.chances).items()},
+        **_chance_columns(None if assessment.chances is None else assessment.chances(order)),
     }
 
 

@@ -34,6 +34,8 @@ class TransductiveConformal(Recommender):
     search : {"sorted", "plain"}, default="sorted"
         Count by a sorted search, or compare every training item with every candidate for every
         later item, as the paper's O(n_c · l · m) does: the same numbers, slower.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Examples
     --------
@@ -51,11 +53,13 @@ class TransductiveConformal(Recommender):
         zeros: Literal["exact", "product"] = "exact",
         train_share: float = 0.5,
         search: Literal["sorted", "plain"] = "sorted",
+        verbose: int = 0,
     ) -> None:
         self.aggregate = aggregate
         self.zeros = zeros
         self.train_share = train_share
         self.search = search
+        self.verbose = verbose
 
     def headline(self, confidence: float = DEFAULT_CONFIDENCE) -> str:
         """Give what it promises in a few words, without the assumption."""

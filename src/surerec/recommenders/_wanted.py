@@ -72,7 +72,7 @@ class Wanted:
         if self.min_probability is not None:
             assert assessment.chances is not None  # noqa: S101  # it was asked of one that has them
             # Who has no probabilities, as nobody like them calibrated, is shown nothing.
-            order = order[(assessment.chances.probability >= self.min_probability)[order]]
+            order = order[assessment.chances(order).probability >= self.min_probability]
         if self.excluded is not None:
             order = order[~np.isin(assessment.candidates[order], self.excluded)]
         return order, full_size

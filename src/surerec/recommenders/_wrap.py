@@ -32,6 +32,7 @@ def wrap(
     refit: bool = False,
     fallback: str | None = None,
     name: str | None = None,
+    verbose: int = 0,
 ) -> WrappedRecommender:
     """Give a recommender around anybody's model: its sets, with a promise calibrated over users.
 
@@ -85,6 +86,8 @@ def wrap(
     name : str, optional
         What guarantees, reports and messages call the model; by default the name of its class or
         function.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Returns
     -------
@@ -130,6 +133,7 @@ def wrap(
         refit=refit,
         fallback=fallback,
         name=name,
+        verbose=verbose,
     )
     made.check()
     return made

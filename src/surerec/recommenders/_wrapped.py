@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 from surerec._arguments import check_choice
 from surerec._calendar import DAY
+from surerec._progress import stage
 from surerec.adapters import (
     WrappedRecipe,
     WrappedScorer,
@@ -20,6 +21,7 @@ from surerec.futures import drop_repeats, following_cases, profile_cases, window
 from surerec.interactions import Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders._fingerprint import refuse_constant
+from surerec.recommenders._fitted import timed
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
 from surerec.recommenders._wrapped_model import WrappedModel
 from surerec.recommenders._wrapped_people import check_catalogue, refuse_newcomers, who
@@ -67,6 +69,7 @@ class WrappedRecommender(WrappedModel):
         refit: bool = False,
         fallback: str | None = None,
         name: str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.model = model
         self.items = items
@@ -83,7 +86,9 @@ class WrappedRecommender(WrappedModel):
         self.refit = refit
         self.fallback = fallback
         self.name = name
+        self.verbose = verbose
 
+    @timed("Fitted")
     def fit(
         self,
         data: Any,
@@ -125,11 +130,13 @@ class WrappedRecommender(WrappedModel):
             fitted = served.without_users(chosen.users)
         elif self.window is None:
             fitted = served.keeping(~chosen.future_rows())
-        known, scorer = self._fit_copy(recipe, served, fitted)
+        with stage("learning"):
+            known, scorer = self._fit_copy(recipe, served, fitted)
         self._keep_groups(user_groups)
         self._calibrate_model(scorer, known, chosen, about)
         if self.refit:
-            self._fit_copy(recipe, whole, whole)
+            with stage("learning"):
+                self._fit_copy(recipe, whole, whole)
             self._keep_groups(user_groups)
             self._keep_about(self._kept_calibration(), self._refitted(about))
         return self._allow_all(lists)
@@ -179,6 +186,7 @@ class WrappedRecommender(WrappedModel):
         assumes = f"{name} as fitted up to their end ranks as the one that they calibrated did"
         return replace(about, future="", assumes=assumes)
 
+    @timed("Calibrated")
     def calibrate(
         self,
         past: Any,

@@ -205,7 +205,7 @@ class WrappedModel(PopulationConformal):
 
     def _stored_params(self, recipe: Any) -> dict[str, Any]:
         return {
-            **self.get_params(),
+            **self.settings(),
             "model": {OWN: recipe.name} if recipe.stored is None else recipe.stored,
             "promise": find_promise(self.promise).name,
             "groups": self._stored_groups(),

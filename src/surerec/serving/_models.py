@@ -213,7 +213,7 @@ def _public_card(
                 "name": name,
                 "kind": type(recommender).__name__,
                 "headline": recommender.headline(),
-                "params": recommender.get_params(),
+                "params": recommender.settings(),
                 "gives_confidence": recommender.gives_confidence,
                 "gives_probabilities": recommender.gives_probabilities,
                 "promises_precision": recommender.promises_precision,

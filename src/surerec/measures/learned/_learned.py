@@ -30,10 +30,11 @@ from surerec.measures.learned._text import read_trees, write_trees
 from surerec.precedence import count_like
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from surerec._progress import Bar
     from surerec.interactions import Interactions
     from surerec.measures.learned._choice import Grown, Question
     from surerec.precedence import PrecedenceStatistics
@@ -143,6 +144,7 @@ class LearnedMeasure:
         n_each = min(most_users, statistics.n_users)
         with progress("Learning", total=n_folds * (n_each + SMALL.most + LARGE.most)) as advance:
             gathered = _gather(statistics, profiles, fold_of, most_users, sampling, given, advance)
+            advance.describe(f"Learning: trees of {n_folds} folds")
             grown = list(run_blocks(lambda each: grow_best(*each, given, seed, advance), gathered))
         names = _used(grown)
         folds = [_numbered(each.text, names) for each in grown]
@@ -225,7 +227,7 @@ def _gather(
     most_users: int,
     sampling: Sampling,
     given: Kept | None,
-    advance: Callable[[float], None],
+    advance: Bar,
 ) -> list[tuple[Examples, list[Question]]]:
     """Draw examples for the trees of each fold, and ask for users who are set aside.
 
@@ -242,7 +244,9 @@ def _gather(
     ]
     examples: list[list[Examples]] = [[] for _ in range(n_folds)]
     asked: list[list[Question]] = [[] for _ in range(n_folds)]
-    for pair in combinations(range(n_folds), 2):
+    pairs = list(combinations(range(n_folds), 2))
+    for place, pair in enumerate(pairs, start=1):
+        advance.describe(f"Learning: pair {place} of {len(pairs)}")
         others = interactions.only(np.repeat(~np.isin(fold_of, pair), lengths))
         counted = count_like(statistics, others)
         strangers = Strangers.of(_features(counted, given, sampling.seed), interactions)
