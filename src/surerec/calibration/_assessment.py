@@ -120,6 +120,8 @@ class ItemAssessment(Assessment):
     levels: int
     smoothed: NDArray[np.float64] | None = None
     """p-values with ties broken at random, where that is asked for."""
+    rises_with_score: bool = True
+    """Whether no p-value falls as the score rises."""
 
     @property
     def key(self) -> NDArray[np.float64]:
@@ -163,9 +165,9 @@ class ItemAssessment(Assessment):
             return super().ordered(None)
         inside = np.flatnonzero(self.included(significance))
         popularity = self.popularity[self.candidates[inside]]
-        if self.smoothed is None:  # then no p-value falls as the score rises
+        if self.smoothed is None and self.rises_with_score:
             return inside[best_first(self.score[inside], popularity)]
-        keys = (popularity, -self.score[inside], -self.smoothed[inside])
+        keys = (popularity, -self.score[inside], -self.key[inside])
         return inside[np.lexsort(keys)]
 
 

@@ -73,6 +73,7 @@ class TransductiveCalibration(Calibration):
             n_calibration=len(training) if len(ranks) else 0,
             counts=p_counts_in_halves(ranks, len(training), self.aggregate),
             levels=2 * n_levels,
+            rises_with_score=False,
         )
 
     def promise(self, significance: float, assessment: ItemAssessment) -> str:
