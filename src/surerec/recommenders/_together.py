@@ -186,7 +186,7 @@ class AskingTogether(Offers):
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
         >>> model = sr.InductiveConformal().fit(films)
         >>> said = model.guarantee_to_groups({"a": [7, 3]}, model.wanted(0.5))
-        >>> said.startswith("An item that everyone in a group will take is left out")
+        >>> said.startswith("An item new to every member that everyone in a group will take is")
         True
         """
         epsilon = wanted.significance
