@@ -40,7 +40,13 @@ from surerec.interactions import (
 from surerec.recommenders import GroupSet, load
 
 if TYPE_CHECKING:
-    from surerec.recommenders import Explanation, Histories, RecommendationSet, Recommender, Wanted
+    from surerec.recommenders import (
+        Explanation,
+        Histories,
+        RecommendationSet,
+        Recommender,
+        RecommendOptions,
+    )
 
 
 _Output = Annotated[
@@ -235,7 +241,7 @@ def recommend_all(
     frames = fitted.iter_recommendations(
         wanted, histories=people, confidence=confidence, significance=significance, k=k, **more
     )
-    asked = fitted.wanted(confidence, significance, k=k, **more)
+    asked = fitted.options(confidence, significance, k=k, **more)
     said = _guarantee_to_all(fitted, asked, people)
     tally = Tally(fitted, len(wanted) if wanted is not None else None, people)
     counted = tally.counting(frames)
@@ -253,8 +259,10 @@ def recommend_all(
         messages().print(_show.plain(sentence))
 
 
-def _guarantee_to_all(fitted: Recommender, asked: Wanted, people: Histories | None) -> str:
-    said = fitted.guarantee_to_all(asked)
+def _guarantee_to_all(
+    fitted: Recommender, asked: RecommendOptions, people: Histories | None
+) -> str:
+    said = fitted.model_.guarantee_to_all(asked)
     assumes = "" if people is None or asked.significance is None else people.assumes
     return f"{said} {assumes}".rstrip()
 

@@ -305,6 +305,6 @@ def confidence_of(
     fitted: Recommender, confidence: float | None, significance: float | None
 ) -> float | None:
     """Give the confidence that is asked for; where nothing is said the usual one, if it has any."""
-    if confidence is None and significance is None and fitted.gives_confidence:
+    if confidence is None and significance is None and "confidence" in fitted.model_.features:
         return DEFAULT_CONFIDENCE
     return confidence

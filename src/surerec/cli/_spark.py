@@ -90,9 +90,9 @@ def recommend_on_spark(
 
     is_open = wanted["confidence"] is None and wanted["significance"] is None
     fitted = load(model, recommender, verify=False)
-    if is_open and fitted.gives_confidence:
+    if is_open and "confidence" in fitted.model_.features:
         wanted["confidence"] = DEFAULT_CONFIDENCE
-    said = fitted.guarantee_to_all(fitted.wanted(**wanted))
+    said = fitted.model_.guarantee_to_all(fitted.options(**wanted))
     begin = perf_counter()
     spark = spark_session(**session)
     name = recommender or next(iter(read_card(model)["recommenders"]), "")
