@@ -17,7 +17,7 @@ help:
 	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
 	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
 	@echo "make check   lint, format, types, and the borders between rooms"
-	@echo "make docs    build the documentation site, in site/; to search it too: python3 -m http.server -d site"
+	@echo "make docs    build the documentation site, in site/; open site/index.html from the disk"
 	@echo "make package build the wheel, and run the README's example from it in an empty environment"
 	@echo "make format  let ruff mend what it can"
 	@echo "make spark   add pyspark, so that make test runs the Spark tests too (they need Java 17)"
@@ -60,7 +60,7 @@ check: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
-	@echo "The site is in $(CURDIR)/site/index.html; with its search: python3 -m http.server -d site"
+	@echo "The site is built: open file://$(CURDIR)/site/index.html in a browser"
 
 package: $(VENV)/.dev
 	$(BIN)/python -m checks.package

@@ -73,7 +73,7 @@ def _clear(address: str) -> None:
     import psycopg  # noqa: PLC0415  # an extra
 
     with psycopg.connect(address) as database:
-        for table in ("meta", "events", "forgotten"):
+        for table in ("meta", "events", "forgotten", "user_days"):
             database.execute(f"DROP TABLE surerec_{table}")
 
 

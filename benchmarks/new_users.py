@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from surerec.evaluation import NewUserTest
 
-SETS: Final = ("ml-100k", "ml-latest-small", "complete-journey", "ml-1m", "movietweetings")
+SETS: Final = ("ml-100k", "ml-latest-small-2016", "complete-journey", "ml-1m", "movietweetings")
 MEASURES: Final = ("CM12", "als", "learned")
 MOVIETWEETINGS: Final = Path(__file__).parents[2] / "shared/data/movietweetings/ratings.dat"
 _TOLERANCE: Final = 0.01  # a mean over splits may exceed ε by so much plus two standard errors

@@ -46,7 +46,7 @@ ASKED = ("--recommender", "over-users", "--confidence", "0.8")
 def test_several_users_are_a_group(run, model, users):
     done = run("recommend", "model", "--user", users[0], "--user", users[1], *ASKED)
     assert done.code == 0
-    assert "Of what any member takes next" in done.out
+    assert "Of items new to every member that any member takes next" in done.out
     picks = model.recommend(group=users[:2], confidence=0.8)
     assert f"least served is {picks.least_served}" in done.out
     told = json.loads(
@@ -115,3 +115,31 @@ def test_a_group_of_one(run, users):
     done = run("recommend", "model", "--user", users[0], "--together", "any", *ASKED)
     assert done.code == 2
     assert "A group of one is a person" in done.err
+
+
+def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, model, folder, tmp_path):
+    path = tmp_path / "picks.parquet"
+    asked = ("recommend", "model", *ASKED, "--group-file")
+    done = run(*asked, "groups.csv", "--format", "parquet", "--output", path)
+    assert done.code == 0, done.err
+    assert pl.read_parquet(path)["covered"].all()
+    about = pl.read_parquet_metadata(path)
+    guarantee = about["surerec.guarantee"]
+    assert about["surerec.recommender"] == "over-users"
+    assert guarantee == model.guarantee_to_groups("groups.csv", model.wanted(0.8))
+    assert guarantee.startswith("Of items new to every member that any member takes next")
+    assert "on average over groups of 3 formed at random" in guarantee
+    assert "The guarantee covers 2 of these 2; the column covered says which." in done.err
+    assert guarantee in done.err
+    # Of whom nothing is known, nothing is guaranteed; sizes have guarantees of their own.
+    shortest = int(np.argmin(np.diff(model.statistics_.interactions.offsets)))
+    ids = pl.read_csv(folder / "groups.csv")["user_id"].to_list()
+    groups = {"a": ids[:2], "b": [*ids[2:4], model.statistics_.interactions.users[shortest]]}
+    frame = model.recommend_groups(groups, confidence=0.8, k=3)
+    assert dict(frame.select("group", "covered").iter_rows()) == {"a": True, "b": False}
+    said = model.guarantee_to_groups(groups, model.wanted(0.8, k=3))
+    assert said.startswith("None for lists from which items were left out. The whole sets: Of")
+    assert "groups of 2 formed" in said
+    assert "groups of 3 formed" in said
+    json_file = run(*asked, "groups.csv", "--format", "json").out
+    assert json.loads(json_file)["guarantee"] == guarantee

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from numba.core import event
 
-from surerec._progress import terminal
+from surerec._progress import AT_ONCE, Compiling, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ USUAL = 60
 _register: Any = event.register  # numba has no types
 _unregister: Any = event.unregister
 _WATCHED = "numba:compile"
-_AT_ONCE = 0.5  # seconds that nobody needs to be told of
+_AT_ONCE = AT_ONCE
 
 
 class CompileProgress(event.Listener):
@@ -36,7 +36,7 @@ class CompileProgress(event.Listener):
     def __init__(self, console: Console | None = None) -> None:
         self.n_compiled = 0
         self._depth = 0
-        self._begin = 0.0
+        self._begin = self._since = 0.0
         self._console = console
         self._bar: Progress | None = None
         self._task: Any = None
@@ -44,6 +44,8 @@ class CompileProgress(event.Listener):
     def on_start(self, _event: Any) -> None:
         """Begin with another function, which may be one that another calls."""
         self._depth += 1
+        if self._depth == 1:
+            self._since = monotonic()
         self._begin = self._begin or monotonic()
         self._show()
 
@@ -53,6 +55,7 @@ class CompileProgress(event.Listener):
         self.n_compiled += 1
         self._show()
         if not self._depth:
+            Compiling.seconds += monotonic() - self._since
             self.close()
 
     def _show(self) -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from surerec.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,6 +36,23 @@ def cache_folder() -> Path:
     """Give the path of the cache: ``SUREREC_CACHE``, else where the platform keeps caches."""
     setting = os.environ.get("SUREREC_CACHE")
     return Path(setting).expanduser() if setting else platformdirs.user_cache_path("surerec")
+
+
+def check_utf8(path: Path) -> None:
+    """Refuse a path that is not valid UTF-8: Arrow and polars open no file under it.
+
+    Examples
+    --------
+    >>> check_utf8(Path("café"))
+    """
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        name = str(path).encode("utf-8", "backslashreplace").decode()
+        raise InputError(
+            f"The name '{name}' is not valid UTF-8, and files there could not be read: choose "
+            "another name."
+        ) from None
 
 
 def is_stream(path: Path) -> bool:
@@ -108,6 +127,7 @@ def folder_aside(folder: Path) -> Iterator[Path]:
 
     Of a symbolic link the target is replaced, not the link.
     """
+    check_utf8(folder)
     folder = follow(folder)
     aside = _beside(folder)
     try:

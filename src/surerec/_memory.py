@@ -5,32 +5,113 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from surerec.errors import InputError
 
-_CGROUPS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ROOT = Path("/")  # of the files that the kernel tells of memory in
 
 
 def available_memory() -> int:
-    """Give the bytes that can be taken without swapping, within the container's limit if any."""
+    """Return the bytes that can be used without swapping, within the limits of the process.
+
+    Limits are those of the control group of the process and of every group that it is in, as a
+    container, a service or a batch system sets them.
+    """
     free = _free_on_machine()
-    for limit_file, used_file in _CGROUPS:
+    for group, version in _control_groups():
         try:
-            limit = Path(limit_file).read_text().strip()
-            used = Path(used_file).read_text().strip()
-        except OSError:
+            left = _number(group / version.limit) - _number(group / version.used)
+            if left < free:
+                free = min(free, max(left + _cached(group, version), 0))
+        except (OSError, ValueError):  # without a limit, or closed to its members
             continue
-        if limit.isdecimal() and used.isdecimal():
-            free = min(free, max(int(limit) - int(used), 0))
     return free
+
+
+def _number(file: Path) -> int:
+    return int(file.read_text())  # ValueError for "max"
+
+
+class _Version(NamedTuple):
+    """The files of one version of control groups."""
+
+    limit: str
+    used: str
+    cached: tuple[str, ...]
+    """Lines of memory.stat."""
+
+
+_VERSIONS: Final = {
+    "cgroup2": _Version("memory.max", "memory.current", ("active_file", "inactive_file")),
+    "cgroup": _Version(
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        ("total_active_file", "total_inactive_file"),
+    ),
+}
+
+
+def _cached(group: Path, version: _Version) -> int:
+    """Return the bytes of files that were read: they count as used, and are given back."""
+    stat = dict(line.split(maxsplit=1) for line in (group / "memory.stat").read_text().splitlines())
+    return sum(int(stat.get(name, 0)) for name in version.cached)
+
+
+def _control_groups() -> Iterator[tuple[Path, _Version]]:
+    """Yield the folders of the process's group and of the groups around it, in both versions."""
+    proc = _ROOT / "proc" / "self"
+    try:
+        groups = (proc / "cgroup").read_text().splitlines()
+        mounts = (proc / "mountinfo").read_text().splitlines()
+    except OSError:
+        return  # not Linux
+    own = {}
+    for line in groups:  # number:controllers:path
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            own["cgroup2"] = path
+        elif "memory" in controllers.split(","):
+            own["cgroup"] = path
+    for line in mounts:  # number parent device root point options … - kind source options
+        before, _, after = line.partition(" - ")
+        where, what = before.split()[3:5], after.split()
+        if not where or not what:
+            continue
+        kind, options = what[0], what[-1].split(",")
+        if kind in own and (kind == "cgroup2" or "memory" in options):
+            top = _ROOT / where[-1].lstrip("/")
+            group = top / _inside(own[kind], where[0])
+            while True:
+                yield group, _VERSIONS[kind]
+                if group == top:
+                    break
+                group = group.parent
+
+
+def _inside(path: str, root: str) -> str:
+    """Return the path of a group within a mount of the groups below `root`.
+
+    A group outside of what is mounted cannot be seen: the limits of the mount are all there are.
+
+    Examples
+    --------
+    >>> _inside("/kubepods/pod7/web", "/kubepods"), _inside("/a/b", "/"), _inside("/../c", "/")
+    ('pod7/web', 'a/b', '')
+    """
+    above = f"{root.rstrip('/')}/"
+    if not f"{path}/".startswith(above) or ".." in path.split("/"):
+        return ""
+    return path[len(above) :]
 
 
 def _free_on_machine() -> int:
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in (_ROOT / "proc" / "meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except OSError:

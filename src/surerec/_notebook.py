@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 from math import isfinite
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from surerec.errors import InputError
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 _LONGEST = 40  # characters of a label
+_WIDEST = 84  # characters of a line above a figure
 _BAR = "display:inline-block;height:.65em;margin-left:.5em;background:#0f766e;vertical-align:middle"
 _CELL = "text-align:left;padding:.1em .8em .1em 0"
 _PER_CENT = frozenset(
@@ -76,6 +79,41 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def distinct_labels(
+    titles: Sequence[str], ids: Sequence[object], longest: int | None = None
+) -> list[str]:
+    """Return a label for each item: its title, with its id where two would look alike.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        Their titles.
+    ids : sequence
+        Their ids.
+    longest : int, optional
+        Longer titles are cut at a word.
+
+    Examples
+    --------
+    >>> distinct_labels(["Table lamp, red", "Table lamp, blue", "Vase"], [7, 9, 8], longest=12)
+    ['Table lamp… (7)', 'Table lamp… (9)', 'Vase']
+    """
+    cut = [_cut(" ".join(title.split()), longest) for title in titles]
+    n_alike = Counter(cut)
+    return [
+        f"{label} ({one})" if n_alike[label] > 1 and label != str(one) else label
+        for label, one in zip(cut, ids, strict=True)
+    ]
+
+
+def _cut(text: str, longest: int | None) -> str:
+    if longest is None or len(text) <= longest:
+        return text
+    head = text[: longest - 1]
+    at_word = head if text[len(head)] == " " else head.rpartition(" ")[0]
+    return (at_word if len(at_word) > longest // 2 else head).rstrip(" ,;:-") + "…"
+
+
 def as_pandas(frame: pl.DataFrame) -> Any:
     """Give a frame as pandas has it, or say in a sentence that pandas is not installed."""
     try:
@@ -86,23 +124,36 @@ def as_pandas(frame: pl.DataFrame) -> Any:
         ) from error
 
 
-def bar_figure(labels: Sequence[str], values: Sequence[float], title: str, axis: str) -> Any:
-    """Draw values as horizontal bars, the first above; give matplotlib's figure.
+def bar_figure(
+    titles: Sequence[str],
+    ids: Sequence[object],
+    values: Sequence[float],
+    heading: str,
+    axis: str,
+    behind: Sequence[str] | None = None,
+) -> Any:
+    """Draw values of items as horizontal bars, the first above; return matplotlib's figure.
 
+    Long titles are cut at a word; `behind` are short texts that follow them.
     Notebooks show it as it is; elsewhere ``figure.savefig("picks.png")`` keeps it.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415  # an extra
     except ModuleNotFoundError as error:
         raise InputError("A figure needs matplotlib: pip install 'surerec[plots]'.") from error
-    figure = Figure(figsize=(7, 0.6 + 0.32 * max(len(labels), 1)), layout="constrained")
+    labels = distinct_labels(titles, ids, _LONGEST)
+    if behind is not None:
+        labels = [f"{label} {text}" for label, text in zip(labels, behind, strict=True)]
+    lines = wrap(" ".join(heading.split()), _WIDEST)
+    height = 0.4 + 0.2 * len(lines) + 0.32 * max(len(labels), 1)
+    figure = Figure(figsize=(7, height), layout="constrained")
     axes = figure.subplots()
     axes.barh(range(len(labels)), values, color="#0f766e")
-    names = [f"{each[: _LONGEST - 1]}…" if len(each) > _LONGEST else each for each in labels]
-    axes.set_yticks(range(len(labels)), [name.replace("$", r"\$") for name in names])
+    axes.set_yticks(range(len(labels)), [label.replace("$", r"\$") for label in labels])
     axes.invert_yaxis()
     axes.set_xlim(0, None)
     axes.set_xlabel(axis)
-    axes.set_title(title.replace("$", r"\$"), loc="left", fontsize=10)
+    above = "\n".join(lines).replace("$", r"\$")
+    figure.suptitle(above, x=0.01, horizontalalignment="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     return figure

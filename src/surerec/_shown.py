@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,6 +56,31 @@ def counted(n: int, noun: str) -> str:
     ('1 window', '1,200 users')
     """
     return f"{n:,} {noun.removesuffix('s') if n == 1 else noun}"
+
+
+def declared_name(own: Any) -> str | None:
+    """Return the text that something declares as its `name`, on one line; None without one."""
+    said = getattr(own, "name", None)
+    return (" ".join(said.split()) or None) if isinstance(said, str) else None
+
+
+def public_name(own: Any) -> str | None:
+    """Return the name of a function or class, or of the class of an object, for readers.
+
+    Returns
+    -------
+    str or None
+        None for a lambda, and for what is private.
+
+    Examples
+    --------
+    >>> public_name(max), public_name(partial(max, 1)), public_name(lambda: None)
+    ('max', 'max', None)
+    """
+    while isinstance(own, partial):
+        own = own.func
+    name = getattr(own, "__name__", type(own).__name__)
+    return name if isinstance(name, str) and not name.startswith(("_", "<")) else None
 
 
 def near(typed: str, names: Iterable[str], *, n: int = 3, alike: float = 0.5) -> list[str]:

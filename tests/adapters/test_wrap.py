@@ -1,6 +1,7 @@
 """Anything that scores, wrapped: functions, objects with score(history)."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -155,11 +156,11 @@ def test_the_calendar_says_of_which_days_it_speaks(films):
     sure = sr.wrap(Popular(), window=60, covers="fit").fit(films)
     user = sure.calibration_.users[0]
     said = sure.recommend(films.users[int(user)], confidence=0.8).guarantee
-    assert "Of what they take in the 60 days from 2021-10-31 on" in said
+    assert "Of items new to the user that they consume in the 60 days from 2021-10-31 on" in said
     again = sr.wrap(Popular(), window=60, covers="fit", refit=True).fit(films)
     assert again.model_.counts.sum() == films.n_rows > sure.model_.counts.sum()
     said = again.recommend(films.users[int(user)], confidence=0.8).guarantee
-    assert "Of what they take in the next 60 days" in said
+    assert "Of items new to the user that they consume in the next 60 days" in said
     assert "and if Popular as fitted up to their end ranks as the one that they calibrated" in said
 
 
@@ -181,6 +182,10 @@ def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, tmp_path):
     back = sr.load(tmp_path / "shop", scorer=near)
     assert back.recommend(past.users[1], confidence=0.8).guarantee == picks.guarantee
     assert "lambda" not in plain.name_
+    hidden = sr.wrap(type("_Hidden", (Popular,), {})(), items=ids)
+    assert repr(hidden).startswith("WrappedRecommender(model=the wrapped model")
+    bound = sr.wrap(partial(near), items=ids)
+    assert repr(bound) == repr(sr.wrap(near, items=ids))
     refitted = sr.wrap(Popular(), refit=True, name="Shop").fit(past)
     said = refitted.recommend(past.users[1], confidence=0.8).guarantee
     assert said.startswith("None for this person: Shop was fitted again")

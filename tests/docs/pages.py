@@ -24,9 +24,12 @@ def shop_orders(folder, taken):
     frame = taken.to_frame().with_columns(
         user_id=pl.format("c{}", pl.col("user_id") + 1000),
         item_id=pl.format("p{}", pl.col("item_id")),
+        product_name=pl.format("Product {}", pl.col("item_id")),
     )
     columns = {"user_id": "customer", "item_id": "product", "datetime": "purchased_at"}
     frame.rename(columns).write_csv(folder / "orders.csv")
+    products = frame.select(product="item_id", name="product_name").unique(maintain_order=True)
+    products.write_csv(folder / "products.csv")
 
 
 def shop_database(folder, taken):

@@ -1,5 +1,6 @@
 """Rows of databases: by address and query, from files and from a server that is really started."""
 
+import json
 import sqlite3
 from urllib.parse import quote
 
@@ -147,6 +148,22 @@ def test_what_fails_half_way_leaves_the_old_table(address):
         write_table([PICKS], address, None)
 
 
+def table_comment(address, table):
+    """Return what a table says of itself; None in SQLite, which has no comments."""
+    if address.startswith("duckdb"):
+        duckdb = pytest.importorskip("duckdb")
+        with duckdb.connect(address.removeprefix("duckdb:///")) as connection:
+            asked = "SELECT comment FROM duckdb_tables() WHERE table_name = ?"
+            return connection.execute(asked, (table,)).fetchone()[0]
+    if address.startswith("postgresql"):
+        import psycopg  # noqa: PLC0415
+
+        with psycopg.connect(address) as connection:
+            asked = "SELECT obj_description(%s::regclass)"
+            return connection.execute(asked, (table,)).fetchone()[0]
+    return None
+
+
 def test_recommend_all_writes_a_table(address, cli, tmp_path):
     taken = sr.datasets.synthetic(n_users=40, n_items=20, n_rows=500, seed=2)
     model = sr.InductiveConformal("CM12").fit(taken)
@@ -158,9 +175,14 @@ def test_recommend_all_writes_a_table(address, cli, tmp_path):
     assert f"Wrote {len(expected)} recommendations by icrs12 to the table picks of" in done.err
     found = sorted((row[0], row[1]) for row in rows(address, "picks"))
     assert found == sorted(zip(expected["user_id"], expected["item_id"], strict=True))
-    covered = sorted((row[0], row[1], bool(row[-1])) for row in rows(address, "picks"))
+    at = expected.columns.index("covered")
+    covered = sorted((row[0], row[1], bool(row[at])) for row in rows(address, "picks"))
     assert covered == sorted(expected.select("user_id", "item_id", "covered").rows())
-    assert "true" not in {row[-1] for row in rows(address, "picks")}
+    assert "true" not in {row[at] for row in rows(address, "picks")}
+    if (comment := table_comment(address, "picks")) is not None:
+        said = {"surerec.recommender": "icrs12"}
+        said["surerec.guarantee"] = model.guarantee_to_all(model.wanted(0.5))
+        assert json.loads(comment) == said
     assert "add --overwrite" in cli(*asked, "--table", "picks").err
     assert "name the table" in cli(*asked).err
     wrong = cli("recommend-all", tmp_path / "model", "--output", "x.csv", "--table", "picks")

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.errors import UnknownId
+from surerec.errors import InputError, UnknownId
 from surerec.live import Live
 
 LATE = "2024-05-01T12:00:00Z"
@@ -46,7 +46,7 @@ def test_nothing_of_a_forgotten_user_stays(orders, tmp_path, measure) -> None:
     with Live(folder, recount=False) as live:
         assert live.recommend(stays, confidence=0.9).items == before
         live.recount()
-        assert "models/000001" not in Path("/proc/self/maps").read_text()
+        assert str(folder / "models" / "000001") not in Path("/proc/self/maps").read_text()
         for file in (each for each in folder.rglob("*") if each.is_file()):
             content = file.read_bytes()
             assert not [user for user in gone if user.encode() in content], file
@@ -74,7 +74,7 @@ def test_nothing_of_a_forgotten_user_stays_in_postgresql(orders, tmp_path, postg
         live.forget(gone)
         live.recount()
     with psycopg.connect(address) as connection:
-        for table in ("surerec_events", "surerec_forgotten", "surerec_meta"):
+        for table in ("surerec_events", "surerec_forgotten", "surerec_meta", "surerec_user_days"):
             rows = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608  # ours
             assert gone not in str(rows)
 
@@ -87,3 +87,45 @@ def test_all_users_may_be_forgotten(orders, tmp_path) -> None:
         assert live.status().n_events == 0
         live.observe({"user": "buyer-new", "item": 5, "time": LATE})
         assert live.recommend("buyer-new", confidence=0.9) is not None
+
+
+def test_a_forgotten_user_is_named_in_no_message(cli, orders, tmp_path) -> None:
+    shop, gone = tmp_path / "shop", orders.users[0]
+    Live.create(shop, sr.PopulationConformal("CM12").fit(orders), recount=False).close()
+
+    def says(live: Live) -> str:
+        users = live._served.profiles.users
+        with pytest.raises(UnknownId) as one:
+            live.recommend(f"{gone}x", confidence=0.9)
+        with pytest.raises(InputError, match="ids of the data are text such as") as many:
+            users.select(["x", "y", "z"])
+        return f"{one.value} {many.value}"
+
+    with Live(shop, recount=False) as live:
+        assert repr(gone) in says(live)  # as long as it is known
+        live.forget(gone)
+        assert repr(gone) not in says(live)
+    with Live(shop, recount=False) as live:
+        assert repr(gone) not in says(live)
+        live.observe({"user": gone, "item": 5, "time": LATE})  # who comes back is known again
+        assert repr(gone) in says(live)
+        live.forget(gone)
+    ran = cli("live", "forget", shop, f"{gone}x")
+    assert ran.code == 2
+    assert "near ones are" in ran.err
+    assert repr(gone) not in ran.err
+
+
+def test_a_model_is_served_without_its_first_user(orders, tmp_path) -> None:
+    pytest.importorskip("fastapi")
+    from surerec.serving._living import load  # noqa: PLC0415  # of an extra
+
+    model = sr.PopulationConformal("CM12").fit(orders)
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        live.forget(orders.users[0])
+    served = load(tmp_path / "shop")
+    try:
+        assert repr(orders.users[0]) not in str(served.card)
+        assert "10% is outside" in served.card["recommenders"][0]["guarantee"]["sentence"]
+    finally:
+        served.close()

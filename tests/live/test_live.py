@@ -163,17 +163,33 @@ def test_one_bad_event_refuses_all_of_them(live):
     assert live.status().n_events == 0
 
 
+def test_an_event_of_the_future_is_refused_with_an_alert_a_day(live, films):
+    user, end = films.users[3], int(films.times.max()) // 1_000_000
+    items = live.recommend(user, confidence=0.9).items
+    event = {"user": user, "item": items[0], "time": "2999-01-01T00:00:00Z"}
+    says = r"2999-01-01T00:00:00\+00:00 is more than 5 minutes ahead of the server's clock"
+    for n in range(3):
+        with pytest.raises(InputError, match=f"Event 2: the time {says}"):
+            live.observe([{**event, "time": end + n}, event])
+    status = live.status()
+    assert status.n_events == 0
+    (alert,) = status.alarms
+    assert "An event was refused: the time 2999-01-01" in alert
+    assert live.observe({**event, "time": end + 9}).judged == 1  # it is not late
+
+
 def test_the_promise_is_said_and_kept(live, films):
     none = live.recommend(2, confidence=0.9).guarantee
     assert "no event has been judged yet" in none
-    assert "event by event and not person by person" in none
+    assert "with each user and day counted once" in none
     live.observe(stream(films, 250))
     said = live.recommend(2, confidence=0.9)
     steering = live._ledger.steering
-    assert f"over {steering.n:,} judged events" in said.guarantee
+    assert f"over {steering.user_days:,} user days it was" in said.guarantee
+    assert f"counting each of {steering.n:,} judged events it was" in said.guarantee
     assert said.confidence == 0.9
     for place, epsilon in enumerate(steering.epsilons):
-        assert abs(steering.delivered()[place] - epsilon) <= steering.bound(place)
+        assert abs(steering.observed_by_user_day()[place] - epsilon) <= steering.bound(place)
     assert "None: a promise is kept live at the confidences 0.7, 0.8, 0.9 only" in (
         live.recommend(2, confidence=0.85).guarantee
     )
@@ -189,7 +205,12 @@ def test_the_promise_is_said_and_kept(live, films):
 
 @pytest.mark.parametrize(
     ("n", "says"),
-    [(1, "over 1 judged event it"), (1, "than 100 points"), (400, "than 23 points")],
+    [
+        (1, "over 1 user day it"),
+        (1, "each of 1 judged event it"),
+        (1, "than 100 points"),
+        (400, "than 23 points"),
+    ],
 )
 def test_how_far_it_can_be_off_is_said_in_plain_numbers(n, says):
     steering = Steering.start([0.1])
@@ -286,19 +307,21 @@ def test_it_recounts_by_itself_when_it_has_grown(tmp_path, model, films, monkeyp
 
 
 def test_a_recount_that_fails_in_the_background_is_told_and_waits(
-    tmp_path, model, films, monkeypatch
+    tmp_path, model, films, monkeypatch, caplog
 ):
     monkeypatch.setattr("surerec.live._recounting._LEAST_GROWN", 100)
     with Live.create(tmp_path / "shop", model) as live:
         with monkeypatch.context() as broken:
-            broken.setattr(
-                sr.PopulationConformal, "save", _raises(OSError(28, "No space left on device"))
-            )
+            full = OSError(28, "No space left on device", str(tmp_path / "shop" / "models"))
+            broken.setattr(sr.PopulationConformal, "save", _raises(full))
             live.observe(stream(films, 400))
             counting = live._counting
             counting.join()
         said, n_alarms = live.status().alarms[-1], live._ledger.n_alarms
-        assert "Counting anew failed ([Errno 28] No space left on device): the counts of" in said
+        assert "Counting anew failed (No space left on device; the log has the details)" in said
+        assert str(tmp_path) not in said
+        (line,) = [each for each in caplog.records if each.name == "surerec.live"]
+        assert str(tmp_path) in line.fields["why"]
         live.observe({"user": 7, "item": 900, "time": 5})
         assert live._counting is counting  # it is not tried again at once
         live.recount()
@@ -451,3 +474,29 @@ def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, mo
         )  # fmt: skip
         assert live.status().n_events == done + 10
         assert_same(live._served.counts, counted(live, tmp_path))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_only_its_owner_can_read_the_models_of_a_live_folder(model, tmp_path):
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        assert modes_of_models(tmp_path / "shop") == {0o700, 0o600}
+        live.observe({"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"})
+        live.recount()
+        assert modes_of_models(tmp_path / "shop") == {0o700, 0o600}
+    assert (tmp_path / "shop" / "live.json").stat().st_mode & 0o777 == 0o600
+
+
+def modes_of_models(folder):
+    models = folder / "models"
+    return {each.stat().st_mode & 0o777 for each in (folder, models, *models.rglob("*"))}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_not_utf_8_are_refused_before_anything_is_written(cli, model, tmp_path):
+    bad = os.fsdecode(b"caf\xe9")
+    with pytest.raises(InputError, match="is not valid UTF-8"):
+        Live.create(tmp_path / bad, model)
+    Live.create(tmp_path / "shop", model).close()
+    ran = cli("live", "export", tmp_path / "shop", tmp_path / f"{bad}.parquet")
+    assert (ran.code, "is not valid UTF-8" in ran.err) == (2, True)
+    assert [each.name for each in tmp_path.iterdir()] == ["shop"]

@@ -1,9 +1,10 @@
-"""Events may name new items up to a limit: the counts grow with the square of the items."""
+"""Events may name new items up to a limit, and these grow a model by their number."""
 
 from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import surerec as sr
@@ -23,8 +24,8 @@ def events(items, user=7):
 
 
 def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeypatch):
-    days = iter(["2026-11-17"] * 3 + ["2026-11-18"] * 2)
-    monkeypatch.setattr("surerec.live._live.today", lambda: next(days))
+    day = ["2026-11-17"]
+    monkeypatch.setattr("surerec.live._live.today", lambda: day[-1])
     terms = Terms(new_items_per_day=3)
     with Live.create(tmp_path / "shop", model, terms=terms, recount=False) as live:
         found = live.observe(events(range(900, 905)))
@@ -37,6 +38,7 @@ def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeyp
         assert live._served.counts.n_items == 33
         assert live.status().n_events == 6
         assert live.status().not_judged["new item above the limit"] == 4
+        day.append("2026-11-18")
         tomorrow = live.observe(events(range(900, 905)))  # what was refused may be sent again
         assert (tomorrow.taken, tomorrow.again, tomorrow.refused) == (2, 3, 0)
         live.recount()
@@ -64,3 +66,39 @@ def test_limits_follow_the_size_of_the_model(n_items, limits):
     terms = Terms().for_items(n_items)
     assert (terms.new_items_per_day, terms.new_items) == limits
     assert Terms(new_items=7, new_items_per_day=0).for_items(n_items).new_items == 7
+
+
+@pytest.mark.parametrize("per_user", [1, 6_000], ids=["a user for each item", "one user"])
+def test_new_items_grow_the_folder_with_their_number_and_not_its_square(tmp_path, model, per_user):
+    folder, n_new = tmp_path / "shop", 6_000
+    given = [
+        {"user": 900 + place // per_user, "item": 9_000 + place, "time": LATE}
+        for place in range(n_new)
+    ]
+    terms = Terms(new_items_per_day=n_new, new_items=n_new)
+    with Live.create(folder, model, terms=terms, recount=False) as live:
+        assert live.observe(given).taken == n_new
+        live.recount()
+        profiles = live._served.profiles.settled()
+        n_bytes = sum(each.stat().st_size for each in (folder / "models").rglob("*"))
+        assert n_bytes < 3_000 * profiles.n_rows  # 144 MB if all pairs of items were stored
+        dense = sr.PopulationConformal("CM12", n_calibration=20)
+        dense.fit(sr.count_precedence(profiles, strategy="dense"))
+        recounted = live._served.recommender
+        for user in (1, 7, 30, 900):
+            mine, theirs = (
+                each.recommend(user, significance=1e-9, k=n_new + 30) for each in (recounted, dense)
+            )
+            assert mine.items == theirs.items
+            for name, column in theirs.columns.items():
+                np.testing.assert_array_equal(mine.columns[name], column, err_msg=name)
+
+
+def test_a_recount_keeps_the_rule_for_ties(tmp_path):
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
+    strict = sr.PopulationConformal("CM12", n_calibration=20)
+    strict.fit(sr.count_precedence(films, ties="strict"))
+    with Live.create(tmp_path / "shop", strict, recount=False) as live:
+        live.observe(events([1, 2, 3]))
+        live.recount()
+        assert live._served.counts.ties == "strict"

@@ -96,7 +96,7 @@ def test_nothing_of_a_forgotten_person_is_left_in_the_file(tmp_path):
 def test_a_store_of_another_schema_is_refused(open_store):
     with open_store().writing() as transaction:
         transaction.put("schema", 99)
-    with pytest.raises(InputError, match="events of schema 99, and this surerec knows 1"):
+    with pytest.raises(InputError, match="events of schema 99, and this surerec knows 2"):
         open_store()
 
 

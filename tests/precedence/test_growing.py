@@ -146,6 +146,26 @@ def test_everything_that_asks_for_flat_profiles_sees_them_grown():
     assert films.n_rows == 700 or films.n_items < growing.n_items
 
 
+@pytest.mark.parametrize("ties", ["order", "strict"])
+def test_a_profile_of_new_items_grows_with_its_length_and_not_its_square(ties):
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=700, seed=2)
+    growing, n_bytes = GrowingStatistics(sr.count_precedence(films, ties=ties)), []
+    later = int(films.times.max()) + 1_000_000
+    for place in range(400):
+        growing.add(5, 1_000 + place, later + place // 2 * 1_000_000)
+        n_bytes.append(growing.rows.nbytes)
+    first, second = n_bytes[199] - n_bytes[0], n_bytes[399] - n_bytes[199]
+    assert second < 1.2 * first  # 3 times as much if every pair of new items were kept
+    counted = growing.settled()
+    assert counted.ties == ties
+    for item in (1_000, 1_001, 1_200, 1_399):
+        mine, theirs = (each.interactions.items for each in (growing, counted))
+        for name in ("followers", "predecessors"):
+            row = getattr(growing, name)(mine.code(item))
+            expected = getattr(counted, name)(theirs.code(item))
+            assert by_id(row, mine, theirs).tolist() == expected.tolist()
+
+
 def test_titles_of_new_items_are_unknown():
     titles = pl.DataFrame(
         {"item_id": [0, 1], "title": ["Alien", "Brazil"], "genres": [None, "War"]}

@@ -46,7 +46,8 @@ def one_by_one(model, histories, *, known=(), **asked):
             .select(
                 pl.lit(person, dtype=pl.Int64).alias("user_id"),
                 pl.exclude("title"),
-                covered=pl.lit(is_covered(model, **asked)),
+                pl.lit(is_covered(model, **asked)).alias("covered"),
+                pl.col("^title$"),
             )
         )
         frames.append(rows)

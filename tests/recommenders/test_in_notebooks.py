@@ -60,7 +60,7 @@ def test_an_explanation_is_a_table_and_has_no_p_value_where_there_is_none(model,
 def test_a_slate_and_an_audit_are_tables(model, films):
     slate = model.hit_probability(films.users[0], k=5)
     page = slate._repr_html_()
-    assert "that one of these 5 is a hit" in page
+    assert "that one of these 5 items new to the user is a hit" in page
     assert slate.titles == [films.title(films.items.code(item)) for item in slate.items]
     assert all(escape(title) in page for title in slate.titles)
     assert f"{slate.probabilities[0]:.1%}" in page
@@ -88,6 +88,34 @@ def test_figures_show_as_many_bars_as_are_wanted(model, films):
     why = model.explain(films.users[0], item=picks.items[0])
     assert len(why.plot(3).axes[0].patches) == 3
     assert audit(films, "CM12", n_users=60).plot().axes
+
+
+def test_long_and_equal_titles_stay_apart_in_figures_and_tables(films):
+    long = "TRADITIONAL CHRISTMAS TABLE DECORATION SET OF TWELVE ANGELS, "
+    ids = films.items.ids.to_list()
+    ends = {one: long + ("RED" if place % 2 else f"No. {one}") for place, one in enumerate(ids)}
+    titled = sr.read_interactions(films.to_frame(), titles=ends)
+    model = sr.PopulationConformal("CM12").fit(titled)
+    picks = model.recommend(films.users[0], confidence=0.8)
+    figure = picks.plot(12)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(set(labels)) == 12
+    start = "TRADITIONAL CHRISTMAS TABLE DECORATION…"  # at a word
+    assert labels == [f"{start} ({one})" for one in picks.items[:12]]
+    page = picks._repr_html_()
+    for one in picks.items[:10]:
+        shown = ends[one] if ends[one].endswith(str(one)) else f"{ends[one]} ({one})"
+        assert escape(shown) in page
+    why = model.explain(films.users[0], item=picks.items[0])
+    figure = why.plot(6)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(set(labels)) == 6
+    assert all(
+        label.endswith(f"({n:,})") for label, n in zip(labels, why.frame["support"], strict=False)
+    )
+    figure.canvas.draw()
+    box = figure._suptitle.get_window_extent()
+    assert box.x1 <= figure.bbox.x1  # the whole title of the item is there
 
 
 @pytest.mark.parametrize(

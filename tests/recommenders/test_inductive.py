@@ -202,6 +202,17 @@ def test_the_only_user_there_is():
     assert len(model.recommend(user=1, confidence=0.5)) == 0  # nothing is left to recommend
 
 
+def test_asking_about_an_item_lists_no_other_candidates(monkeypatch):
+    rows = [(user, item, item) for user in range(4) for item in range(5)] + [(0, "x" * 999, 9)]
+    model = sr.InductiveConformal().fit(read([(user, str(item), at) for user, item, at in rows]))
+    before = model.p_values(user=0, history=["0", "1"], items=["3"])
+    monkeypatch.setattr(sr.PrecedenceStatistics, "items_outside", None)
+    assert model.p_values(user=0, history=["0", "1"], items=["3"]).equals(before)
+    with pytest.raises(sr.InputError, match=r"Nobody else consumed 'xxx.*: it has no p") as refused:
+        model.p_values(user=0, history=["0", "1"], items=["3", "x" * 999])
+    assert len(str(refused.value)) < 200
+
+
 class TestSmoothed:
     interactions = sr.datasets.synthetic(80, 60, 2_000, seed=6)
 

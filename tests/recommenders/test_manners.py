@@ -8,16 +8,22 @@ from tests.recommenders.small_profiles import read
 
 ROWS = [(user, item, (user * item) % 5) for user in range(1, 7) for item in range(1, 8)]
 MODELS = [
-    (sr.PrecedenceMining(top=2), {"top": 2}),
+    (sr.PrecedenceMining(top=2, verbose=1), {"top": 2, "verbose": 1}),
     (
         sr.TransductiveConformal(
-            aggregate="median", zeros="product", train_share=0.4, search="plain"
+            aggregate="median", zeros="product", train_share=0.4, search="plain", verbose=1
         ),
-        {"aggregate": "median", "zeros": "product", "train_share": 0.4, "search": "plain"},
+        {
+            "aggregate": "median",
+            "zeros": "product",
+            "train_share": 0.4,
+            "search": "plain",
+            "verbose": 1,
+        },
     ),
     (
         sr.InductiveConformal(
-            measure="cm7", top=3, literal=True, train_share=0.3, smoothed=True, seed=8
+            measure="cm7", top=3, literal=True, train_share=0.3, smoothed=True, seed=8, verbose=1
         ),
         {
             "measure": "cm7",  # as given: clone compares
@@ -26,6 +32,7 @@ MODELS = [
             "train_share": 0.3,
             "smoothed": True,
             "seed": 8,
+            "verbose": 1,
         },
     ),
 ]
@@ -38,12 +45,13 @@ def answer(model):
 
 
 def test_defaults_are_the_documented_ones():
-    assert sr.PrecedenceMining().get_params() == {"top": None}
+    assert sr.PrecedenceMining().get_params() == {"top": None, "verbose": 0}
     assert sr.TransductiveConformal().get_params() == {
         "aggregate": "max",
         "zeros": "exact",
         "train_share": 0.5,
         "search": "sorted",
+        "verbose": 0,
     }
     assert sr.InductiveConformal().get_params() == {
         "measure": "CM12",
@@ -52,6 +60,7 @@ def test_defaults_are_the_documented_ones():
         "train_share": 0.5,
         "smoothed": False,
         "seed": 0,
+        "verbose": 0,
     }
 
 

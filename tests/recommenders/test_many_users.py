@@ -39,7 +39,8 @@ def one_by_one(model, users, **asked):
         .select(
             pl.lit(user, dtype=users.dtype).alias("user_id"),
             pl.exclude("title"),
-            covered=pl.lit(is_covered(model, user=user, **asked)),
+            pl.lit(is_covered(model, user=user, **asked)).alias("covered"),
+            pl.col("^title$"),
         )
         for user in users
     ]

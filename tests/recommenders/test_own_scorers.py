@@ -1,9 +1,12 @@
 """Scorers of one's own, in every recommender, saved with and without what they learned."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import surerec as sr
+from surerec.audit import audit
 from surerec.measures import Contribution, Parts, Query, Scorer, as_recipe
 from surerec.recommenders import load_all, save_all
 
@@ -71,8 +74,60 @@ def test_parts_are_stored_and_restored(films, tmp_path, kind):
 def test_names_of_ones_own_go_into_names_of_recommenders(films):
     assert sr.PopulationConformal(Habit).default_name() == "population-habit"
     assert sr.InductiveConformal(Bare(5)).default_name() == "icrs-bare"
-    assert sr.PopulationConformal(lambda _: Bare(5)).default_name() == "population-lambda"
+    assert sr.PopulationConformal(lambda _: Bare(5)).default_name() == "population-own"
+    assert sr.PopulationConformal(partial(Bare, 5)).default_name() == "population-bare"
     assert as_recipe(Bare(films.n_items)).refits is False
+
+
+class _Private(Bare):
+    leaves_users_out = False
+
+
+class _Named(_Private):
+    name = "Shop\n ranking"
+
+
+class _Derived(Scorer):
+    def score(self, history, *, without_user=None):  # noqa: ARG002
+        return np.arange(50.0)
+
+
+class _Maker:
+    name = "Weekly ranking"
+
+    def fit(self, statistics):
+        return _Private(statistics.n_items)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence", "recommender"),
+    [
+        (_Private(50), "your scorer comes fitted", "population-own"),
+        (lambda _: _Private(50), "your scorer", "population-own"),
+        (_Derived(), "your scorer does not say", "population-own"),
+        (Bare(50), "the scorer Bare does not say", "population-bare"),
+        (_Named(50), "the scorer Shop ranking comes fitted", "population-shop-ranking"),
+        (_Maker(), "the scorer Weekly ranking", "population-weekly-ranking"),
+    ],
+)
+def test_no_private_name_reaches_customers(films, given, sentence, recommender):
+    model = sr.PopulationConformal(given).fit(films)
+    picks = model.recommend(user=3, confidence=0.8)
+    assert picks.recommender == model.name_ == recommender
+    assert model.scorer_.called in sentence
+    if model.scorer_.leaves_users_out is None or not model.recipe().refits:
+        assert sentence in picks.guarantee
+    for private in ("lambda", "_Private", "_Named", "_Derived", "_Maker"):
+        assert private not in picks.guarantee + picks.recommender
+
+
+def test_an_audit_has_a_name_for_its_readers(films):
+    def subject(given, **more):
+        return audit(films, given, n_users=60, **more).subject
+
+    assert subject(_Named(50)) == "Shop ranking"
+    assert subject(lambda _: _Private(50)) == "your scorer"
+    assert audit(films, make_scorer=_Maker(), n_users=60).subject == "Weekly ranking"
 
 
 def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):

@@ -65,6 +65,21 @@ def test_a_persons_candidates_keep_their_order_and_lie_within_the_interval(model
     assert frame.columns[-4:] == ["probability", "probability_low", "probability_high", "title"]
 
 
+def test_probabilities_are_computed_for_what_is_looked_at_and_are_the_same(model, monkeypatch):
+    asked, said = [], ItemChances.probabilities
+
+    def probabilities(self, shares, *more):
+        asked.append(len(shares))
+        return said(self, shares, *more)
+
+    monkeypatch.setattr(ItemChances, "probabilities", probabilities)
+    whole = model.recommend(7, confidence=0.9)
+    first = model.recommend(7, confidence=0.9, k=3)
+    assert asked == []
+    assert first.to_frame().equals(whole.to_frame().head(3))
+    assert asked == [3, len(whole)]
+
+
 def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
     half = np.arange(0, films.n_users, 2)
     model = sr.PopulationConformal("CM12").fit(films.without_users(half))
@@ -472,11 +487,11 @@ def test_one_and_many_lists_agree_on_who_has_no_probability(model):
     slate = model.hit_probability(history=[1, 2], k=5)
     rows = model.recommend_many(histories={"new": [1, 2]}, confidence=0.999, k=5, chances=True)
     assert rows["item_id"].to_list() == slate.items
-    assert set(rows.row(0)[-4:]) == {None}
+    assert set(rows.row(0)[-5:-1]) == {None}
     assert np.isnan([slate.probability, slate.low, slate.high, slate.expected_hits]).all()
     assert np.isnan(slate.at_least).all()
     assert not slate.worth_serving(0.001)
-    assert slate.headline == "No probability that one of these 5 is a hit"
+    assert slate.headline == "No probability that one of these 5 items new to the user is a hit"
 
 
 def test_many_lists_have_the_chances_of_each(model):
@@ -485,8 +500,8 @@ def test_many_lists_have_the_chances_of_each(model):
     for user in (7, 11):
         slate, rows = model.hit_probability(user, k=5), frame.filter(user_id=user)
         assert rows["item_id"].to_list() == slate.items
-        assert rows.row(0)[-4:] == pytest.approx((*slate.at_least, slate.expected_hits))
-    assert frame.columns[-4:] == ["at_least_1", "at_least_2", "at_least_3", "expected_hits"]
+        assert rows.row(0)[-5:-1] == pytest.approx((*slate.at_least, slate.expected_hits))
+    assert frame.columns[-5:-1] == ["at_least_1", "at_least_2", "at_least_3", "expected_hits"]
     few = model.recommend_many([11], confidence=0.999, k=5, chances=True, min_probability=0.9)
     assert len(few) < 5
     with pytest.raises(InputError, match="lists of up to 100 items"):

@@ -318,12 +318,12 @@ def test_folds(films, users, measure):
     for group in recipe.group_calibrations_[0].outcomes.users.reshape(-1, 2):
         assert folds[group[0]] == folds[group[1]]
     same = recipe.recommend(group=names.gather(first).to_list(), confidence=0.7)
-    assert same.guarantee.startswith("Of what any member")
+    assert same.guarantee.startswith("Of items new to every member that any")
     mixed = names.gather([int(first[0]), int(second[0])]).to_list()
     across = recipe.recommend(group=mixed, confidence=0.7)
     assert across.guarantee.startswith(f"None for this group: {measure} was trained in folds")
     new = recipe.recommend(group=[mixed[0], films.items.ids[:6].to_list()], confidence=0.7)
-    assert new.guarantee.startswith("Of what any member")
+    assert new.guarantee.startswith("Of items new to every member that any")
     why = recipe.explain_group(names.gather(first).to_list(), item=same.items[0])
     assert all(reason.contributions for reason in why.reasons)
 

@@ -1,5 +1,6 @@
 from fractions import Fraction
 
+import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -118,3 +119,28 @@ def test_without_any_witness_no_confidence_is_supported(aggregate):
     picks = model.recommend(user="ann", confidence=0.5)
     assert picks.highest_confidence == 0
     assert picks.everything_qualifies
+
+
+def test_a_set_is_ordered_by_p_value_where_that_falls_as_the_mean_rises():
+    rows = [
+        "000",
+        "010",
+        "020",
+        "030",
+        "100",
+        "130",
+        "300",
+        "200",
+        "210",
+        "230",
+        "240",
+        "500",
+        "541",
+        "550",
+    ]
+    columns = zip(*(map(int, row) for row in rows), strict=True)
+    data = pl.DataFrame(dict(zip(("user_id", "item_id", "time"), columns, strict=True)))
+    model = sr.TransductiveConformal().fit(sr.read_interactions(data, time="time"))
+    p_values = model.recommend(2, confidence=0.5).to_frame()["p_value"].to_list()
+    assert p_values == sorted(p_values, reverse=True)
+    assert len(set(p_values)) > 1

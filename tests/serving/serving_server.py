@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -101,6 +102,15 @@ class Server:
     def workers(self):
         """Process ids of the workers, the latest last."""
         return [line["worker"] for line in self.lines("worker ready")]
+
+    def mapped(self, folder):
+        """Files of a folder that any process of the server has mapped, deleted ones too."""
+        lines = [
+            line
+            for pid in (self.process.pid, *self.workers())
+            for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
+        ]
+        return {line.split(maxsplit=5)[5] for line in lines if f"{folder}/" in line}
 
     def wait_for(self, event, n=1, seconds=30):
         end = time.monotonic() + seconds

@@ -40,7 +40,7 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
     taken = []
     with server.client() as client:
         before = client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}).json()
-        assert "event by event and not person by person" in before["guarantee"]
+        assert "with each user and day counted once" in before["guarantee"]
         for number in range(12):
             item = before["items"][number]["item_id"] if number < 3 else 5_000 + number
             told = client.post(EVENTS, json={"events": [event(7, item, number, id=str(number))]})
@@ -60,6 +60,9 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
         numbers = client.get("metrics").text
         assert 'surerec_events_total{verdict="judged"} 3.0' in numbers
         assert "surerec_promise_judged_events 3.0" in numbers
+        assert "surerec_promise_user_days 1.0" in numbers
+        assert 'surerec_promise_observed_by_user_day{confidence="0.9"}' in numbers
+        assert "surerec_heaviest_users_share 1.0" in numbers
         somebody = client.post("v1/recommendations", json={"user": 7, "confidence": 0.85}).json()
         assert "kept live at the confidences 0.7, 0.8, 0.9 only" in somebody["guarantee"]
         found = client.get("v1/items", params={"q": "Film 3"}).json()
@@ -192,7 +195,7 @@ def test_sending_events_needs_its_own_scope(shop, start, cli, tmp_path):
         ({"events": [{"user": [1], "item": 2}]}, "events[0].user is [1]: "),
         ({"events": [event("ann", 2, 1)]}, "this model's users are whole numbers"),
         ({"events": [event(1, 2, 1), {"user": 1, "item": 2, "time": "soon"}]}, "Event 2: the time"),
-        ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "is in the future"),
+        ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "more than 5 minutes ahead"),
     ],
 )
 def test_what_is_no_event_is_one_sentence(living, body, says):

@@ -223,11 +223,15 @@ def test_recommenders_are_named_by_what_they_promise_at_this_confidence(open_pag
     page = open_page(f"{server.url}#user={known[1]}&confidence=0.8")
     page.wait_for_selector("#items li")
     chosen = page.locator("#recommender option:checked")
-    words = r"^keeps 80\s% of what you will take, if your taste stands still \(icrs12\)$"
+    kept = r"^icrs12: keeps 80\s% of items new to the user that they will consume"
+    words = kept + ", if their taste stands still$"
     expect(chosen).to_have_text(re.compile(words))
+    expect(page.locator("#recommender")).to_have_attribute("title", re.compile(words))  # on hover
     expect(page.locator("#recommender-kind")).to_have_text("icrs12: InductiveConformal with CM12")
     expect(page.locator("#dial")).not_to_have_class(re.compile("nothing-promised"))
-    expect(page.locator("#headline")).to_have_text(re.compile(r"^Keeps 80\s% of what you will"))
+    expect(page.locator("#headline")).to_have_text(
+        re.compile(r"^Keeps 80\s% of items new to the user")
+    )
     page.select_option("#recommender", "precedence-mining")
     expect(page.locator("#headline")).to_have_text("Only ranks, and promises nothing.")
     expect(page.locator("#dial")).to_have_class(re.compile("nothing-promised"))
@@ -303,6 +307,23 @@ def test_a_promise_is_asked_of_who_gave_the_answer(open_page, server, known, cho
     assert not any(
         "confidence" in asked for asked in promises if asked["recommender"] == "precedence-mining"
     )
+
+
+def test_items_with_one_title_are_told_apart_by_their_ids(open_page, server):
+    page = open_page(server.url)
+
+    def twins(route):
+        answer = route.fetch().json()
+        for item in answer["items"][:2]:
+            item["title"] = "Twin"
+        route.fulfill(json=answer)
+
+    page.route("**/v1/items?*", twins)
+    page.locator("#search").fill("film")
+    page.wait_for_selector("#found li")
+    shown = page.locator("#found li > span:first-child > span:first-child").all_text_contents()
+    assert all(re.fullmatch(r"Twin \(\d+\)", text) for text in shown[:2])
+    assert len(set(shown)) == len(shown)
 
 
 def test_genres_stand_below_the_titles_that_have_them(open_page, server, known):
@@ -537,7 +558,7 @@ def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
         sent = {"events": [{"user": 7, "item": item, "time": 1_700_000_000}]}
         assert client.post("v1/events", json=sent).json()["judged"] == 1
     page = open_page(server.url)
-    expect(page.locator("#promise-hint")).to_contain_text("Of 1 events that were judged")
+    expect(page.locator("#promise-hint")).to_contain_text("with each of 1 user days counted once")
     expect(page.locator("#promise-facts")).to_contain_text("90 % promised100 %")
     expect(page.locator("#promise-lines svg")).to_have_attribute(
         "aria-label", re.compile("90 % promised; delivered window by window: 90 %, 89.8 %")

@@ -5,12 +5,18 @@ import shutil
 import signal
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 import surerec as sr
-from tests.serving.serving_server import problem, save, save_without_scorer
+from surerec.live import Live
+from surerec.serving._models import ModelHolder
+from tests.serving.serving_server import made_up, problem, save, save_without_scorer
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux only")
 
 
 @pytest.fixture
@@ -41,7 +47,7 @@ class Load:
         client = self.server.client()
         while not self._end.is_set():
             number += 1
-            body = {"user": self.users[number % len(self.users)], "confidence": 0.8, "k": 5}
+            body = asked(self.users[number % len(self.users)])
             for attempt in range(self.retries + 1):
                 try:
                     answer = client.post("v1/recommendations", json=body)
@@ -68,6 +74,10 @@ class Load:
             found = [row["item_id"] for row in told["items"]], told["guarantee"]
             assert found == expected[name, user]
         return {answer.headers["surerec-model"] for _, answer in self.answers}
+
+
+def asked(user):
+    return {"user": user, "confidence": 0.8, "k": 5}
 
 
 def served(server):
@@ -99,6 +109,52 @@ def test_a_new_model_is_taken_over_without_losing_a_request(start, folder, way):
     assert load.check(models) == set(models)
     with server.client() as client:
         assert 'surerec_model_swaps_total{result="done"} 2.0' in client.get("metrics").text
+
+
+@needs_proc
+def test_no_process_keeps_the_files_of_the_old_model_mapped(start, folder):
+    server = start(folder, "--workers", "2")
+    with server.client() as client:
+        for user in range(1, 11):
+            assert client.post("v1/recommendations", json=asked(user)).status_code == 200
+    assert server.mapped(folder)
+    save(folder, seed=2, overwrite=True)
+    with server.client() as client:
+        assert client.post("admin/reload").json()["changed"] is True
+    assert not [name for name in server.mapped(folder) if name.endswith("(deleted)")]
+
+
+def test_a_model_that_another_worker_could_not_load_is_released(tmp_path):
+    first, second = (SimpleNamespace(model_id=name) for name in ("first", "second"))
+    models = ModelHolder(first, lambda _: second)
+    models.prepare(tmp_path, "second")
+    models.discard()
+    models.swap()
+    assert models.current is first
+
+
+@needs_proc
+def test_an_idle_worker_releases_a_live_model_that_another_counted_anew(start, tmp_path):
+    shop, films = tmp_path / "shop", made_up()
+    Live.create(shop, sr.PopulationConformal("CM12", n_calibration=30).fit(films)).close()
+    server = start(shop, "--workers", "2", "--worker-timeout", "1")
+    items = films.items.ids[:10].to_list()
+    events = [
+        {"user": 5_000 + n // 10, "item": items[n % 10], "time": 1_700_000_000 + n}
+        for n in range(1_000)  # from which on one of the workers counts anew
+    ]
+    assert server.mapped(shop / "models/000001")
+    with server.client() as client:
+        for first in range(0, len(events), 100):
+            told = client.post("v1/events", json={"events": events[first : first + 100]})
+            assert told.status_code == 200, told.text
+    end = time.monotonic() + 60
+    while time.monotonic() < end and server.mapped(shop / "models/000001"):
+        time.sleep(0.2)
+    assert not server.mapped(shop / "models/000001")
+    assert server.mapped(shop / "models/000002")
+    with server.client() as client:
+        assert client.post("v1/recommendations", json=asked(1)).status_code == 200
 
 
 def test_a_damaged_model_is_not_taken_over_and_the_old_one_is_served_on(start, folder):

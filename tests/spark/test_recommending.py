@@ -5,7 +5,7 @@ import pytest
 
 import surerec as sr
 from surerec.recommenders import make_recommender, save_all
-from surerec.spark import recommend_spark
+from surerec.spark import Counting, fit_spark, recommend_spark
 
 pytestmark = pytest.mark.spark
 
@@ -29,6 +29,22 @@ def test_an_output_that_cannot_be_made_is_refused(spark, folder, tmp_path):
         recommend_spark(spark, folder, tmp_path / "file" / "picks")
 
 
+def test_titles_are_those_of_a_fit_in_memory(spark, tmp_path):
+    films = sr.datasets.synthetic(n_users=40, n_items=20, n_rows=300, seed=1)
+    rows = films.to_frame()
+    titles = {item: f"Film {item}" for item in films.items.ids[:15]} | {10**9: "Unknown"}
+    rows.write_parquet(tmp_path / "films.parquet")
+    frame = spark.read.parquet(str(tmp_path / "films.parquet"))
+    found = fit_spark(
+        frame, tmp_path / "m", {}, counting=Counting(ties="strict"), titles=titles
+    ).interactions
+    assert {key: found.title(found.items.code(key)) for key in found.items.ids} == {
+        key: titles.get(key, str(key)) for key in found.items.ids
+    }
+    with pytest.raises(sr.InputError, match="title is 'x', a column of titles="):
+        fit_spark(frame, tmp_path / "m2", {}, counting=Counting(ties="strict"), title="x")
+
+
 @pytest.mark.parametrize("name", [*NAMES, *LEARNED])
 def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
     model = sr.load(folder, name)
@@ -41,3 +57,6 @@ def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
     assert n_rows == len(expected) > 50
     assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
     assert [path.name for path in tmp_path.iterdir()] == ["picks"]
+    about = spark.read.parquet(str(place)).schema["covered"].metadata
+    guarantee = model.guarantee_to_all(model.wanted(k=9, **wanted))
+    assert about == {"surerec.recommender": name, "surerec.guarantee": guarantee}

@@ -106,6 +106,25 @@ def test_an_empty_folder_and_one_far_away_are_fine(tmp_path):
     assert_tidy(tmp_path / "a" / "b" / "c")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"caf\\udce9' is not valid UTF-8.*choose another name"):
+        save_model(tmp_path / os.fsdecode(b"caf\xe9"), old_statistics(), {"main": MAIN})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+@pytest.mark.parametrize(("mode", "expected"), [(0o700, 0o600), (0o750, 0o640), (0o755, 0o644)])
+def test_who_may_not_list_a_folder_may_not_read_its_files(tmp_path, mode, expected):
+    before = os.umask(0o022)
+    try:
+        (tmp_path / "model").mkdir(mode)
+        save_model(tmp_path / "model", old_statistics(), {"main": MAIN})
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()} == {expected}
+
+
 def test_what_else_lies_in_a_model_folder_stays(model):
     (model / "README.txt").write_text("mine")
     save_model(model, new_statistics(), {}, overwrite=True)

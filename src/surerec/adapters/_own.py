@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from surerec._shown import declared_name, public_name
 from surerec.adapters._adapter import Adapter, ids_of
 from surerec.errors import InputError
 from surerec.measures import Contribution
@@ -53,11 +54,8 @@ class OwnAdapter(Adapter):
 
     @property
     def own_name(self) -> str:
-        """What it calls itself, or the name of its class or function."""
-        named = getattr(self.model, "name", None) or getattr(self.model, "__name__", None)
-        if named == "<lambda>":
-            return "the wrapped model"
-        return named if isinstance(named, str) else type(self.model).__name__
+        """What it declares as its name, or the name of its public class or function."""
+        return declared_name(self.model) or public_name(self.model) or "the wrapped model"
 
     def check_fitted(self) -> None:
         """Refuse to guess a catalogue."""

@@ -135,6 +135,14 @@ class WrappedScorer(Scorer):
             return np.setdiff1d(np.arange(len(self.columns)), known)
         return statistics.items_outside(known)
 
+    def unknown(
+        self,
+        statistics: PrecedenceStatistics,
+        users: Sequence[int] = (),  # noqa: ARG002  # as of `candidates`
+    ) -> NDArray[np.int64]:
+        """Return the items that the model does not know."""
+        return statistics.unknown_without(()) if not self._knows_all else np.empty(0, np.int64)
+
     def value(
         self,
         scores: NDArray[np.float64],

@@ -2,7 +2,7 @@
 
 from surerec.audit._audit import audit
 from surerec.audit._drift import log_martingale
-from surerec.audit._report import check_target
+from surerec.audit._report import check_target, segment_cells
 from surerec.audit._result import Audit
 from surerec.audit._verdicts import (
     HEADLINE,
@@ -23,5 +23,6 @@ __all__ = [
     "falls_short",
     "log_martingale",
     "percent",
+    "segment_cells",
     "with_interval",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surerec._arguments import check_flag, check_number, check_optional_text, check_seed
 from surerec._checks import check_whole
-from surerec._shown import shown
+from surerec._shown import declared_name, shown
 from surerec.audit._audited import FEWEST_USERS, TooFewUsersError
+from surerec.audit._segments import read_segments
 from surerec.audit._small import small_audit
 from surerec.audit._subject import Subject, of_recipe, of_recommender
 from surerec.audit._work import Work
@@ -32,6 +33,8 @@ def audit(
     n_users: int = 1000,
     window: float | None = None,
     as_of: bool = False,
+    segments: Any = None,
+    user_segments: Any = None,
     seed: int = 0,
 ) -> Audit:
     """Measure whether each kind of guarantee holds on these data.
@@ -59,6 +62,12 @@ def audit(
         Measure user-level promises by profile a second time, with counts up to the start of each
         case's block of the calendar (see :func:`surerec.evaluation.observe_as_of`): by default
         counts know what others did later.
+    segments : str, mapping, pandas Series or frame, optional
+        Report nominal and observed for each segment of the users. The name of a column of
+        `user_segments`, or the segments by user id. By default the segments that the recommender
+        was fitted with.
+    user_segments : mapping, pandas Series, frame or path, optional
+        Where the column `segments` is; see :func:`surerec.interactions.read_user_groups`.
     seed : int, default=0
         Of everything that is drawn.
 
@@ -90,11 +99,13 @@ def audit(
         must = f"a number of days, from 1 to {_MOST_DAYS:,}"
         check_number("window", window, 1, _MOST_DAYS, must, ends=(True, True))
     statistics, subject = _subject(data, measure, make_scorer, name)
+    profiles = statistics.interactions
+    assert profiles is not None  # noqa: S101  # was checked
+    groups = read_segments(segments, user_segments, profiles.users, subject.segments)
     try:
-        work = Work(subject, statistics, n_users, seed, check_flag("as_of", as_of))
+        work = Work(subject, statistics, n_users, seed, check_flag("as_of", as_of), groups)
     except TooFewUsersError as lacking:
-        assert statistics.interactions is not None  # noqa: S101  # was checked
-        return small_audit(subject, statistics.interactions, lacking, seed)
+        return small_audit(subject, profiles, lacking, seed)
     work.new_users()
     work.item_level()
     work.user_level()
@@ -116,7 +127,7 @@ def _subject(
     if make_scorer is None:
         subject = of_recipe(measure, name)
     else:
-        subject = of_recipe(make_scorer, name or "this scorer")
+        subject = of_recipe(make_scorer, name or declared_name(make_scorer) or "this scorer")
     if isinstance(data, Interactions):
         data = count_precedence(data)
     if not isinstance(data, PrecedenceStatistics):

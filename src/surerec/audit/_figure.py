@@ -55,6 +55,49 @@ def draw_probabilities(audit: Findings) -> dict[str, bytes]:
         return render(draw_reliability(audit.reliability, audit.probabilities, title))
 
 
+def draw_segments(audit: Findings) -> dict[str, bytes]:
+    """Return the figure of segments in every format; nothing if there are none."""
+    if audit.segments is None:
+        return {}
+    rows = at_headline(audit.segments)
+    rows = rows.filter(pl.col("kind") == rows["kind"][0])
+    with styled():
+        return render(_segments(audit, rows))
+
+
+def _segments(audit: Findings, rows: pl.DataFrame) -> Figure:
+    column, places = rows["column"][0], list(range(len(rows)))
+    figure, all_axes = panels(1, 1, (7.2, 1.6 + 0.32 * len(rows)))
+    axes = next(all_axes)
+    axes.axvline(1 - HEADLINE, label="nominal", linestyle=(0, (1, 1)), **_PROMISE)
+    for below, color, label in ((False, "#0072B2", "observed"), (True, "#D55E00", "below nominal")):
+        part = [place for place, is_below in zip(places, rows["below"], strict=True)
+                if is_below == below]  # fmt: skip
+        some = rows[part]
+        if len(some):
+            axes.errorbar(
+                some["observed"],
+                part,
+                xerr=[some["observed"] - some["low"], some["high"] - some["observed"]],
+                label=label,
+                color=color,
+                fmt="s" if below else "o",
+                markersize=4.5,
+                capsize=2,
+            )
+    named = [
+        f"{plain(name)} ({n:,})" for name, n in zip(rows["segment"], rows["n_users"], strict=True)
+    ]
+    axes.set_yticks(places, named)
+    axes.set_xlabel("observed, of items new to the user; intervals hold together with 95%")
+    axes.set_ylabel(f"{plain(column)} (users)")
+    title = f"{audit.subject} on {audit.data}: nominal {1 - HEADLINE:.0%} by {column}"
+    axes.set_title(plain(title, 80))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
 def _figure(audit: Findings) -> Figure:
     two = audit.calendar is not None
     figure, all_axes = panels(1, 1 + two, (10.4 if two else 5.6, 5.6))
@@ -89,7 +132,7 @@ def _promised_and_delivered(axes: Axes, coverage: pl.DataFrame) -> None:
     axes.set(xlim=(0.46, 1), ylim=(max(lowest, 0), 1.01))
     axes.set_xlabel("promised: confidence 1 − ε")
     axes.set_ylabel("delivered, with 95 % intervals (jointly over ε)")
-    axes.set_title("what is promised, and what is delivered")
+    axes.set_title("promised and delivered, of items new to the user")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=1)
 
 

@@ -29,6 +29,7 @@ class Findings:
     probabilities: pl.DataFrame | None = None
     reliability: pl.DataFrame | None = None
     together: pl.DataFrame | None = None
+    segments: pl.DataFrame | None = None
     support: pl.DataFrame | None = None
     ranking: pl.DataFrame | None = None
     known: list[str] = field(default_factory=list)
@@ -59,6 +60,7 @@ class Findings:
             "probabilities",
             "reliability",
             "together",
+            "segments",
         )
         known = pl.DataFrame({"known": self.known}, schema={"known": pl.String})
         findings = pl.DataFrame({"finding": self.findings}, schema={"finding": pl.String})

@@ -117,7 +117,7 @@ def observe_items(
         return [one(user) for user in users[start : start + _USERS_AT_ONCE].tolist()]
 
     people: list[_Person] = []
-    with progress(f"p-values, {order} order", total=len(users)) as advance:
+    with progress(f"p-values, {order} order", total=len(users), unit="users") as advance:
         for found in run_blocks(block, range(0, len(users), _USERS_AT_ONCE)):
             people += found
             advance(len(found))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from surerec._files import folder_aside
+from surerec._files import check_utf8, folder_aside
 from surerec._inputs import damage_in_words
 from surerec._shown import counted
 from surerec.audit._new_users import NEW
+from surerec.audit._segments import delivered
 from surerec.audit._verdicts import HEADLINE, at_headline, falls_short, percent, with_interval
 from surerec.errors import InputError
 from surerec.reports import (
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 
 _MARK = "report.html"
 _ALT = (
-    "Left: delivered against promised coverage for each kind of guarantee, with intervals and the "
-    "diagonal. Right: delivered coverage window by window for models of several ages."
+    "Left: delivered against promised coverage of items new to the user, for each kind of "
+    "guarantee, with intervals and the diagonal. Right: delivered coverage window by "
+    "window for models of several ages."
 )
 
 
@@ -50,11 +52,19 @@ def to_html(audit: Findings) -> str:
 
 def _figures(audit: Findings) -> dict[str, dict[str, bytes]]:
     """Draw the figures: by name, in every format."""
-    from surerec.audit._figure import draw, draw_probabilities  # noqa: PLC0415  # an extra
+    from surerec.audit._figure import (  # noqa: PLC0415  # an extra
+        draw,
+        draw_probabilities,
+        draw_segments,
+    )
 
     if not audit.verdicts:
         return {}
-    drawn = {"audit": draw(audit), "probabilities": draw_probabilities(audit)}
+    drawn = {
+        "audit": draw(audit),
+        "segments": draw_segments(audit),
+        "probabilities": draw_probabilities(audit),
+    }
     return {name: formats for name, formats in drawn.items() if formats}
 
 
@@ -84,6 +94,7 @@ def write(audit: Findings, folder: str | Path, *, overwrite: bool = False) -> No
 
 def check_target(target: Path, *, overwrite: bool) -> None:
     """Refuse to write over what is no audit, or an audit that nobody said to replace."""
+    check_utf8(target)
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: is a file; name a folder.")
     with damage_in_words(target, "cannot be looked into"):
@@ -117,9 +128,10 @@ def _blocks(audit: Findings) -> list[Block]:
         *_new_user_section(audit),
         Heading("Promised and delivered"),
         Paragraph(
-            "Delivered is 1 − the share of later items that was left out, as a mean over users; "
-            "for a hit, the share of users with one. Intervals are Wilson's, over users, of the "
-            "five levels together with 95 %; over the calendar they are t intervals over windows."
+            "Delivered is 1 − the share of later items, new to the user, that was left out, as a "
+            "mean over users; for a hit, the share of users with one. Intervals are Wilson's, over "
+            "users, of the five levels together with 95 %; over the calendar they are t intervals "
+            "over windows."
         ),
         _coverage_table(audit.coverage),
         _size_table(audit.coverage),
@@ -128,6 +140,8 @@ def _blocks(audit: Findings) -> list[Block]:
     ]
     if len(audit.drift):
         blocks += _drift_section(audit.drift)
+    if audit.segments is not None:
+        blocks += _segment_section(audit, audit.segments)
     if len(audit.groups):
         blocks += _group_section(audit)
     if audit.probabilities is not None:
@@ -168,7 +182,12 @@ def _new_user_section(audit: Findings) -> list[Block]:
             "and new users, and hold together with 95%. The floor is the smallest ε that the "
             "model guarantees."
         ),
-        Table("Nominal and observed loss of new users", header, rows, words=frozenset({0})),
+        Table(
+            "Nominal and observed loss of new users, of items new to the user",
+            header,
+            rows,
+            words=frozenset({0}),
+        ),
     ]
     if audit.support is not None:
         blocks += _support_section(audit.support, audit.ranking)
@@ -274,7 +293,10 @@ def _coverage_table(coverage: pl.DataFrame) -> Table:
         ]
         rows.append((name, *cells, counted(part[0]["n"], part[0]["unit"])))
     promised = [percent(row["promised"]) for row in _by_name(coverage)[0][1]]
-    caption = "Delivered where this much was promised; bold falls short by more than chance"
+    caption = (
+        "Delivered of items new to the user where this much was promised; bold falls short by more "
+        "than chance"
+    )
     return Table(caption, ("", *promised, "over"), tuple(rows))
 
 
@@ -341,6 +363,51 @@ def _group_section(audit: Findings) -> list[Block]:
             ),
         ]
     return blocks
+
+
+def _segment_section(audit: Findings, found: pl.DataFrame) -> list[Block]:
+    shown = at_headline(found)
+    column = shown["column"][0]
+    names = {row["kind"]: row["name"] for row in audit.coverage.to_dicts()}
+    own = (
+        f"The recommender guarantees the nominal level in each {column}."
+        if shown["guaranteed"].any()
+        else f"The recommender guarantees the nominal level over all users, not in each {column}."
+    )
+    blocks: list[Block] = [
+        Heading(f"Segments by {column}"),
+        Paragraph(
+            f"{own} Intervals hold together over segments and levels with 95% (Bonferroni); bold "
+            "lies below nominal. segments.csv has every level."
+        ),
+        Picture(
+            "segments",
+            f"Observed level of each {column}, with intervals; nominal {percent(1 - HEADLINE)}.",
+            "A line for each segment with its observed level and interval, beside the nominal one.",
+        ),
+    ]
+    header = (column, "nominal", "observed", "mean set size", "median set size", "users")
+    for kind in shown["kind"].unique(maintain_order=True):
+        rows = tuple(map(segment_cells, shown.filter(pl.col("kind") == kind).to_dicts()))
+        marked = tuple(
+            (*row[:2], Strong(row[2]) if below else row[2], *row[3:])
+            for row, below in zip(rows, shown.filter(pl.col("kind") == kind)["below"], strict=True)
+        )
+        blocks.append(Table(names[kind], header, marked, words=frozenset({0})))
+    return blocks
+
+
+def segment_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a segment: name, nominal, observed, set sizes, users."""
+    pooled = f" ({counted(row['n_pooled'], 'segments')})" if row["n_pooled"] else ""
+    return (
+        f"{row['segment']}{pooled}",
+        percent(row["nominal"]),
+        with_interval(delivered(dict(row))),
+        size_cell(row["mean_size"], row["floor"]),
+        size_cell(row["median_size"], row["floor"]),
+        f"{row['n_users']:,}",
+    )
 
 
 def _group_row(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -53,6 +53,10 @@ class Audit(Findings):
     together : polars.DataFrame or None
         What random groups of two, four and eight were delivered, for each promise to groups and ε;
         and what their members got of their own, on average and the one who got least.
+    segments : polars.DataFrame or None
+        Nominal and observed level, interval, set sizes and users of each segment, for each kind
+        and ε; the recommender's own guarantee first. Intervals hold together over segments and
+        levels with 95%; ``below`` marks those below nominal.
     support : polars.DataFrame or None
         Miss at ε = 0.1 by the number of other users who consumed the item, calibration users beside
         new users; see :func:`surerec.evaluation.miss_by_support`.

@@ -92,7 +92,7 @@ def _user_level(subject: Subject, interactions: Interactions) -> list[str]:
         if n < FEWEST_USERS:
             test += f", and {FEWEST_USERS - n} are lacking"
         said.append(
-            f"{title} can be given up to a confidence of {percent((n - 1) / n, 1)}, as {have} and "
-            f"such a future; it was not tested ({test})."
+            f"{title}, of items new to the user, can be given up to a confidence of "
+            f"{percent((n - 1) / n, 1)}, as {have} and such a future; it was not tested ({test})."
         )
     return said

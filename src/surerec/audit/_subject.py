@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Promise
     from surerec.futures import Horizon
+    from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics
 
@@ -63,6 +64,10 @@ class Subject:
     of_the_fit : bool
         Whether people are promised something whom it was fitted on: then it is audited on them,
         fitted on what was known of them.
+    kind : str
+        The kind of coverage that is its own guarantee; empty if it has none of its own.
+    segments : UserGroups or None
+        The segments in which it is calibrated, if it was fitted with a column of them.
     """
 
     name: str
@@ -78,6 +83,8 @@ class Subject:
     groups: int = 3
     min_known: int = 5
     of_the_fit: bool = False
+    kind: str = ""
+    segments: UserGroups | None = None
 
     def horizon(self, promise: Promise) -> Horizon:
         """Give the future that a promise is about."""
@@ -108,7 +115,7 @@ def of_recipe(recipe: RecipeLike, name: str | None = None) -> Subject:
     ('CM3', 'learned')
     """
     made = as_recipe(recipe)
-    return Subject(name or made.name, made)
+    return Subject(name or made.title, made)
 
 
 def of_recommender(name: str, model: Recommender) -> Subject:
@@ -130,6 +137,7 @@ def of_recommender(name: str, model: Recommender) -> Subject:
             model.scorer_,
             train_share=calibration.train_share,
             smoothed=calibration.smoothed,
+            kind="item-time",
         )
     if isinstance(calibration, UserCalibration):
         subject = Subject(
@@ -140,6 +148,8 @@ def of_recommender(name: str, model: Recommender) -> Subject:
             window=calibration.window,
             groups=max(calibration.n_groups, Subject.groups),
             min_known=calibration.min_known,
+            kind=f"{calibration.promised.kind}-{calibration.cut}",
+            segments=calibration.people,
         )
         return _of_wrapped(subject, model) if isinstance(model, WrappedRecommender) else subject
     return Subject(
@@ -147,6 +157,7 @@ def of_recommender(name: str, model: Recommender) -> Subject:
         OwnRecipe(lambda statistics: _RanksOf(model, statistics)),
         item_level="confidence" in model.model_.features,
         judge=model if "confidence" in model.model_.features else None,
+        kind="item-time" if "confidence" in model.model_.features else "",
         train_share=getattr(model, "train_share", Subject.train_share),
         comparable=False,
     )

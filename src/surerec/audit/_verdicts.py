@@ -95,7 +95,7 @@ def of_kind(
     row = {**about, "weakest": weakest, "levels": {row["epsilon"]: row for row in rows}}
     row |= {"unsure": unsure, "false": false, "limits": limits}
     promise = f"{name}: promised {percent(about['promised'])}, delivered {with_interval(about)}"
-    sentence = f"{promise}: {_conclusion(verdict, row)}."
+    sentence = f"{promise}, of items new to the user: {_conclusion(verdict, row)}."
     return Verdict(str(about["kind"]), name, verdict, sentence, row)
 
 
@@ -147,8 +147,8 @@ def overall(
 def _item_sentence(item: Verdict, user: Verdict | None) -> str:
     row = item.row
     said = (
-        f"Item-level p-values promise {percent(row['promised'])}, deliver {with_interval(row)} "
-        "in time order"
+        f"Of items new to the user, item-level p-values promise {percent(row['promised'])}, "
+        f"deliver {with_interval(row)} in time order"
     )
     if user is None:
         return f"{said}: {_conclusion(item.verdict, row)}."
@@ -169,8 +169,9 @@ def _item_sentence(item: Verdict, user: Verdict | None) -> str:
 def _alone(user: Verdict) -> str:
     row = user.row
     return (
-        f"The user-level guarantee promises {percent(row['promised'])}, delivers "
-        f"{with_interval(row)}: {_conclusion(user.verdict, row)}."
+        "Of items new to the user, the user-level guarantee promises "
+        f"{percent(row['promised'])}, delivers {with_interval(row)}: "
+        f"{_conclusion(user.verdict, row)}."
     )
 
 

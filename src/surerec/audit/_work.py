@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from surerec._progress import stage
 from surerec.audit._as_of import KNEW_LATER, as_of_rows
 from surerec.audit._audited import FEWEST_USERS, choose_audited
 from surerec.audit._calendar import age_rows, default_window, over_the_calendar
@@ -19,6 +20,7 @@ from surerec.audit._measured import coverage_rows
 from surerec.audit._new_users import is_guaranteed, leak_findings, new_user_rows
 from surerec.audit._profiles import Finding, finding_groups, profile_findings
 from surerec.audit._result import Audit
+from surerec.audit._segments import OF_SEGMENTS, Segments
 from surerec.audit._together import together_rows
 from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
 from surerec.audit._verdicts import of_kind, of_row, overall
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Cut, Promise
     from surerec.evaluation import ItemReliability, NewUserTest
     from surerec.futures import Horizon, Outcomes
-    from surerec.interactions import Interactions
+    from surerec.interactions import Interactions, UserGroups
     from surerec.precedence import PrecedenceStatistics
 
 _MOST_SHARES: Final = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
@@ -52,6 +54,8 @@ class Work:
     n_users: int
     seed: int
     as_of: bool = False
+    groups_by: UserGroups | None = None
+    """The segment of each user, if coverage is reported by segment."""
     coverage: list[dict[str, Any]] = field(default_factory=list)
     drift: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
@@ -59,6 +63,7 @@ class Work:
     windows: pl.DataFrame | None = None
     reliability: ItemReliability | None = None
     together: list[dict[str, Any]] = field(default_factory=list)
+    by_segment: list[dict[str, Any]] = field(default_factory=list)
     tests: dict[str, NewUserTest] = field(default_factory=dict)
     """What new users received, by kind."""
     notes: list[str] = field(default_factory=list)
@@ -67,6 +72,12 @@ class Work:
         assert self.statistics.interactions is not None  # noqa: S101  # was checked
         self.interactions: Interactions = self.statistics.interactions
         self.audited = choose_audited(self.subject, self.statistics, self.n_users, self.seed)
+        self.segments = None
+        if self.groups_by is not None:
+            users = self.audited.users
+            sampled = len(users) >= self.n_users
+            self.segments = Segments(self.groups_by, users, self.subject.segments, sampled)
+            self.notes += self.segments.notes()
         self.skipped = list(self.audited.skipped)
         self.findings = [*self._declaration(), *profile_findings(self.interactions, self.seed)]
 
@@ -78,6 +89,7 @@ class Work:
         said = f"{self.audited.false}. Guarantees do not hold as declared."
         return [Finding(said, learned if len(self.audited.learned_from) else "")]
 
+    @stage("new users")
     def new_users(self) -> None:
         """Fit on half of the users, and measure what the others receive: this decides."""
         subject = self.subject
@@ -119,6 +131,7 @@ class Work:
             return f"{subject.name} guarantees something to users of its fit alone"
         return ""
 
+    @stage("item-level p-values")
     def item_level(self) -> None:
         """See what p-values of items deliver, in time order and in random order."""
         if not self.subject.item_level:
@@ -143,6 +156,8 @@ class Work:
             )
             if order == "time":
                 self._add_groups("item-time", found.measured)
+                if self.segments is not None:
+                    self.by_segment += self.segments.rows("item-time", found.measured)
             if found.p_values is not None:
                 self.drift += drift_rows(words, found.p_values, self.seed)
         if self.subject.judge is not None:
@@ -150,6 +165,7 @@ class Work:
                 f"{self.subject.name} scores no calibration items: no test of drift is made."
             )
 
+    @stage("user-level guarantees")
     def user_level(self) -> None:
         """See what sets calibrated over users deliver to other users."""
         subject = self.subject
@@ -185,6 +201,7 @@ class Work:
         self.coverage += found.rows
         (self.notes if found.rows else self.skipped).append(found.said)
 
+    @stage("item probabilities")
     def item_probabilities(self) -> None:
         """See whether items are taken as often as is said of them."""
         horizon = self.subject.horizon(find_promise("miss-rate"))
@@ -197,6 +214,7 @@ class Work:
         except InputError as error:
             self.skipped.append(f"Probabilities of items are left out: {error}")
 
+    @stage("groups")
     def groups_together(self) -> None:
         """See what promises to groups of people who choose together deliver."""
         scorer = self.audited.scorer
@@ -262,12 +280,38 @@ class Work:
                 self.coverage += coverage_rows(
                     f"{kind}-as-used", f"{name}, calibrated on people it learned from", used
                 )
+            self._add_segments(kind, found, outcomes, cut, promise)
             by_length = self._add_groups(kind, found) if promise.by_group else None
             if by_length is None or len(by_length.names) == 1:
                 continue
             own = cross_tested(outcomes, cut, promise, groups=by_length.group_of, seed=self.seed)
             self.mondrian += mondrian_rows(kind, found, own, by_length)
 
+    def _add_segments(
+        self, kind: str, common: Measured, outcomes: Outcomes, cut: Cut, promise: Promise
+    ) -> None:
+        """Add what each segment received, with the thresholds that the recommender has."""
+        if self.segments is None:
+            return
+        groups = self.segments.thresholds(outcomes.cases.users)
+        if groups is not None:
+            common = cross_tested(outcomes, cut, promise, groups=groups, seed=self.seed)
+        self.by_segment += self.segments.rows(kind, common)
+
+    def _segment_findings(self) -> pl.DataFrame | None:
+        """Add what the guarantee's own kind shows; return the table, that kind first."""
+        if self.segments is None or not self.by_segment:
+            return None
+        kinds = {row["kind"] for row in self.by_segment}
+        first = next(
+            kind for kind in (self.subject.kind, *OF_SEGMENTS, *sorted(kinds)) if kind in kinds
+        )
+        self.by_segment.sort(key=lambda row: row["kind"] != first)
+        own = [row for row in self.by_segment if row["kind"] == first]
+        self.findings += self.segments.findings(own)
+        return _frame(self.by_segment)
+
+    @stage("calendar")
     def calendar(self, window: float | None) -> float | None:
         """Test models of several ages, or say why not; give the length of a window."""
         if not self.audited.has_times:
@@ -291,6 +335,7 @@ class Work:
 
     def result(self, days: float | None) -> Audit:
         """Draw the conclusions."""
+        by_segment = self._segment_findings()
         # Point-in-time comes before hindsight.
         self.coverage.sort(key=lambda row: not row["kind"].endswith("-as-of"))
         rows: dict[str, list[dict[str, Any]]] = {}
@@ -336,6 +381,7 @@ class Work:
             probabilities=None if self.reliability is None else self.reliability.groups,
             reliability=None if self.reliability is None else self.reliability.bins,
             together=_frame(self.together) if self.together else None,
+            segments=by_segment,
             support=next((each.support for each in self.tests.values()), None),
             ranking=next((each.ranking for each in self.tests.values()), None),
             known=known_of(self.interactions),

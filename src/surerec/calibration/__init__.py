@@ -19,7 +19,7 @@ from surerec.calibration._shaping import choose_bins
 from surerec.calibration._slates import Slate, hit_probabilities, slate_features
 from surerec.calibration._split import check_share, split
 from surerec.calibration._stored import CalibrationUsers
-from surerec.calibration._terms import Terms
+from surerec.calibration._terms import NEW_ITEMS, Terms, next_items
 from surerec.calibration._transductive import (
     OverLater,
     TransductiveCalibration,
@@ -38,6 +38,7 @@ from surerec.calibration.promises import (
 )
 
 __all__ = [
+    "NEW_ITEMS",
     "NO_CHANCES",
     "PROMISES",
     "Assessment",
@@ -80,6 +81,7 @@ __all__ = [
     "hit_probabilities",
     "lists_from_parts",
     "lists_to_parts",
+    "next_items",
     "p_counts_in_halves",
     "ranks_by_later_item",
     "refuse_false_declaration",

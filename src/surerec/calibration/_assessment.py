@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,8 +33,6 @@ class Assessment:
     This one has no calibration: candidates are ranked, and there are no sets.
     """
 
-    lasts: ClassVar[bool] = False
-    """Whether it stays as it is whatever becomes of the data: it may be looked at later."""
     candidates: NDArray[np.int64]
     """Item codes."""
     score: NDArray[np.float64]
@@ -47,12 +45,17 @@ class Assessment:
     """How many calibration items, or calibration users, there are."""
     gap: str = ""
     """Why the promise does not cover this person; empty if it does."""
-    chances: CalibratedProbability | None = None
-    """How likely each candidate is taken; None where no probabilities are calibrated."""
+    chances: Callable[[NDArray[np.intp]], CalibratedProbability] | None = None
+    """Gives how likely some places are consumed; None where no probabilities are calibrated."""
     about_chances: str = ""
     """What these mean, or why they are missing, in words."""
     ranking: Ranking | None = None
     """All candidates of the calibration in order, where lists of the best are calibrated."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it stays as it is whatever becomes of the data: it may be looked at later."""
+        return False
 
     @property
     def key(self) -> NDArray[np.float64]:
@@ -117,6 +120,8 @@ class ItemAssessment(Assessment):
     levels: int
     smoothed: NDArray[np.float64] | None = None
     """p-values with ties broken at random, where that is asked for."""
+    rises_with_score: bool = True
+    """Whether no p-value falls as the score rises."""
 
     @property
     def key(self) -> NDArray[np.float64]:
@@ -160,9 +165,9 @@ class ItemAssessment(Assessment):
             return super().ordered(None)
         inside = np.flatnonzero(self.included(significance))
         popularity = self.popularity[self.candidates[inside]]
-        if self.smoothed is None:  # then no p-value falls as the score rises
+        if self.smoothed is None and self.rises_with_score:
             return inside[best_first(self.score[inside], popularity)]
-        keys = (popularity, -self.score[inside], -self.smoothed[inside])
+        keys = (popularity, -self.score[inside], -self.key[inside])
         return inside[np.lexsort(keys)]
 
 
@@ -181,8 +186,6 @@ class LaterAssessment(ItemAssessment):
     candidates, popularity, n_calibration, gap
         As of :class:`ItemAssessment`.
     """
-
-    lasts = True
 
     def __init__(
         self,
@@ -205,6 +208,7 @@ class LaterAssessment(ItemAssessment):
             _inside={},
         )
 
+    lasts = True
     evidence: Evidence
     _value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     _inside: dict[float, NDArray[np.bool_]]
@@ -243,6 +247,11 @@ class UserAssessment(Assessment):
     """Which people the promise is about, in words; empty for all."""
     at: NDArray[np.int64] | None = None
     """Where in the ranking each candidate is; −1 for what is not ranked."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the ranking orders all candidates: popularity changes with a live model."""
+        return self.at is not None and self.ranking is not None and self.at.min(initial=0) >= 0
 
     @property
     def entry_confidences(self) -> NDArray[np.float64]:

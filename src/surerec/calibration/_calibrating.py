@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._progress import stage
 from surerec.calibration._chances import FEWEST_USERS, ItemChances, choose
 from surerec.calibration._stored import CalibrationUsers
 from surerec.errors import InputError
@@ -25,6 +26,7 @@ class NobodyTook(Exception):  # noqa: N818  # what is the matter, not that somet
     """Nobody who calibrates took any of the items that are allowed."""
 
 
+@stage("calibration")
 def calibrate(
     scorer: Scorer,
     past: PrecedenceStatistics,
@@ -56,7 +58,8 @@ def calibrate(
     """
     choice = choose(scorer, past, cases, allowed=allowed, seed=seed)
     bins = None if choice is None else choice.bins
-    outcomes = observe(scorer, past, cases, bins=bins, allowed=allowed)
+    doing = "Scoring calibration users"
+    outcomes = observe(scorer, past, cases, bins=bins, allowed=allowed, doing=doing)
     if allowed is not None and not len(outcomes):
         raise NobodyTook
     users = CalibrationUsers.of(outcomes, cut, statistics)

@@ -157,9 +157,9 @@ class Calibration(ABC):
 def leaves_out_at_most(significance: float, known: str) -> str:
     """Return the item-level guarantee of any user; `known` names the items it is based on."""
     return (
-        "An item that a user will consume is left out of that user's set with probability at most "
-        f"{significance:.4g}, if the user's {known} items and the items consumed next are "
-        "exchangeable"
+        "An item new to a user that the user will consume is left out of that user's set with "
+        f"probability at most {significance:.4g}, if the user's {known} items and the items "
+        "consumed next are exchangeable"
     )
 
 
@@ -174,7 +174,7 @@ def seen_before(scorer: Scorer, query: Query) -> str:
     """Say why a scorer may know the person's future already; empty if it surely does not."""
     if scorer.leaves_users_out is None:
         return (
-            f"the scorer {scorer.name} does not say whether it leaves users out "
+            f"{scorer.called} does not say whether it leaves users out "
             "(leaves_users_out = True or False), so nobody is promised anything"
         )
     if query.users and not scorer.leaves_users_out:

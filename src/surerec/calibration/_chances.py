@@ -250,7 +250,7 @@ def choose(
         cases[np.sort(shaping)],
         keep_candidates=True,
         allowed=allowed,
-        doing="Choosing a scale",
+        doing="Scoring calibration users who choose a scale",
     )
     if not len(outcomes):
         return None

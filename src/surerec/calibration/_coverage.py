@@ -64,7 +64,7 @@ class LeftOut(Coverage):
         """Ask what the scorer declares."""
         if scorer.leaves_users_out is False and not self.held_out:
             return (
-                f"the scorer {scorer.name} comes fitted and users cannot be left out of it, so it "
+                f"{scorer.called} comes fitted and users cannot be left out of it, so it "
                 "may have learned from the futures that calibrate it"
             )
         seen = seen_before(scorer, query)

@@ -109,7 +109,10 @@ class ItemCalibration(Calibration):
 
     def headline(self, confidence: float) -> str:
         """Return what is guaranteed in a few words."""
-        return f"keeps {confidence:.0%} of what you will take, if your taste stands still"
+        return (
+            f"keeps {confidence:.0%} of items new to the user that they will consume, if their "
+            "taste stands still"
+        )
 
     def scored(self, query: Query) -> Query:
         """Give the proper training items."""
@@ -200,8 +203,8 @@ class ItemCalibration(Calibration):
         n = assessment.n_calibration
         calibration = f"{n} calibration item{'' if n == 1 else 's'}"
         return (
-            f"An item that this person will take is left out with probability at most "
-            f"{significance:.4g}, if the {calibration} and what they take next "
+            "An item new to the user that they will consume is left out with probability at most "
+            f"{significance:.4g}, if the {calibration} and the items consumed next "
             f"are exchangeable: it holds less well the more their taste drifts."
         )
 

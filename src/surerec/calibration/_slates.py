@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns, frame_of
-from surerec._notebook import as_pandas, html_card
+from surerec._notebook import as_pandas, distinct_labels, html_card
 from surerec.conformal import CalibratedProbability, venn_abers
 from surerec.errors import InputError
 
@@ -66,9 +66,9 @@ class Slate:
         Examples
         --------
         >>> Slate([50, 181], 0.62, 0.6, 0.63, "").headline
-        '62.0% that one of these 2 is a hit (60.0% to 63.0%)'
+        '62.0% that one of these 2 items new to the user is a hit (60.0% to 63.0%)'
         """
-        of = f"that one of these {len(self.items)} is a hit"
+        of = f"that one of these {len(self.items)} items new to the user is a hit"
         if math.isnan(self.probability):
             return f"No probability {of}"
         return f"{self.probability:.1%} {of} ({self.low:.1%} to {self.high:.1%})"
@@ -88,7 +88,7 @@ class Slate:
     def _repr_html_(self) -> str:
         """Give what a notebook shows."""
         title = f"{self.headline}, by {self.recommender}"
-        named = self.titles or list(map(str, self.items))
+        named = distinct_labels(self.titles or list(map(str, self.items)), self.items)
         frame = self.to_frame().select(
             Columns.Rank, pl.Series("item", named), pl.col(f"^{Columns.Probability}$")
         )

@@ -16,6 +16,20 @@ if TYPE_CHECKING:
 
 _EVERYBODY: Final = LeftOut(held_out=True)
 
+NEW_ITEMS: Final = "items new to the user that they consume"
+"""What guarantees are about: repeats are neither recommended nor counted."""
+
+
+def next_items(n: int) -> str:
+    """Return a horizon of n items in words.
+
+    Examples
+    --------
+    >>> next_items(1), next_items(5)
+    ('the next item new to the user', 'the next 5 items new to the user')
+    """
+    return "the next item new to the user" if n == 1 else f"the next {n} items new to the user"
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -26,10 +40,10 @@ class Terms:
     >>> from surerec.calibration import Hit
     >>> terms = Terms(Hit(), 5, None, (0, 86_400_000_000))
     >>> print(terms.in_words(0.1, 999))
-    At least one of the next 5 items is in this set with probability at least 0.9, over people, if
-    they are exchangeable with the 999 calibration users, whose futures lie between 1970-01-01 and
-    1970-01-02: as the calendar moves on it holds less well, and the scores also used what other
-    people did later.
+    At least one of the next 5 items new to the user is in this set with probability at least 0.9,
+    over people, if they are exchangeable with the 999 calibration users, whose futures lie between
+    1970-01-01 and 1970-01-02: as the calendar moves on it holds less well, and the scores also used
+    what other people did later.
     """
 
     promise: Promise
@@ -58,11 +72,10 @@ class Terms:
             return self.about
         if isinstance(self.horizon, float):
             if self.window is None:
-                return f"the last {self.horizon:.0%} of what they take"
-            return f"what they take in the next {self.window:g} days"
+                return f"the last {self.horizon:.0%} of {NEW_ITEMS}"
+            return f"{NEW_ITEMS} in the next {self.window:g} days"
         within = "" if self.window is None else f" within {self.window:g} days"
-        items = "item" if self.horizon == 1 else f"{self.horizon} items"
-        return f"the next {items}{within}"
+        return f"{next_items(self.horizon)}{within}"
 
     def condition(self, n_users: int) -> str:
         """Say what is assumed, and by profile what else was known: see --as-of."""

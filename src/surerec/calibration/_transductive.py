@@ -50,7 +50,10 @@ class TransductiveCalibration(Calibration):
 
     def headline(self, confidence: float) -> str:
         """Return what is guaranteed in a few words."""
-        return f"keeps {confidence:.0%} of what you will take: the older method, not proven"
+        return (
+            f"keeps {confidence:.0%} of items new to the user that they will consume: the older "
+            "method, not proven"
+        )
 
     def scored(self, query: Query) -> Query:
         """Give the training items."""
@@ -79,6 +82,7 @@ class TransductiveCalibration(Calibration):
             n_calibration=len(training) if len(ranks) else 0,
             counts=p_counts_in_halves(ranks, len(training), self.aggregate),
             levels=2 * n_levels,
+            rises_with_score=False,
         )
 
     def promise(self, significance: float, assessment: ItemAssessment) -> str:
@@ -86,8 +90,8 @@ class TransductiveCalibration(Calibration):
         n = assessment.n_calibration
         training = f"{n} training item{'' if n == 1 else 's'}"
         return (
-            f"An item that this person will take is left out with probability at most "
-            f"{significance:.4g}, if the {training} and what they take next "
+            "An item new to the user that they will consume is left out with probability at most "
+            f"{significance:.4g}, if the {training} and the items consumed next "
             f"are exchangeable; taking the {self.aggregate} over later items is not proven to "
             f"keep that."
         )

@@ -23,7 +23,7 @@ from surerec.errors import InputError
 from surerec.futures import SLATE_MOST, Ranking, candidates_of, place_among
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -252,26 +252,35 @@ class UserCalibration(Calibration):
 
     def probabilities(
         self, query: Query, ranking: Ranking, at: NDArray[np.int64], gap: str
-    ) -> tuple[CalibratedProbability, str]:
-        """Give how likely candidates are taken, and what that means; NaN with the reason.
+    ) -> tuple[Callable[[NDArray[np.intp]], CalibratedProbability], str]:
+        """Return what computes the probabilities of some candidates, and what these mean.
 
-        They are where :meth:`surerec.futures.Ranking.places` says.
+        Candidates are where :meth:`surerec.futures.Ranking.places` says. Only the ranking down to
+        the last one that is looked at is computed. NaN, with the reason, for an uncovered user.
         """
-        found, about = self._chances_of(query, ranking.shares, gap)
-        return CalibratedProbability(*(np.append(part, np.nan)[at] for part in found)), about
+        place = self.users.place_of(query.user)
+        reason = self._without_chances(place, gap)
+
+        def some(places: NDArray[np.intp]) -> CalibratedProbability:
+            ranked = at[places]
+            best = ranking.shares[: int(ranked.max(initial=-1)) + 1]
+            found = self._chances_of(query, best, gap)
+            return CalibratedProbability(*(np.append(part, np.nan)[ranked] for part in found))
+
+        if reason or self.chances is None:
+            return some, f"No probabilities: {reason}."
+        is_in_it = place is not None and not self.chances.chooses[place]
+        return some, self._terms.of_probabilities(self.chances.curve.n_users - is_in_it)
 
     def _chances_of(
         self, query: Query, shares: NDArray[np.float64], gap: str
-    ) -> tuple[CalibratedProbability, str]:
-        """Give how likely a person's best items are taken, by their shares, best first."""
+    ) -> CalibratedProbability:
+        """Return the probabilities of a user's best items, by their shares, best first."""
         place = self.users.place_of(query.user)
-        reason = self._without_chances(place, gap)
-        if reason or self.chances is None:
+        if self._without_chances(place, gap) or self.chances is None:
             nothing = np.full(len(shares), np.nan)
-            return CalibratedProbability(nothing, nothing, nothing), f"No probabilities: {reason}."
-        is_in_it = place is not None and not self.chances.chooses[place]
-        found = self.chances.probabilities(shares, len(query.history), place)
-        return found, self._terms.of_probabilities(self.chances.curve.n_users - is_in_it)
+            return CalibratedProbability(nothing, nothing, nothing)
+        return self.chances.probabilities(shares, len(query.history), place)
 
     def _without_chances(self, place: int | None, gap: str) -> str:
         """Say why a person, who may be a calibration user, is told no probability; else nothing."""
@@ -324,7 +333,7 @@ class UserCalibration(Calibration):
         query = query.known_to(statistics)
         ranking = self.rank(scorer, statistics, query)[2]
         gap, best = self._gap(scorer, query), ranking.items[:k]
-        chances = self._chances_of(query, ranking.shares[:k], gap)[0].probability
+        chances = self._chances_of(query, ranking.shares[:k], gap).probability
         gap = gap or self._labels.gap(query)
         # No calibration user is like one with a gap, so that there is no probability.
         found = self.list_chances([query], [ranking], [0 if gap else k])

@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 
 from surerec._compiling import compile_progress
+from surerec._progress import printed
 from surerec._shown import shown
 from surerec._version import __version__
 from surerec.cli import (
@@ -89,12 +90,23 @@ def _version(wanted: bool) -> None:  # noqa: FBT001  # typer's callback
 
 @app.callback()
 def _root(
+    context: typer.Context,
     *,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Print each stage with its time, before the command: surerec -v fit …; -vv prints "
+            "more.",
+        ),
+    ] = 0,
 ) -> None:
-    pass
+    context.with_resource(printed(verbose))
 
 
 @contextmanager

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surerec._progress import time_stages
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages, stdout
 from surerec.cli._reading import Reader, reads_data
 from surerec.errors import InputError
+from surerec.interactions import read_user_groups
 from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 from surerec.recommenders import Recommender, load_all
 from surerec.reports import require_plots
 
 if TYPE_CHECKING:
+    from surerec.interactions import IdMap, UserGroups
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -47,6 +49,16 @@ def audit_data(
             "block of the calendar (at most 12), not of what others did later.",
         ),
     ] = False,
+    segments: Annotated[
+        str | None,
+        typer.Option(
+            help="Report nominal and observed for each segment of this column, such as country."
+        ),
+    ] = None,
+    segments_file: Annotated[
+        Path | None,
+        typer.Option(help="A table of users with that column; DATA itself if not given."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     output: Annotated[
         Path | None, typer.Option(help="A folder for report.html, the figure and the tables.")
@@ -67,9 +79,14 @@ def audit_data(
     surerec audit ratings.csv --measure CM3 --users 500 --output audit
 
     surerec audit films --recommender icrs12
+
+    surerec audit orders.csv --segments country
     """
+    if segments_file is not None and segments is None:
+        raise InputError("--segments-file needs the name of its column: add --segments country.")
     is_model = (Path(data.source) / "manifest.json").is_file()
     audited: dict[str, PrecedenceStatistics | Recommender]
+    by: Any = segments
     if is_model:
         if measure is not None:
             raise InputError("--measure is for data; a model folder's recommenders have their own.")
@@ -79,9 +96,31 @@ def audit_data(
             source = opt.source_name(data.source)
             raise InputError(f"--recommender is for model folders, and {source} is none.")
         name = as_recipe(measure or "CM12").name
-        audited = {name: count_precedence(data(), ties=ties)}
-    settings = {"n_users": users, "window": window, "as_of": as_of, "seed": seed}
+        interactions = data()
+        if segments is not None and segments_file is None:
+            by = _segments_of(data, segments, interactions.users)
+        audited = {name: count_precedence(interactions, ties=ties)}
+    settings = {
+        "n_users": users,
+        "window": window,
+        "as_of": as_of,
+        "segments": by,
+        "user_segments": segments_file,
+        "seed": seed,
+    }
     _run(audited, output, settings, overwrite=overwrite)
+
+
+def _segments_of(data: Reader, column: str, users: IdMap) -> UserGroups:
+    """Read the segments of users from the column of the data themselves."""
+    if not Path(data.source).exists():
+        raise InputError(
+            f"--segments {column}: {opt.source_name(data.source)} is no file with such a column; "
+            "name one with --segments-file."
+        )
+    given = opt.chosen(data.options)
+    reading = {name: given[name] for name in ("user", "columns") if name in given}
+    return read_user_groups(Path(data.source), column, users, **reading)
 
 
 def _chosen(folder: str, recommender: str | None) -> dict[str, Recommender]:
@@ -107,12 +146,12 @@ def _run(
         for target in targets.values():
             check_target(target or output, overwrite=overwrite)
     for name, data in audited.items():
-        begin = perf_counter()
         measure = "CM12" if isinstance(data, Recommender) else name
-        found = audit(data, measure, name=name, **settings)
+        with time_stages() as spent:
+            found = audit(data, measure, name=name, **settings)
         show_audit(stdout(), found)
         target = targets[name]
         if target is not None:
             found.write(target, overwrite=overwrite)
             messages().print(f"Wrote {_show.plain(str(target / 'report.html'))}")
-        messages().print(f"Audited {_show.plain(name)} in {perf_counter() - begin:.0f} s.")
+        messages().print(f"Audited {_show.plain(name)} in {spent}.")

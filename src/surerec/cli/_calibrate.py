@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path  # noqa: TC003  # typer reads it at run time
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -41,7 +41,7 @@ def calibrate(
     ] = None,
     promise: Annotated[
         Literal["miss-rate", "hit"],
-        typer.Option(help="The share of what people take that is left out, or no hit at all."),
+        typer.Option(help="The share of items new to the user that is left out, or no hit at all."),
     ] = "miss-rate",
     horizon: Annotated[
         float | None,
@@ -53,10 +53,19 @@ def calibrate(
     min_known: Annotated[
         int, typer.Option(help="People of whom less is known are promised nothing.")
     ] = 5,
+    repeats: Annotated[
+        Literal["error", "drop"],
+        typer.Option(
+            help="Futures that repeat items of a user's past: stop, or drop those rows. The "
+            "guarantee is of items new to the user."
+        ),
+    ] = "error",
     user: opt.UserColumn = None,
     item: opt.ItemColumn = None,
     time: opt.TimeColumn = None,
     rating: opt.RatingColumn = None,
+    title: opt.TitleColumn = None,
+    titles: opt.Titles = None,
     threshold: opt.Threshold = None,
     time_format: opt.TimeFormat = None,
     score: Annotated[str | None, typer.Option(help="The column of scores.")] = None,
@@ -72,25 +81,23 @@ def calibrate(
     The columns that are named are those of all files. Whoever has a list, a past and a future
     calibrates; `recommend`, `serve` and `audit` open the folder like any other.
 
-    [bold]Example:[/bold] surerec calibrate films --scores top100.parquet --past before.csv
+    [bold]Example:[/bold] surerec calibrate ranked --scores top100.parquet --past before.csv
     --futures later.csv --fallback popularity
     """
     asked = opt.as_horizon(horizon)
     if isinstance(asked, float):
         raise InputError(f"--horizon is {asked:g}; futures are cut already: give a whole number.")
     lists = read_lists(scores, user=user, item=item, score=score)
-    known, later = (
-        opt.read(
-            str(path),
-            user=user,
-            item=item,
-            time=time,
-            rating=rating,
-            threshold=threshold,
-            time_format=time_format,
-        )
-        for path in (past, futures)
-    )
+    reading: dict[str, Any] = {
+        "user": user,
+        "item": item,
+        "time": time,
+        "rating": rating,
+        "threshold": threshold,
+        "time_format": time_format,
+    }
+    known = opt.read(str(past), title=title, titles=titles, **reading)
+    later = opt.read(str(futures), **reading)
     wrapped = wrap(
         lists,
         promise=promise,
@@ -100,7 +107,7 @@ def calibrate(
         fallback=fallback,
     )
     with warnings.catch_warnings(record=True, action="always") as said:
-        sure = wrapped.calibrate(known, later)
+        sure = wrapped.calibrate(known, later, repeats=repeats)
     for each in said:
         messages().print(_show.plain(str(each.message)))
     sure.save(model, name or "lists", overwrite=overwrite)

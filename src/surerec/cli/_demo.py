@@ -93,9 +93,11 @@ def run_demo(console: Console) -> None:
     for user in _people(interactions):
         _person(console, model, interactions, user)
     _held_out(console, InductiveConformal(measure=_MEASURE).fit(statistics), interactions)
+    extra = _show.install("uvicorn", "serve")
+    needs = extra and f" (it needs {_show.plain(extra)})"
     console.print(
-        "\nMove the confidence yourself: `surerec demo --serve` opens this model as a page "
-        "(it needs the extra: pip install 'surerec\\[serve]').",
+        "\nMove the confidence yourself: `surerec demo --serve` opens this model as a page"
+        f"{needs}.",
         highlight=False,
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003  # typer reads it at run time
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from surerec._memory import from_words
+from surerec._progress import time_stages
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages, stdout, to_json
@@ -17,6 +17,7 @@ from surerec.cli._reading import Reader, reads_data
 from surerec.cli._spark import check_engine, fit_on_spark
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
+from surerec.interactions import pool_segments
 from surerec.measures import MEASURES, TRAINED
 from surerec.precedence import count_precedence
 from surerec.recommenders import (
@@ -64,6 +65,12 @@ def fit(
         Path | None,
         typer.Option(help="Over users: a table of users with the column that --groups names."),
     ] = None,
+    pool_below: Annotated[
+        int | None,
+        typer.Option(
+            help="Over users: pool segments of --groups-file with fewer users into 'other'."
+        ),
+    ] = None,
     window: Annotated[
         float | None,
         typer.Option(help="Over users: calibrate on the last so many days of the calendar."),
@@ -98,13 +105,13 @@ def fit(
 
     [bold]Recommenders, by what they promise:[/bold]
 
-    population-cm12: keeps 90 % of what people will take (of any confidence that you ask for)
+    population-cm12: keeps 90% of items new to the user that they will consume (or any confidence)
 
-    hit-cm12: has at least one hit among the next 5 items
+    hit-cm12: has at least one hit among the next 5 items new to the user
 
-    precision-cm12: shows little, of which a stated share is taken
+    precision-cm12: shows few items new to the user, of which a stated share is consumed
 
-    icrs12 (icrs1 … icrs17): the paper's, keeps what you will take if your taste stands still
+    icrs12 (icrs1 … icrs17): the paper's, keeps items new to the user if their taste stands still
 
     crs-max, crs-med: the older method; precedence-mining, precedence-mining-top1: only rank
 
@@ -136,6 +143,8 @@ def fit(
             "--groups-file and a column in --groups go together, such as --groups-file users.csv "
             "--groups country."
         )
+    if pool_below is not None and groups_file is None:
+        raise InputError("--pool-below pools segments of --groups-file: name that too.")
     budget = None if memory is None else from_words(memory)
     if engine == "spark" and groups_file is not None:
         raise InputError("--groups-file is read in memory only: leave --engine spark away.")
@@ -146,27 +155,29 @@ def fit(
         fit_on_spark(data, model, made, counting, session, sequence, overwrite=overwrite)
         return
     interactions = data()
-    begin = perf_counter()
-    statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
-    seconds = perf_counter() - begin
+    segments: Any = groups_file
+    if pool_below is not None:
+        column = in_groups if isinstance(in_groups, str) else in_groups[0]  # type: ignore[index]
+        segments = pool_segments(groups_file, column, min_users=pool_below)
     skipped = {}
-    for name, each in made.items():
-        try:
-            if isinstance(each, PopulationConformal):
-                each.fit(statistics, user_groups=groups_file)
-                _check_supported(each, is_asked_for=recommender is not None)
-            else:
-                each.fit(statistics)
-        except InputError as error:
-            if recommender or groups_file or name == DEFAULT_NAMES[-1]:
-                raise
-            skipped[name] = str(error)
+    with time_stages() as spent:
+        statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
+        for name, each in made.items():
+            try:
+                if isinstance(each, PopulationConformal):
+                    each.fit(statistics, user_groups=segments)
+                    _check_supported(each, is_asked_for=recommender is not None)
+                else:
+                    each.fit(statistics)
+            except InputError as error:
+                if recommender or groups_file or name == DEFAULT_NAMES[-1]:
+                    raise
+                skipped[name] = str(error)
     saved = {name: each for name, each in made.items() if name not in skipped}
     save_all(model, saved, overwrite=overwrite)
     _show.interactions(messages(), interactions)
-    messages().print(
-        f"Counted in {seconds:.2f} s and saved {', '.join(saved)} in {_show.plain(str(model))}."
-    )
+    messages().print(f"Fitted in {spent}.")
+    messages().print(f"Saved {', '.join(saved)} in {_show.plain(str(model))}.")
     _show.recommenders(messages(), saved, skipped, interactions.n_users)
     somebody = str(interactions.users[int(np.argmax(np.diff(interactions.offsets)))])
     steps = {

@@ -98,6 +98,7 @@ def guarantees(
     console = stdout()
     for name, interactions in sources.items():
         console.rule(f"[bold]{_show.plain(name)}[/bold]", align="left")
+        console.print("Every share is of items new to the user.", highlight=False)
         if interactions.rows_read.repeats:
             console.print(f"{interactions.rows_read.about_repeats()}.", highlight=False)
         asked = Asked(interactions, scorers, users, splits, window, windows, views_of(as_of))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO
 import typer
 from rich.table import Table
 
+from surerec._shown import counted
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import messages, stdout, to_json
@@ -59,7 +60,7 @@ def init(
 ) -> None:
     """Make a live model of a fitted one.
 
-    [bold]Example:[/bold] surerec live init shop films
+    [bold]Example:[/bold] surerec live init alive films
     """
     from surerec.live import Live, Terms  # noqa: PLC0415  # only these commands need it
 
@@ -92,7 +93,7 @@ def ingest(
 
     Those of a batch are safe when the next begins; sent again, an event changes nothing.
 
-    [bold]Example:[/bold] echo '{"user": 7, "item": 11}' | surerec live ingest shop
+    [bold]Example:[/bold] echo '{"user": 7, "item": 11}' | surerec live ingest alive
     """
     from surerec.live import Live  # noqa: PLC0415
 
@@ -117,28 +118,47 @@ def ingest(
 def status(
     folder: _Folder,
     *,
+    heaviest: Annotated[
+        bool, typer.Option("--heaviest", help="Also the users with the most events of this day.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Show what is promised and delivered, the events by what became of them, and alarms."""
+    """Show what is promised and observed, the events by what became of them, and alarms."""
     with _beside_a_server(folder) as live:
-        found = live.status()
+        found, users = live.status(), live.heaviest_users() if heaviest else None
     if as_json:
-        typer.echo(to_json(dict(vars(found))))
+        more = {} if users is None else {"heaviest_users": users.to_dicts()}
+        typer.echo(to_json(dict(vars(found)) | more))
         return
     console = stdout()
-    table = Table("Promised", "Delivered", "Within", box=None, header_style="bold", pad_edge=False)
-    for promised, delivered, within in zip(
-        found.promised, found.delivered, found.within, strict=True
+    table = Table(
+        "Promised", "Observed by users' days", "Within", "Of all events",
+        box=None, header_style="bold", pad_edge=False,
+    )  # fmt: skip
+    for promised, delivered, within, observed in zip(
+        found.promised, found.delivered, found.within, found.observed_by_user_day, strict=True
     ):
-        shown = f"{delivered:.4f}" if found.n_judged else "–"
-        table.add_row(f"{promised:g}", shown, f"± {within:.2g}")
+        shown = [f"{each:.4f}" if found.n_judged else "–" for each in (observed, delivered)]
+        table.add_row(f"{promised:g}", shown[0], f"± {within:.2g}", shown[1])
     console.print(table, highlight=False)
     passed = ", ".join(f"{n:,} {reason}" for reason, n in found.not_judged.items()) or "none"
     console.print(
-        f"\n{found.n_events:,} events, {found.n_judged:,} of them judged; not judged: {passed}.\n"
+        f"\n{found.n_events:,} events, {found.n_judged:,} of them judged, on "
+        f"{counted(found.n_user_days, 'user days')}, for items new to the user; not judged: "
+        f"{passed}.\n"
         f"Counted {found.counted[:16]}; {found.n_since:,} events since then are in the counts.",
         highlight=False,
     )
+    if found.heaviest_share is not None:
+        console.print(
+            f"The heaviest 1% of users sent {found.heaviest_share:.0%} of today's judged events.",
+            highlight=False,
+        )
+    for row in () if users is None else users.to_dicts():
+        console.print(
+            f"  {_show.plain(row['user_id'])}: {row['judged']:,} judged today, {row['share']:.0%}",
+            highlight=False,
+        )
     for sentence in found.alarms:
         console.print(f"[yellow]Alarm:[/yellow] {_show.plain(sentence)}", highlight=False)
 
@@ -297,7 +317,7 @@ def _parse(lines: _Lines) -> Iterator[_Line]:
 def _columns(header: Sequence[str], where: str) -> list[str]:
     """Give what each column is: the fields of an event by any of their usual names."""
     try:
-        found = find_columns(header, {"time": "", "rating": ""}, where)
+        found = find_columns(header, {"user": None, "item": None, "time": "", "rating": ""}, where)
     except InputError:
         raise InputError(
             f"{where}: is neither a JSON object nor a header with a column of users and one of "

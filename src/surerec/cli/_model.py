@@ -12,6 +12,7 @@ from surerec._files import is_stream
 from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import (
+    about_output,
     messages,
     stdout,
     to_json,
@@ -245,10 +246,10 @@ def recommend_all(
     said = _guarantee_to_all(fitted, asked, people)
     tally = Tally(fitted, len(wanted) if wanted is not None else None, people)
     counted = tally.counting(frames)
+    about = about_output(fitted.name_, said)
     if into:
-        n_rows = write_table(counted, output, table, overwrite=overwrite)
+        n_rows = write_table(counted, output, table, overwrite=overwrite, about=about)
     else:
-        about = {"surerec.recommender": fitted.name_, "surerec.guarantee": said}
         n_rows = write_frames(counted, kind, path, about)
     target = f"the table {table} of {without_password(output)}" if into else output
     messages().print(
@@ -333,7 +334,7 @@ def _about(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
     return {
         "user_id": user,
         "recommender": picks.recommender,
-        "settings": fitted.get_params(),
+        "settings": fitted.settings(),
         "confidence": picks.confidence,
         "guarantee": picks.guarantee,
         "precision": picks.precision,

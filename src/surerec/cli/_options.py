@@ -50,6 +50,13 @@ UserColumn = Annotated[str | None, typer.Option("--user", help="The column of us
 ItemColumn = Annotated[str | None, typer.Option("--item", help="The column of items.")]
 TimeColumn = Annotated[str | None, typer.Option("--time", help="The column of times.")]
 RatingColumn = Annotated[str | None, typer.Option("--rating", help="The column of ratings.")]
+TitleColumn = Annotated[
+    str | None,
+    typer.Option("--title", help="The column of item titles, in DATA or in the file of --titles."),
+]
+Titles = Annotated[
+    str | None, typer.Option(help="A file of item titles: a column of item ids, one of titles.")
+]
 Threshold = Annotated[
     float | None, typer.Option(help="Only ratings above it count; 0 if not given.")
 ]

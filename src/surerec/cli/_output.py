@@ -68,9 +68,16 @@ def _written(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be written ({reason(error)}).") from error
 
 
-def write_frame(frame: pl.DataFrame, kind: str, output: Path | None) -> None:
-    """Write a frame as csv or parquet, to a file or to stdout."""
-    write_frames([frame], kind, output)
+def write_frame(
+    frame: pl.DataFrame, kind: str, output: Path | None, about: Mapping[str, str] | None = None
+) -> None:
+    """Write a frame as csv or parquet, to a file or to stdout; see :func:`write_frames`."""
+    write_frames([frame], kind, output, about)
+
+
+def about_output(recommender: str, guarantee: str) -> dict[str, str]:
+    """Return what batch output says of itself: the recommender and the guarantee."""
+    return {"surerec.recommender": recommender, "surerec.guarantee": guarantee}
 
 
 def write_frames(

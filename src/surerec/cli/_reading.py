@@ -56,6 +56,8 @@ def _reading(
     item: opt.ItemColumn = None,
     time: opt.TimeColumn = None,
     rating: opt.RatingColumn = None,
+    title: opt.TitleColumn = None,
+    titles: opt.Titles = None,
     threshold: opt.Threshold = None,
     min_profile_length: opt.MinProfileLength = 1,
     time_format: opt.TimeFormat = None,
@@ -110,11 +112,13 @@ def _as(run: Callable[..., None], signature: inspect.Signature) -> Callable[...,
 def reads_histories(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command whose parameter `histories` is a Reader the options that say how to read it.
 
-    But for the shortest profile: nobody who is asked for is left out for knowing little.
+    But for the shortest profile: nobody who is asked for is left out for knowing little. Titles are
+    the model's.
     """
     own = inspect.signature(command, eval_str=True)
     options = dict(inspect.signature(_reading, eval_str=True).parameters)
-    del options["min_profile_length"], options["query"]
+    for name in ("min_profile_length", "query", "title", "titles"):
+        del options[name]
 
     @wraps(command)
     def run(**given: Any) -> None:

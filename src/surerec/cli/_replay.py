@@ -68,7 +68,15 @@ def replay_data(
     played = replay(data(), first, measure, playing=playing)
     write_replay(played, output)
     table = Table("ε", "Model", box=None, header_style="bold", pad_edge=False)
-    for name in ("Outside", "Worst window", "Size", "Of recalibrated", "All or nothing", "Alarm"):
+    for name in (
+        "Outside",
+        "Of all events",
+        "Worst window",
+        "Size",
+        "Of recalibrated",
+        "All or nothing",
+        "Alarm",
+    ):
         table.add_column(name, justify="right")
     for row in summary_of(played).to_dicts():
         table.add_row(*_cells(row))
@@ -83,7 +91,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     worst = "–" if row["worst_window"] is None else f"± {row['worst_window']:.4f}"
     alarm = row["first_alarm"] or "–"
     numbers = f"{row['size']:.1f}", f"{row['size_ratio']:.3f}", f"{row['all_or_nothing']:.2%}"
-    return f"{row['epsilon']:g}", row["model"], f"{row['outside']:.4f}", worst, *numbers, alarm
+    outside = f"{row['outside']:.4f}", f"{row['outside_events']:.4f}"
+    return f"{row['epsilon']:g}", row["model"], *outside, worst, *numbers, alarm
 
 
 def _instant(day: str) -> int:

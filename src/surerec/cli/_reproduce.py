@@ -26,7 +26,7 @@ def reproduce_paper(
         typer.Option(
             help="Names of `surerec datasets`, NAME=PATH, or ratings files, with commas between."
         ),
-    ] = "ml-100k,ml-latest-small,ml-1m",
+    ] = "ml-100k,ml-latest-small-2016,ml-1m",
     output: Annotated[Path, typer.Option(help="The folder for report, figures and numbers.")],
     users: Annotated[int, typer.Option(help="Users evaluated in each data set.")] = 500,
     seed: Annotated[int, typer.Option(help="Of the choice of users and the random split.")] = 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +102,8 @@ def interactions(console: Console, found: Interactions) -> None:
     if found.rows_read.repeats:
         table.add_row("Repeats", found.rows_read.about_repeats())
     table.add_row("Ties in time", f"{found.tie_share:.0%} of a user's items share their instant")
+    if found.titles_read is not None:
+        table.add_row("Titles", plain(str(found.titles_read)))
     if found.origin:
         table.add_row("Source", plain(found.origin))
     console.print(table, highlight=False)
@@ -149,12 +152,19 @@ def recommenders(
     for name, reason in skipped.items():
         console.print(f"Without {name}: {plain(reason)}", highlight=False)
     if _DEFAULT in saved and _SMALLER not in saved and n_users >= _THOUSANDS:
+        extra = install("lightgbm", "learn")
+        needs = extra and f", and needs {plain(extra)}"
         console.print(
-            f"With so many people, --recommender {_SMALLER} has smaller sets (by a third to a half "
-            "on MovieLens 1M): it is trained, and needs pip install 'surerec\\[learn]'.",
+            f"With so many users, --recommender {_SMALLER} has smaller sets (by a third to a half "
+            f"on MovieLens 1M): it is trained, which takes minutes{needs}.",
             style="dim",
             highlight=False,
         )
+
+
+def install(library: str, extra: str) -> str:
+    """Return the command that installs an extra; empty where its library is installed."""
+    return "" if find_spec(library) else f"pip install 'surerec[{extra}]'"
 
 
 def recommendations(console: Console, picks: RecommendationSet, n_shown: int) -> None:

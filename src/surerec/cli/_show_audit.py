@@ -8,10 +8,19 @@ import polars as pl
 from rich.markup import escape
 from rich.table import Table
 
-from surerec.audit import HEADLINE, at_headline, falls_short, percent, with_interval
+from surerec.audit import (
+    HEADLINE,
+    at_headline,
+    falls_short,
+    percent,
+    segment_cells,
+    with_interval,
+)
 from surerec.reports import FLOOR_NOTE, size_cell
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from surerec.audit import Audit
@@ -46,19 +55,24 @@ def show_audit(console: Console, audit: Audit) -> None:
     for row in audit.drift.to_dicts():
         said = f"{row['order'].capitalize()}, {row['test']}: {row['meaning']}."
         console.print(escape(said), highlight=False)
-    if len(audit.groups):
+    for table in _tables(audit):
         console.print()
-        console.print(_groups(audit))
-    if len(audit.mondrian):
-        console.print()
-        console.print(_mondrian(audit))
-    if audit.together is not None:
-        console.print()
-        console.print(_together(audit.together))
+        console.print(table)
     for sentence in audit.notes:
         console.print(escape(sentence), highlight=False)
     for sentence in audit.skipped:
         console.print(f"[yellow]Not audited:[/yellow] {escape(sentence)}", highlight=False)
+
+
+def _tables(audit: Audit) -> Iterator[Table]:
+    if audit.segments is not None:
+        yield _segments(audit.segments)
+    if len(audit.groups):
+        yield _groups(audit)
+    if len(audit.mondrian):
+        yield _mondrian(audit)
+    if audit.together is not None:
+        yield _together(audit.together)
 
 
 def _coverage(audit: Audit) -> Table:
@@ -82,6 +96,29 @@ def _coverage(audit: Audit) -> Table:
         table.add_row(verdict.name, *cells, word, size)
     if at_headline(audit.coverage)["size"].has_nulls():
         table.caption, table.caption_justify = FLOOR_NOTE, "left"
+    return table
+
+
+def _segments(found: pl.DataFrame) -> Table:
+    at = at_headline(found)
+    at = at.filter(pl.col("kind") == at["kind"][0])
+    column = escape(at["column"][0])
+    table = Table(column, "Nominal", "Observed", "Mean set size", "Median", "Users", **_PLAIN)
+    for header in table.columns[1:]:
+        header.justify = "right"
+    for row in at.to_dicts():
+        cells = [escape(cell) for cell in segment_cells(row)]
+        if row["below"]:
+            cells[2] = f"[red]{cells[2]}[/]"
+        table.add_row(*cells)
+    kept = (
+        f"in each {column}" if at["guaranteed"].any() else f"over all users, not in each {column}"
+    )
+    table.caption = (
+        f"Guaranteed {kept}. Intervals hold together over segments and levels with 95%; red lies "
+        "below nominal."
+    )
+    table.caption_justify = "left"
     return table
 
 

@@ -43,6 +43,11 @@ def fit_on_spark(
             "Spark reads no database here and takes no --query: write the rows into a Parquet file "
             "that the executors can read, or leave --engine spark away to read them in memory."
         )
+    if "title" in reading and "titles" not in reading:
+        raise InputError(
+            "Spark reads titles from a file only: write item ids and titles into one and pass "
+            "--titles FILE, or leave --engine spark away."
+        )
     from surerec.spark import (  # noqa: PLC0415  # an extra
         Counting,
         fit_spark,

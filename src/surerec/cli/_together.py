@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from surerec._columns import Columns
+from surerec._shown import counted
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._output import messages, stdout, to_json, write_frame, write_text
+from surerec.cli._output import (
+    about_output,
+    messages,
+    stdout,
+    to_json,
+    write_frame,
+    write_text,
+)
 from surerec.cli._over_users import choose_over_users
 from surerec.errors import InputError
 from surerec.recommenders import save_all
@@ -128,7 +137,7 @@ def show_group(
             "least_served": picks.least_served,
             "together": picks.together,
             "recommender": picks.recommender,
-            "settings": fitted.get_params(),
+            "settings": fitted.settings(),
             "confidence": picks.confidence,
             "guarantee": picks.guarantee,
             "size": len(picks),
@@ -189,10 +198,18 @@ def recommend_file(
 ) -> None:
     """Recommend to all groups of a file."""
     frame = fitted.recommend_groups(path, **asked)
+    together = asked.pop("together")
+    said = fitted.guarantee_to_groups(path, fitted.options(**asked), together)
     if kind == "json":
-        write_text(to_json({"recommender": fitted.name_, "items": frame.to_dicts()}) + "\n", output)
+        about = {"recommender": fitted.name_, "guarantee": said}
+        write_text(to_json({**about, "items": frame.to_dicts()}) + "\n", output)
         return
-    write_frame(frame, "csv" if kind == "table" else kind, output)
+    about = about_output(fitted.name_, said)
+    write_frame(frame, "csv" if kind == "table" else kind, output, about)
+    n_groups = frame["group"].n_unique()
+    covered = frame.filter(Columns.Covered)["group"].n_unique()
     messages().print(
-        f"Answered {frame['group'].n_unique():,} groups by {_show.plain(fitted.name_)}."
+        f"Answered {counted(n_groups, 'groups')} by {_show.plain(fitted.name_)}. The guarantee "
+        f"covers {covered:,} of these {n_groups:,}; the column {Columns.Covered} says which."
     )
+    messages().print(_show.plain(f"Guarantee: {said}"))

@@ -16,7 +16,7 @@ from surerec.conformal._sets import (
     left_out_up_to,
     significance_of,
 )
-from surerec.conformal._steering import DEFAULT_STEP, Steering, is_inside
+from surerec.conformal._steering import DEFAULT_STEP, Steering, UserDay, is_inside
 from surerec.conformal._venn_abers import CalibratedProbability, venn_abers
 from surerec.conformal._watch import DEFAULT_FALSE_ALARMS, DEFAULT_TOLERANCE, Alarm, Watch
 
@@ -34,6 +34,7 @@ __all__ = [
     "RiskCurve",
     "ServedPrecision",
     "Steering",
+    "UserDay",
     "Watch",
     "bets_needed",
     "betting_p_value",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -21,13 +21,41 @@ DEFAULT_STEP: Final = 0.01
 """How far one error moves a cut, γ."""
 
 
+class UserDay(NamedTuple):
+    """The judged events of one user on one day.
+
+    Examples
+    --------
+    >>> UserDay().after([True, False]).after([False, False])
+    UserDay(n=2, errors=(1, 0))
+    """
+
+    n: int = 0
+    errors: tuple[int, ...] = ()
+    """For each ε, how many of them were outside the sets."""
+
+    def after(self, missed: Sequence[bool]) -> UserDay:
+        """Return the counts after one more event, with whether each ε's set missed it."""
+        before = self.errors or (0,) * len(missed)
+        return UserDay(self.n + 1, tuple(a + bool(b) for a, b in zip(before, missed, strict=True)))
+
+    def shares(self) -> tuple[float, ...]:
+        """Return the share of misses for each ε; there must be an event."""
+        return tuple(errors / self.n for errors in self.errors)
+
+
+_NO_EVENT: Final = UserDay()
+
+
 @dataclass(frozen=True)
 class Steering:
     """Cuts of sets, each moved after every event so that the share of misses goes to its ε.
 
     An item of level ℓ (the ε below which calibration lets it in) is in a set cut at α if ℓ > α. At
-    α ≤ 0 everything is in it, at α ≥ 1 nothing. After each event ``α ← α + γ (ε − error)``:
-    adaptive conformal inference (Gibbs and Candès, 2021), on the levels of a risk curve.
+    α ≤ 0 everything is in it, at α ≥ 1 nothing. Each user and day counts once: with the share of
+    misses s of the user's events of the day, ``α = ε + γ Σ (ε − s)`` over users' days. This is
+    adaptive conformal inference (Gibbs and Candès, 2021), on the levels of a risk curve. If every
+    user has one event a day, it is ``α ← α + γ (ε − error)``.
 
     Attributes
     ----------
@@ -41,14 +69,19 @@ class Steering:
         How many events there were.
     step : float
         γ.
+    user_days : int
+        How many days of users there were, each with one event or more.
 
     Notes
     -----
-    Whatever happens, the share of misses over T events is within ``bound`` of ε, at most
-    ``(1 + K γ) / (γ T)`` for K of them. Sets are nested: one cut is never above that of a larger ε
-    (``cuts_nested``). While a cut is held down so, it errs as the larger ε does, and so falls
-    behind it by γ (ε' − ε) with each event: it is above the next by γ at the most, which the bound
-    has in it.
+    Whatever happens, the mean share of misses over D users' days is within ``bound`` of ε, at most
+    ``(1 + K γ) / (γ D)`` for K of them. However many events a user sends on a day, they move a cut
+    by γ at the most. A further event of a user's day replaces their share of misses, so that at
+    α ≤ 0 no event lowers α, and at α ≥ 1 none raises it: α stays within γ of [0, 1].
+
+    Sets are nested: one cut is never above that of a larger ε (``cuts_nested``). While a cut is
+    held down so, it errs as the larger ε does. A first event brings it behind that by γ (ε' − ε),
+    and a further one never ahead: it is above the next by γ at the most, which the bound has in it.
 
     Examples
     --------
@@ -58,6 +91,12 @@ class Steering:
     >>> after = steering.after(0.15)
     >>> [round(cut, 4) for cut in after.cuts], after.errors, after.n
     ([0.101, 0.192], (0, 1), 1)
+
+    One more event of the same user and day, in both sets: their share of misses at 0.2 is a half.
+
+    >>> again = after.after(0.9, UserDay(1, (0, 1)))
+    >>> [round(cut, 4) for cut in again.cuts], again.n, again.user_days
+    ([0.101, 0.197], 2, 1)
     """
 
     epsilons: tuple[float, ...]
@@ -65,6 +104,7 @@ class Steering:
     errors: tuple[int, ...]
     n: int = 0
     step: float = DEFAULT_STEP
+    user_days: int = 0
 
     @classmethod
     def start(cls, epsilons: Sequence[float], *, step: float = DEFAULT_STEP) -> Self:
@@ -109,27 +149,62 @@ class Steering:
         given = np.asarray(levels, dtype=np.float64)
         return np.asarray(np.interp(given, known, said), dtype=np.float64)
 
-    def after(self, level: float) -> Self:
-        """Give what it is after an event whose item had this level."""
-        held = self.holds(level)
+    def missed(self, level: float) -> tuple[bool, ...]:
+        """Return for each ε whether an item of a level is outside the set."""
+        return tuple(not held for held in self.holds(level))
+
+    def after(self, level: float, so_far: UserDay = _NO_EVENT) -> Self:
+        """Return the cuts after an event.
+
+        Parameters
+        ----------
+        level : float
+            Of the event's item.
+        so_far : UserDay, optional
+            The earlier judged events of the same user and day; by default it is their first.
+        """
+        missed = self.missed(level)
+        shares = so_far.after(missed).shares()
+        before = so_far.shares() if so_far.n else self.epsilons
         cuts = tuple(
-            cut + self.step * (epsilon - (not inside))
-            for cut, epsilon, inside in zip(self.cuts, self.epsilons, held, strict=True)
+            cut + self.step * (old - new)
+            for cut, old, new in zip(self.cuts, before, shares, strict=True)
         )
-        errors = tuple(n + (not inside) for n, inside in zip(self.errors, held, strict=True))
-        return replace(self, cuts=cuts, errors=errors, n=self.n + 1)
+        errors = tuple(n + each for n, each in zip(self.errors, missed, strict=True))
+        user_days = self.user_days + (not so_far.n)
+        return replace(self, cuts=cuts, errors=errors, n=self.n + 1, user_days=user_days)
 
     def delivered(self) -> tuple[float, ...]:
-        """Give the share of misses so far for each ε; NaN before the first event."""
+        """Return the share of all events that were misses, for each ε; NaN before the first."""
         return tuple(n / self.n if self.n else float("nan") for n in self.errors)
 
+    def observed_by_user_day(self) -> tuple[float, ...]:
+        """Return the mean share of misses over users' days, for each ε; NaN before the first.
+
+        This is what ``bound`` is about. The cuts say it, as they are moved by nothing else.
+
+        Examples
+        --------
+        >>> steering, day = Steering.start([0.1]), UserDay()
+        >>> for level in (0.0, 0.9, 0.9, 0.9):  # one user, who is missed once in four events
+        ...     steering, day = steering.after(level, day), day.after(steering.missed(level))
+        >>> [round(share, 6) for share in steering.after(0.9).observed_by_user_day()]
+        [0.125]
+        """
+        if not self.user_days:
+            return (float("nan"),) * len(self.epsilons)
+        return tuple(
+            min(1.0, max(0.0, epsilon + (epsilon - cut) / (self.step * self.user_days)))
+            for epsilon, cut in zip(self.epsilons, self.cuts, strict=True)
+        )
+
     def bound(self, place: int) -> float:
-        """Give how far the share of misses can be from the ε at a place, whatever happened."""
-        if not self.n:
+        """Return how far the mean share of misses over users' days can be from the ε at a place."""
+        if not self.user_days:
             return 1.0
         epsilon, held_down = self.epsilons[place], len(self.epsilons) - 1 - place
         furthest = max(epsilon + self.step, 1 - epsilon + (1 + held_down) * self.step)
-        return min(1.0, furthest / (self.step * self.n))
+        return min(1.0, furthest / (self.step * self.user_days))
 
     def place_of(self, significance: float) -> int | None:
         """Give the place of an ε; None if it is not one of these."""
@@ -146,15 +221,21 @@ class Steering:
             "errors": list(self.errors),
             "n": self.n,
             "step": self.step,
+            "user_days": self.user_days,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Read it back; KeyError, TypeError or ValueError if it is something else."""
+        """Read it back; KeyError, TypeError or ValueError if it is something else.
+
+        A state of an earlier version has no users' days: every event counted as one does now.
+        """
         lists = {name: tuple(state[name]) for name in ("epsilons", "cuts", "errors")}
         if len({len(each) for each in lists.values()}) != 1:
             raise ValueError("its cuts are not those of its confidences")
-        return cls(**lists, n=int(state["n"]), step=float(state["step"]))
+        n = int(state["n"])
+        user_days = int(state.get("user_days", n))
+        return cls(**lists, n=n, step=float(state["step"]), user_days=user_days)
 
 
 def is_inside(level: float, cut: float) -> bool:

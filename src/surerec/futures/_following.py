@@ -18,6 +18,54 @@ if TYPE_CHECKING:
     from surerec.futures._cases import Horizon
 
 
+def drop_repeats(past: Interactions, future: Interactions) -> tuple[Interactions, int]:
+    """Drop the rows of a future whose item the user has in the past; warn with their count.
+
+    Parameters
+    ----------
+    past : Interactions
+        What is known.
+    future : Interactions
+        What followed.
+
+    Returns
+    -------
+    Interactions
+        The future without them.
+    int
+        How many were dropped.
+
+    Raises
+    ------
+    InputError
+        If nothing is left.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> past = Interactions.from_profiles([0, 2], [0, 1], item_ids=["a", "b"])
+    >>> future = Interactions.from_profiles([0, 2], [0, 1], item_ids=["a", "c"])
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     left, dropped = drop_repeats(past, future)
+    >>> left.to_frame()["item_id"].to_list(), dropped
+    (['c'], 1)
+    """
+    again = _repeats(past, future)
+    if again.any() and again.all():
+        raise InputError(
+            f"{_counted(future, again)}. Nothing is left to calibrate on: the future must have "
+            "items new to the user."
+        )
+    if not again.any():
+        return future, 0
+    warnings.warn(
+        f"Dropped repeats: {_counted(future, again)}. The guarantee is of items new to the user.",
+        LeftOutWarning,
+        stacklevel=3,
+    )
+    return future.keeping(~again), int(again.sum())
+
+
 def following_cases(
     past: Interactions, future: Interactions, horizon: Horizon, *, min_known: int = 5
 ) -> Cases:
@@ -28,7 +76,7 @@ def following_cases(
     past : Interactions
         What is known.
     future : Interactions
-        What followed; nobody takes there what they have in the past.
+        What followed, without repeats of the past; see :func:`drop_repeats`.
     horizon : float or int
         A number of items takes that many of the future's first; a share, all of the future.
     min_known : int, default=5
@@ -37,7 +85,7 @@ def following_cases(
     Raises
     ------
     InputError
-        If something of the future is in the past too, or nobody can be looked at.
+        If the future repeats items of a user's past, or nobody can be looked at.
 
     Examples
     --------
@@ -47,6 +95,13 @@ def following_cases(
     >>> cases.users.tolist(), cases.n_known.tolist(), cases.n_future.tolist()
     ([1], [2], [1])
     """
+    again = _repeats(past, future)
+    if again.any():
+        raise InputError(
+            f"{_counted(future, again)}. The guarantee is of items new to the user. Drop them with "
+            'repeats="drop" (--repeats drop on the command line), or remove them from the future '
+            "or the past."
+        )
     users = past.users.codes(future.users.ids)
     if not (users >= 0).any():
         raise InputError(
@@ -72,7 +127,6 @@ def following_cases(
     times = np.concatenate((past.times, future.times))
     later = np.arange(len(owners)) >= past.n_rows
     known = owners >= 0
-    _refuse_overlap(owners[known], taken[known], later[known], past)
     order = np.flatnonzero(known)[np.lexsort((later[known], owners[known]))]
     lengths = np.bincount(owners[known], minlength=past.n_users)
     whole = Interactions(
@@ -101,20 +155,21 @@ def _owners(interactions: Interactions) -> NDArray[np.int64]:
     return np.repeat(np.arange(interactions.n_users), np.diff(interactions.offsets))
 
 
-def _refuse_overlap(
-    owners: NDArray[np.int64],
-    taken: NDArray[np.int64],
-    later: NDArray[np.bool_],
-    past: Interactions,
-) -> None:
-    pairs = owners * (int(taken.max(initial=0)) + 1) + taken
-    both = np.isin(pairs[later], pairs[~later])
-    if not both.any():
-        return
-    first = int(np.argmax(both))
-    user, item = past.users[int(owners[later][first])], past.items[int(taken[later][first])]
-    raise InputError(
-        f"{int(both.sum()):,} of the {len(both):,} rows of the future are in the past too, such as "
-        f"user {user!r} and item {item!r}: the model knows them, so they say nothing about what "
-        "it does not know. Leave them out of the future, or out of what the model is fitted on."
+def _repeats(past: Interactions, future: Interactions) -> NDArray[np.bool_]:
+    """Return which rows of the future are of an item that the user has in the past."""
+    users = past.users.codes(future.users.ids)[_owners(future)]
+    items = past.items.codes(future.items.ids)[future.items_taken]
+    pairs = np.where((users >= 0) & (items >= 0), users * past.n_items + items, -1)
+    return np.isin(pairs, _owners(past) * past.n_items + past.items_taken)
+
+
+def _counted(future: Interactions, again: NDArray[np.bool_]) -> str:
+    """Return how many rows repeat the past, with one of them."""
+    first = int(np.argmax(again))
+    user = future.users[int(_owners(future)[first])]
+    item = future.items[int(future.items_taken[first])]
+    n, of = int(again.sum()), f"the {future.n_rows:,} rows of the future"
+    return (
+        f"{n:,} of {of} ({n / future.n_rows:.1%}) {'repeats' if n == 1 else 'repeat'} an item of "
+        f"the user's past, such as user {user!r} and item {item!r}"
     )

@@ -98,7 +98,7 @@ def observe(
     keep_candidates: bool = False,
     bins: Bins | None = None,
     allowed: NDArray[np.int64] | None = None,
-    doing: str = "Calibrating",
+    doing: str = "Scoring users",
 ) -> Outcomes:
     """Score every case with the user left out, and see where the future had been ranked.
 
@@ -184,7 +184,7 @@ def observe(
             one(case, query, scores)
         return stop - start
 
-    with progress(doing, total=n_cases) as advance:
+    with progress(doing, total=n_cases, unit="users") as advance:
         for done in run_blocks(block, range(0, n_cases, at_once)):
             advance(done)
     return found

@@ -14,10 +14,18 @@ from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
 from surerec.interactions._reading import as_interactions, read_interactions
-from surerec.interactions._user_groups import UserGroups, read_members, read_user_groups
+from surerec.interactions._titles import TitlesRead, read_titles, titles_by_code
+from surerec.interactions._user_groups import (
+    OTHER,
+    UserGroups,
+    pool_segments,
+    read_members,
+    read_user_groups,
+)
 from surerec.interactions._writing import write_table
 
 __all__ = [
+    "OTHER",
     "GrowingIds",
     "GrowingInteractions",
     "History",
@@ -27,18 +35,22 @@ __all__ = [
     "RowsRead",
     "ScoredLists",
     "Selected",
+    "TitlesRead",
     "UserGroups",
     "as_interactions",
     "check_moment",
     "find_columns",
     "in_a_few_words",
     "is_address",
+    "pool_segments",
     "read_interactions",
     "read_lists",
     "read_members",
     "read_time",
+    "read_titles",
     "read_user_groups",
     "refuse_unknown_address",
+    "titles_by_code",
     "whole_floats",
     "without_password",
     "write_table",

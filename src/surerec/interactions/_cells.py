@@ -44,7 +44,8 @@ def _tidy(cells: pl.Series) -> pl.Series:
 def read_ids(cells: pl.Series, where: str) -> pl.Series:
     """Keep ids what they were: integers if all are written as such, else text.
 
-    "0054890" is text: as a number it could not be written again.
+    "0054890" is text: as a number it could not be written again. Integers that pandas wrote as
+    "12346.0", all of them, are integers.
 
     Examples
     --------
@@ -52,6 +53,8 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
     [7, 12]
     >>> read_ids(pl.Series(["7", "012"]), "ratings.csv").to_list()
     ['7', '012']
+    >>> read_ids(pl.Series(["12346.0", None]), "orders.csv").to_list()
+    [12346, None]
     """
     dtype = cells.dtype
     if dtype in (pl.Categorical, pl.Enum):
@@ -61,6 +64,8 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
         numbers = cells.cast(pl.Int64, strict=False)
         if numbers.null_count() > cells.null_count():
             cells = _tidy(cells)
+            if cells.str.ends_with(".0").all() and _are_integers(cells.str.head(-2)):
+                cells = cells.str.head(-2)
             numbers = cells.cast(pl.Int64, strict=False)
         if numbers.null_count() > cells.null_count():
             numbers = cells.cast(pl.UInt64, strict=False)
@@ -75,6 +80,12 @@ def read_ids(cells: pl.Series, where: str) -> pl.Series:
     if dtype == pl.Null:
         return cells.cast(pl.Int64)
     raise InputError(f"{where}: ids must be integers or text, not {dtype}.")
+
+
+def _are_integers(cells: pl.Series) -> bool:
+    """Return whether all texts are integers that would be written the same way again."""
+    numbers = cells.cast(pl.Int64, strict=False)
+    return numbers.null_count() == cells.null_count() and _written_plainly(cells)
 
 
 def whole_floats(ids: pl.Series) -> pl.Series:

@@ -10,7 +10,6 @@ import polars as pl
 
 from surerec._arguments import (
     check_flag,
-    check_kind,
     check_list,
     check_number,
     check_optional_text,
@@ -41,7 +40,6 @@ def check_reading(
     min_profile_length: object,
     skip_bad: object,
     n_rows: object,
-    titles: object,
 ) -> None:
     """Refuse settings of reading that are not what they must be."""
     if columns is not None:
@@ -55,8 +53,6 @@ def check_reading(
     check_flag("skip_bad", skip_bad)
     if n_rows is not None:
         check_whole("n_rows", n_rows, lowest=0)
-    if titles is not None:
-        check_kind("titles", titles, pl.DataFrame, "a polars frame of item_id and title")
 
 
 def given_ids(name: str, ids: Any, n: int | None = None) -> pl.Series:

@@ -131,6 +131,12 @@ class GrowingIds(IdMap):
         """Know an id no more, until it is added again."""
         self._removed.add(check_code(self.noun, code, len(self)))
 
+    def suggested(self, n: int) -> pl.Series:
+        """Return the first ids that messages may name: removed ones are not among them."""
+        first = self.ids.head(n + len(self._removed))
+        there = np.array([self.is_there(code) for code in range(len(first))], dtype=bool)
+        return first.filter(pl.Series(there)).head(n)
+
     def is_there(self, code: int) -> bool:
         """Tell whether an id, by code, is not removed."""
         return code not in self._removed
@@ -223,11 +229,16 @@ class GrowingInteractions(Interactions):
 
     def take_out(self, user: int, item: int) -> Placed:
         """Take an item, by code, out of the profile of a user who took it."""
+        placed = self.placed(user, item)
+        self._keep(user, placed.items, placed.times)
+        self._n_rows -= 1
+        return placed
+
+    def placed(self, user: int, item: int) -> Placed:
+        """Return where an item is in the profile of a user who consumed it, by code."""
         items, times = self._profile(user)
         place = int(np.flatnonzero(items == item)[0])
         rest = np.delete(items, place), np.delete(times, place)
-        self._keep(user, *rest)
-        self._n_rows -= 1
         return Placed(user, item, *rest, place, int(times[place]))
 
     def forget(self, user: int) -> None:

@@ -196,7 +196,8 @@ class IdMap:
         too_many = len(skipped) > len(found.codes) and unknown == "check"
         if skipped and (too_many or not len(found.codes)):
             kind = "text" if self.ids.dtype == pl.String else "integers"
-            such = f" such as {_first(tuple(self.ids.head(2)))}" if len(self) else ""
+            some = tuple(self.suggested(2))
+            such = f" such as {_first(some)}" if some else ""
             hint = ' To use the others, pass unknown="skip" (--unknown skip).'
             raise InputError(
                 f"{_unknown_of(found, len(found.codes))} are unknown: {_first(skipped)}. Check "
@@ -242,9 +243,14 @@ class IdMap:
     def near(self, value: Any, n: int = 3) -> list[Any]:
         """Give up to `n` ids that look like `value`, for a message."""
         check_whole("n", n)
-        sample = self.ids.head(100_000).cast(pl.String).to_list()
+        ids = self.suggested(100_000)
+        sample = ids.cast(pl.String).to_list()
         close = near(_as_text(value), sample, n=n)
-        return [self.ids[sample.index(text)] for text in close]
+        return [ids[sample.index(text)] for text in close]
+
+    def suggested(self, n: int) -> pl.Series:
+        """Return the first ids that messages may name."""
+        return self.ids.head(n)
 
     def as_stored(self, value: Any) -> Any:
         """Return an id as it is stored here, None if it cannot be one of these.
@@ -261,6 +267,8 @@ class IdMap:
         if self.ids.dtype == pl.String:
             text = _as_text(value)
             return text if text.isascii() or _is_whole(text) else None
+        if isinstance(value, str):
+            value = value.strip().removesuffix(".0")  # as pandas writes integers beside gaps
         try:
             number = _BEYOND * 2 if isinstance(value, (np.ndarray, pl.Series)) else int(value)
         except (TypeError, ValueError, OverflowError):

@@ -12,7 +12,6 @@ import polars as pl
 from surerec._arguments import (
     check_code,
     check_codes,
-    check_kind,
     check_optional_text,
     check_wholes,
 )
@@ -22,6 +21,7 @@ from surerec.errors import InputError
 from surerec.interactions._given import check_profiles, check_times, given_ids
 from surerec.interactions._ids import IdMap
 from surerec.interactions._profiles import popular_first
+from surerec.interactions._titles import TitlesRead, read_titles, titles_by_code
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -94,6 +94,8 @@ class Interactions:
         What the data are, and where they came from.
     rows_read : RowsRead
         What became of the rows of the source.
+    titles_read : TitlesRead or None
+        How many items have titles or several, where titles were read.
 
     Examples
     --------
@@ -107,6 +109,8 @@ class Interactions:
     [9, 7]
     """
 
+    titles_read: TitlesRead | None = None
+
     def __init__(
         self,
         users: IdMap,
@@ -115,7 +119,7 @@ class Interactions:
         items_taken: NDArray[np.uint32],
         times: NDArray[np.int64],
         *,
-        titles: pl.DataFrame | None = None,
+        titles: Any = None,
         name: str | None = None,
         origin: str | None = None,
         rows_read: RowsRead | None = None,
@@ -125,7 +129,9 @@ class Interactions:
         self.offsets = offsets
         self.items_taken = items_taken
         self.times = times
-        known = _texts_by_code(titles, items)
+        known: dict[str, pl.Series] = {}
+        if titles is not None:
+            known, self.titles_read = titles_by_code(read_titles(titles), items)
         self.titles = known.get(Columns.Title)
         self.genres = known.get(Columns.Genres)
         self.name = name
@@ -141,7 +147,7 @@ class Interactions:
         *,
         user_ids: Any = None,
         item_ids: Any = None,
-        titles: pl.DataFrame | None = None,
+        titles: Any = None,
         name: str | None = None,
         origin: str | None = None,
     ) -> Interactions:
@@ -157,8 +163,8 @@ class Interactions:
             Microseconds since 1970; by default the place in the profile, so that nothing ties.
         user_ids, item_ids : sequence, optional
             By default the integers from 0.
-        titles : polars.DataFrame, optional
-            With columns ``item_id`` and ``title``, and ``genres`` where they are known.
+        titles : path, frame, mapping or pandas Series, optional
+            As in :func:`surerec.read_interactions`.
         name, origin : str, optional
             What the data are, and where they came from.
 
@@ -366,25 +372,3 @@ class Interactions:
                 Columns.Datetime: pl.Series(self.times).cast(pl.Datetime("us")),
             }
         )
-
-
-def _texts_by_code(titles: pl.DataFrame | None, items: IdMap) -> dict[str, pl.Series]:
-    """Give what is known of items in words, by code: titles, and genres if they are given."""
-    if titles is None:
-        return {}
-    check_kind("titles", titles, pl.DataFrame, "a polars frame of item_id and title")
-    for column in (Columns.Item, Columns.Title):
-        if column not in titles.columns:
-            raise InputError(
-                f"Titles need the columns item_id and title, not {shown(titles.columns)}."
-            )
-    texts = [name for name in (Columns.Title, Columns.Genres) if name in titles.columns]
-    try:
-        named = titles.select(
-            pl.col(name).cast(pl.String) for name in (Columns.Item, *texts)
-        ).unique(Columns.Item, keep="first")
-    except pl.exceptions.PolarsError as error:
-        raise InputError("Titles, genres and their item_id must be texts or numbers.") from error
-    wanted = pl.DataFrame({Columns.Item: items.ids.cast(pl.String)})
-    found = wanted.join(named, on=Columns.Item, how="left", maintain_order="left")
-    return {name: found[name] for name in texts}

@@ -10,7 +10,8 @@ import numpy as np
 from surerec.errors import InputError
 from surerec.interactions._cells import read_ratings
 from surerec.interactions._ids import IdMap, encode
-from surerec.interactions._reading import concatenate, read_tables, usable
+from surerec.interactions._reading import usable
+from surerec.interactions._sources import concatenate, read_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

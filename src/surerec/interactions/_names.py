@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 ROLES: Final = ("user", "item", "time", "rating")
+_OPTIONAL: Final = ("rating", "genres")
 _NUMBER: Final = re.compile(r'[\s"]*[+-]?\.?\d')  # or a date
 _SHOWN: Final = 12  # names of columns in a message
 
@@ -51,6 +52,11 @@ _USUAL: Final[dict[str, tuple[str, ...]]] = {
         *(verb + end for end in _INSTANTS for verb in _DONE),  # bare last: it may be yes or no
     ),
     "rating": ("rating", "weight", "score", "stars", "value", "preference", "overall"),
+    "title": (
+        "title", "name", *(noun + end for end in ("title", "name") for noun in _THINGS),
+        "description", *(f"{noun}description" for noun in _THINGS), "label",
+    ),
+    "genres": ("genres",),
 }  # fmt: skip
 
 
@@ -75,7 +81,7 @@ def looks_like_header(names: Sequence[str], wanted: Mapping[str, str | None]) ->
     plain = {_plain(name) for name in names}
     if plain & {_plain(name) for name in wanted.values() if name}:
         return True
-    roles = [role for role, aliases in _USUAL.items() if plain & set(aliases)]
+    roles = [role for role in {*ROLES, *wanted} if plain & set(_USUAL[role])]
     return len(roles) > 1 or not any(_NUMBER.match(name) for name in names)
 
 
@@ -89,15 +95,15 @@ def find_columns(
     names : sequence of str
         The columns that are there.
     wanted : mapping of str to (str or None)
-        For each role of ``ROLES`` the column that the caller named, None to look for it, or "" to
-        take it if there is one.
+        For each role that is looked for the column that the caller named, None to look for it, or
+        "" to take it if there is one; by default all of ``ROLES``.
     where : str
         The file or frame, for messages.
 
     Returns
     -------
     dict of str to str
-        The column of each role; "rating", and what may be absent, only if there is one.
+        The column of each role; "rating", "genres", and what may be absent, only if there is one.
 
     Examples
     --------
@@ -105,7 +111,7 @@ def find_columns(
     {'user': 'userId', 'item': 'movieId', 'time': 'timestamp', 'rating': 'rating'}
     """
     found, lacking = {}, []
-    for role in ROLES:
+    for role in wanted or ROLES:
         name = wanted.get(role)
         if name:
             same = [n for n in names if name in (n, n.strip(), n.strip().split(":")[0])]
@@ -119,7 +125,7 @@ def find_columns(
         matches = [by_alias[alias] for alias in _USUAL[role] if alias in by_alias]
         if matches:
             found[role] = _only(role, matches[0], where)
-        elif role != "rating" and name is None:
+        elif role not in _OPTIONAL and name is None:
             lacking.append(role)
     if lacking:
         raise InputError(f"{where}: {_in_words(lacking, names)}")

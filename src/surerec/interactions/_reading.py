@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from surerec._arguments import check_path
-from surerec._inputs import check_file, damage_in_words
+from surerec._inputs import damage_in_words
 from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
@@ -26,18 +25,17 @@ from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._plain import plain_table
 from surerec.interactions._profiles import build_profiles
-from surerec.interactions._size import check_fits
-from surerec.interactions._tables import RawTable, table_from_frame, table_from_parquet
-from surerec.interactions._text import table_from_text
+from surerec.interactions._sources import concatenate, read_tables, source_paths
+from surerec.interactions._tables import RawTable, table_from_frame
+from surerec.interactions._titles import TitlesRead, one_text_each, read_titles
+from surerec.interactions._user_groups import as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
 
-_PARQUET_MAGIC = b"PAR1"
 _OWN_FORMAT = (
     "say how times are written with --time-format, such as '%d.%m.%Y %H:%M' (time_format= in "
     "Python)"
@@ -52,12 +50,13 @@ def read_interactions(
     item: str | None = None,
     time: str | None = None,
     rating: str | None = None,
+    title: str | None = None,
     threshold: float | None = 0.0,
     min_profile_length: int = 1,
     time_format: str | None = None,
     skip_bad: bool = False,
     n_rows: int | None = None,
-    titles: pl.DataFrame | None = None,
+    titles: Any = None,
     name: str | None = None,
     origin: str | None = None,
     query: str | None = None,
@@ -89,8 +88,13 @@ def read_interactions(
         Drop rows with cells that cannot be used instead of refusing the source.
     n_rows : int, optional
         Read only so many rows from the start.
-    titles : polars.DataFrame, optional
-        With columns ``item_id`` and ``title``, and ``genres`` where they are known.
+    title : str, optional
+        The column of item titles, in the source or, if `titles` is a file or frame, in that. An
+        item with several titles has the most frequent, and of equally frequent ones the latest.
+    titles : path, frame, mapping or pandas Series, optional
+        Titles that are not in the source: a file or frame with a column of item ids and one of
+        titles (``title``, ``name``, ``product_name``, ``description``, …), and perhaps one of
+        ``genres``; or titles by item id, the index of a Series. Unknown ids are skipped.
     name, origin : str, optional
         What the data are, and where they came from, in words.
     query : str, optional
@@ -116,15 +120,18 @@ def read_interactions(
     """
     check_reading(
         columns=columns,
-        texts={"user": user, "item": item, "time": time, "rating": rating}
+        texts={"user": user, "item": item, "time": time, "rating": rating, "title": title}
         | {"time_format": time_format, "name": name, "origin": origin, "query": query},
         threshold=threshold,
         min_profile_length=min_profile_length,
         skip_bad=skip_bad,
         n_rows=n_rows,
-        titles=titles,
     )
     wanted = {"user": user, "item": item, "time": time, "rating": rating}
+    if titles is not None:
+        titles = read_titles(titles, item=item, title=title)
+    elif title:
+        wanted["title"] = title
     if is_address(source):
         frame, where = read_query(source, query), without_password(source)
         table = concatenate([table_from_frame(frame, wanted, where)], n_rows)
@@ -144,26 +151,20 @@ def read_interactions(
     )  # and below each column as soon as it is coded: a large source is held once, not twice
     columns_read = {role: cells[role] for role in cells.columns}
     del cells
-    ratings = columns_read.pop("rating", None)
-    if threshold is not None and ratings is not None:
-        above = ratings > threshold
-        n_below = len(above) - int(above.sum())
-        if n_below:
-            for role, column in columns_read.items():
-                columns_read[role] = column.filter(above)
-    del ratings
+    n_below = _drop_below(columns_read, threshold) or n_below
     if not len(columns_read["user"]):
         raise InputError(f"{source_name}: no row is left to use, of {n_found:,} read.")
     (user_ids, user_codes), (item_ids, item_codes) = run_blocks(
         encode, [columns_read.pop("user"), columns_read.pop("item")]
     )
     times = _times(columns_read.pop("time", None), len(user_codes))
+    texts = columns_read.pop("title", None)
     profiles = build_profiles(
         user_codes, item_codes, times, len(user_ids), len(item_ids), min_length=min_profile_length
     )
     if not len(profiles.items):
         raise InputError(f"{source_name}: no user took {min_profile_length} items or more.")
-    return Interactions(
+    found = Interactions(
         IdMap(user_ids.gather(profiles.users_kept), noun="user"),
         IdMap(item_ids.gather(profiles.items_kept), noun="item"),
         profiles.offsets,
@@ -180,6 +181,23 @@ def read_interactions(
             short_profiles=profiles.n_short,
         ),
     )
+    if texts is not None:
+        each = one_text_each(item_codes, texts, times, len(item_ids))[profiles.items_kept]
+        found.titles, found.titles_read = each["text"], TitlesRead.of(each)
+    return found
+
+
+def _drop_below(columns: dict[str, pl.Series], threshold: float | None) -> int:
+    """Remove the ratings, and the rows whose rating is not above the threshold; count the rows."""
+    ratings = columns.pop("rating", None)
+    if threshold is None or ratings is None:
+        return 0
+    above = ratings > threshold
+    n_below = len(above) - int(above.sum())
+    if n_below:
+        for role, column in columns.items():
+            columns[role] = column.filter(above)
+    return n_below
 
 
 def _times(column: pl.Series | None, n_rows: int) -> NDArray[np.int64]:
@@ -243,8 +261,8 @@ def _read(
     threshold: float | None,
 ) -> RawTable:
     """Read a large file of plain text at once, and all else cell by cell."""
-    paths = _paths(source)
-    if paths is not None and n_rows is None:
+    paths = source_paths(source)
+    if paths is not None and n_rows is None and "title" not in wanted:
         table = plain_table(
             paths, wanted, columns=columns, time_format=time_format, threshold=threshold
         )
@@ -255,93 +273,18 @@ def _read(
     )
 
 
-def _paths(source: Any) -> list[Path] | None:
-    """Give the files that are to be read, None for a frame."""
-    if isinstance(source, (str, os.PathLike)):
-        return _files(check_path("source", source))
-    if isinstance(source, Sequence) and source and not hasattr(source, "columns"):
-        return [check_path("A file of the source", each) for each in source]
-    return None
-
-
-def read_tables(
-    source: Any,
-    wanted: Mapping[str, str | None],
-    columns: Sequence[str] | None,
-    n_rows: int | None = None,
-) -> list[RawTable]:
-    """Take the columns that are wanted from files or a frame, nothing converted yet."""
-    paths = _paths(source)
-    if paths is None:
-        return [table_from_frame(source, wanted)]
-    files = [(path, _is_parquet(path)) for path in paths]
-    check_fits(files, n_rows)
-    return [
-        table_from_parquet(path, wanted, n_rows)
-        if is_parquet
-        else table_from_text(path, wanted, columns=columns, n_rows=n_rows)
-        for path, is_parquet in files
-    ]
-
-
-def _is_parquet(path: Path) -> bool:
-    if not check_file(path):
-        return False
-    with damage_in_words(path, "cannot be read"), path.open("rb") as file:
-        return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    for pattern in ("mv_*.txt", "combined_data_*.txt", "training_set/mv_*.txt"):
-        if files := sorted(path.glob(pattern)):
-            return files
-    raise InputError(
-        f"{path}: a folder without Netflix-Prize files (mv_*.txt or combined_data_*.txt); "
-        "name the ratings file itself."
-    )
-
-
-def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
-    """Make one table of several, whose rows follow each other."""
-    if len(tables) == 1 and (n_rows is None or len(tables[0].frame) <= n_rows):
-        return tables[0]
-    starts = np.cumsum([0] + [len(t.frame) for t in tables])
-    shared = set.intersection(*(set(t.frame.columns) for t in tables))
-    frames = [t.frame.select(c for c in t.frame.columns if c in shared) for t in tables]
-    try:
-        frame = pl.concat(frames, how="vertical_relaxed").slice(0, n_rows)
-    except pl.exceptions.PolarsError as error:
-        names = " and ".join(t.name for t in tables)
-        raise InputError(f"{names}: their columns are of different types.") from error
-
-    def place(row: int) -> str:
-        at = int(np.searchsorted(starts, row, side="right")) - 1
-        where = tables[at].place(row - int(starts[at]))
-        return where if len(tables) == 1 else f"{tables[at].name}, {where}"
-
-    def shifted(field: str) -> Any:
-        rows = [getattr(t, field) + start for t, start in zip(tables, starts, strict=False)]
-        joined = np.concatenate(rows)
-        return joined[joined < len(frame)]
-
-    return RawTable(tables[0].name, frame, place, shifted("malformed"), shifted("blank"))
-
-
 def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
     """Convert the cells; drop blank rows, and bad ones if asked to, else complain."""
     raw, name = table.frame, table.name
 
     def convert(role: str) -> pl.Series:
-        where = f"{name}, the {role} column"
-        with damage_in_words(where, "cannot be converted"):
-            if role == "time":
-                return read_times(raw[role], time_format, where)
-            return (read_ratings if role == "rating" else read_ids)(raw[role], where)
+        return _converted(raw[role], role, time_format, f"{name}, the {role} column")
 
     cells = pl.DataFrame(dict(zip(raw.columns, run_blocks(convert, raw.columns), strict=True)))
-    if not (len(table.blank) or len(table.malformed) or any(c.null_count() for c in cells)):
+    needed = [role for role in cells.columns if role != "title"]
+    if not (
+        len(table.blank) or len(table.malformed) or any(cells[role].null_count() for role in needed)
+    ):
         return cells, len(cells)
     blank = np.zeros(len(cells), dtype=bool)
     blank[table.blank] = True
@@ -349,7 +292,7 @@ def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple
     malformed[table.malformed] = True
     bad = malformed.copy()
     complaints = []
-    for role in ("malformed", *cells.columns):
+    for role in ("malformed", *needed):
         wrong = malformed if role == "malformed" else cells[role].is_null().to_numpy() & ~blank
         if role != "malformed":
             wrong &= ~malformed
@@ -369,6 +312,15 @@ def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple
     if unused.any():
         cells = cells.filter(~unused)
     return cells, len(cells)
+
+
+def _converted(cells: pl.Series, role: str, time_format: str | None, where: str) -> pl.Series:
+    with damage_in_words(where, "cannot be converted"):
+        if role == "time":
+            return read_times(cells, time_format, where)
+        if role == "title":
+            return as_text(cells)
+        return (read_ratings if role == "rating" else read_ids)(cells, where)
 
 
 def _complaint(role: str, n_wrong: int, place: str, cell: Any) -> str:

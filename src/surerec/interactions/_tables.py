@@ -79,11 +79,18 @@ def _to_polars(frame: Any, wanted: Mapping[str, str | None], name: str) -> pl.Da
     if hasattr(frame, "columns") and hasattr(frame, "loc"):  # pandas: convert what is needed only
         columns = find_columns([str(c) for c in frame.columns], wanted, name)
         frame = frame[[c for c in frame.columns if str(c) in set(columns.values())]]
-        for column in frame.columns:
-            _refuse_mixed(frame[column], str(column), name)
         frame = frame.rename(columns=str)
+        for column in frame.columns:
+            if column == columns.get("title"):  # a text, whatever its cells are
+                frame = frame.assign(**{column: _as_text(frame[column])})
+            else:
+                _refuse_mixed(frame[column], column, name)
     with damage_in_words(name, "cannot be read as columns of one type each"):
         return pl.DataFrame(frame)
+
+
+def _as_text(column: Any) -> Any:
+    return column if column.dtype != object else column.astype(str).where(column.notna(), None)
 
 
 def _refuse_mixed(column: Any, column_name: str, name: str) -> None:

@@ -278,8 +278,8 @@ def _too_long(source: Path | bytes, dialect: Dialect, n_rows: int) -> NDArray[np
 
 def _blank(frame: pl.DataFrame, source: Path | bytes, first_line: int) -> NDArray[np.int64]:
     """Find the rows that are blank lines, apart from lines whose fields are all empty."""
-    users = frame["user"]
-    empty = (users.is_null() | (users == "")).arg_true().to_numpy()
+    first = frame.to_series(0)
+    empty = (first.is_null() | (first == "")).arg_true().to_numpy()
     if not empty.size:
         return empty.astype(np.int64)
     suspects = set((empty + first_line).tolist())

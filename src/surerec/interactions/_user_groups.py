@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
+from surerec._checks import check_whole
 from surerec.errors import InputError
-from surerec.interactions._reading import concatenate, read_tables
+from surerec.interactions._sources import concatenate, read_tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.interactions._ids import IdMap
+
+
+OTHER: Final = "other"
+"""The segment of pooled users."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +50,48 @@ class UserGroups:
     def code(self, label: str | None) -> int | None:
         """Give the place of a group among the names, if it is one of them."""
         return self.names.index(label) if label in self.names else None
+
+    def counts(self, users: NDArray[np.int64]) -> dict[str, int]:
+        """Return how many of some users, by code, each group has."""
+        codes = self.codes[users]
+        found = np.bincount(codes[codes >= 0], minlength=len(self.names))
+        return dict(zip(self.names, found.tolist(), strict=True))
+
+    def pooled(self, min_users: int, users: NDArray[np.int64] | None = None) -> UserGroups:
+        """Return the groups with those pooled that have fewer than so many users.
+
+        Parameters
+        ----------
+        min_users : int
+            The smallest group that stays.
+        users : array of int, optional
+            The users that count, by code; all of them by default.
+
+        Examples
+        --------
+        >>> groups = UserGroups("country", ("AT", "CH", "DE"), np.array([2, 0, 2, 1, -1]))
+        >>> pooled = groups.pooled(2)
+        >>> pooled.names, pooled.codes.tolist()
+        (('DE', 'other'), [0, 1, 0, 1, -1])
+        """
+        counts = self.counts(np.arange(len(self.codes)) if users is None else users)
+        kept = [name for name in self.names if counts[name] >= min_users]
+        if len(kept) == len(self.names):
+            return self
+        place = {name: kept.index(name) if name in kept else len(kept) for name in self.names}
+        moved = np.array([*(place[name] for name in self.names), -1], dtype=np.int32)
+        return UserGroups(self.column, (*kept, self._other(kept)), moved[self.codes])
+
+    def other(self, before: UserGroups) -> str:
+        """Return the name of the pooled groups; empty if none of `before` were pooled."""
+        return "" if self.names == before.names else self.names[-1]
+
+    @staticmethod
+    def _other(kept: Sequence[str]) -> str:
+        name = OTHER
+        while name in kept:
+            name += " segments"
+        return name
 
     def moved(self, earlier: NDArray[np.integer]) -> UserGroups:
         """Give the same for other data, of whose users `earlier` says who they were; −1 for new."""
@@ -113,6 +161,44 @@ def read_user_groups(
     return UserGroups(column, tuple(names.to_list()), groups)
 
 
+def pool_segments(source: Any, column: str = "segment", *, min_users: int) -> dict[Any, str]:
+    """Pool the segments that have fewer users than a minimum into one, "other".
+
+    Parameters
+    ----------
+    source : mapping, pandas Series, frame or path
+        The segment of each user; see :func:`read_user_groups`.
+    column : str, default="segment"
+        The column of segments, for a frame or a file.
+    min_users : int
+        The smallest segment that stays.
+
+    Returns
+    -------
+    dict
+        The segment of each user by id, for ``fit(…, user_groups=…)``. Requests for new users of a
+        pooled segment must name "other" too.
+
+    Examples
+    --------
+    >>> pool_segments({"ann": "DE", "bob": "DE", "eve": "MT", "joe": "CY"}, min_users=2)
+    {'ann': 'DE', 'bob': 'DE', 'eve': 'other', 'joe': 'other'}
+    """
+    check_whole("min_users", min_users)
+    rows, where = _pairs(source, column, {})
+    found: dict[Any, str] = {}
+    for user, label in zip(rows["id"].to_list(), rows["label"].to_list(), strict=True):
+        if label is not None and found.setdefault(user, label) != label:
+            raise InputError(
+                f"{where}: user {user!r} is in two segments, {column} {found[user]!r} and "
+                f"{label!r}."
+            )
+    counts = Counter(found.values())
+    kept = [name for name, n in counts.items() if n >= min_users]
+    other = UserGroups._other(kept)  # noqa: SLF001  # of this file
+    return {user: label if label in kept else other for user, label in found.items()}
+
+
 def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
     """Read groups of people who choose together: the members of each.
 
@@ -144,33 +230,33 @@ def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:
 
 def _pairs(source: Any, column: str, reading: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
     """Give users by id with their groups as text, and what to call the source."""
-    if isinstance(source, Mapping) or _is_pandas_series(source):
+    if isinstance(source, Mapping) or is_pandas_series(source):
         ids, labels = [user for user, _ in source.items()], [label for _, label in source.items()]
-        rows = {"id": pl.Series(ids, dtype=pl.Object), "label": _labels(labels)}
+        rows = {"id": pl.Series(ids, dtype=pl.Object), "label": as_labels(labels)}
         return pl.DataFrame(rows), "The groups"
     # Any frame or file is taken as interactions are; what is an item there is a group here.
     wanted = {"user": reading.get("user"), "item": column, "time": ""}
     table = concatenate(read_tables(source, wanted, reading.get("columns")))
-    rows = {"id": table.frame["user"], "label": _as_text(table.frame["item"])}
+    rows = {"id": table.frame["user"], "label": as_text(table.frame["item"])}
     return pl.DataFrame(rows).unique(maintain_order=True), table.name
 
 
-def _is_pandas_series(source: Any) -> bool:
+def is_pandas_series(source: Any) -> bool:
     """Check for values by id; a frame of pandas has columns."""
     return hasattr(source, "index") and hasattr(source, "items") and not hasattr(source, "columns")
 
 
-def _labels(values: Sequence[Any]) -> pl.Series:
+def as_labels(values: Sequence[Any]) -> pl.Series:
     """Return groups of any type as text; what is missing in pandas has none."""
     known = [None if type(v).__name__ in ("NAType", "NaTType") else v for v in values]
     if all(v is None or isinstance(v, (float, np.floating)) for v in known):
-        return _as_text(pl.Series(known, dtype=pl.Float64))
+        return as_text(pl.Series(known, dtype=pl.Float64))
     missing = (v is None or (isinstance(v, (float, np.floating)) and np.isnan(v)) for v in known)
     texts = [None if no else str(v) for v, no in zip(known, missing, strict=True)]
-    return _as_text(pl.Series(texts, dtype=pl.String))
+    return as_text(pl.Series(texts, dtype=pl.String))
 
 
-def _as_text(labels: pl.Series) -> pl.Series:
+def as_text(labels: pl.Series) -> pl.Series:
     if labels.dtype.is_float():
         labels = labels.fill_nan(None)
         if (labels == labels.round()).all():  # what pandas makes of integers if some are missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,13 +12,18 @@ from surerec.errors import InputError
 from surerec.interactions._database import file_of, in_a_few_words, without_password
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _LONGEST: Final = 63  # bytes of a name in PostgreSQL
 
 
 def write_table(
-    frames: Iterable[pl.DataFrame], address: str, table: str | None, *, overwrite: bool = False
+    frames: Iterable[pl.DataFrame],
+    address: str,
+    table: str | None,
+    *,
+    overwrite: bool = False,
+    about: Mapping[str, str] | None = None,
 ) -> int:
     """Write frames of one schema into a new table, and give their rows.
 
@@ -31,6 +37,9 @@ def write_table(
         Its name.
     overwrite : bool, default=False
         Replace a table of that name.
+    about : mapping of str to str, optional
+        What the table says of itself: its comment, as JSON, in PostgreSQL and DuckDB. SQLite has no
+        place for it.
     """
     shown = without_password(address)
     if not table or "\0" in table or len(table.encode()) > _LONGEST:
@@ -38,7 +47,7 @@ def write_table(
     scheme = address.partition("://")[0]
     try:
         with _OPEN[scheme](address) as database:
-            return database.write(frames, table, shown, overwrite=overwrite)
+            return database.write(frames, table, shown, overwrite=overwrite, about=about)
     except ModuleNotFoundError as error:
         raise InputError(f"{shown}: writing to it needs {error.name}; install that.") from error
     except InputError:
@@ -53,11 +62,24 @@ def write_table(
 class _Database:
     """A database within a transaction."""
 
-    def __init__(self, run: Callable[..., Any], insert: Callable[..., None], exists: str) -> None:
-        self._run, self._insert, self._exists = run, insert, exists
+    def __init__(
+        self,
+        run: Callable[..., Any],
+        insert: Callable[..., None],
+        exists: str,
+        *,
+        comments: bool = True,
+    ) -> None:
+        self._run, self._insert, self._exists, self._comments = run, insert, exists, comments
 
     def write(
-        self, frames: Iterable[pl.DataFrame], table: str, shown: str, *, overwrite: bool
+        self,
+        frames: Iterable[pl.DataFrame],
+        table: str,
+        shown: str,
+        *,
+        overwrite: bool,
+        about: Mapping[str, str] | None,
     ) -> int:
         name = _quoted(table)
         if self._run(self._exists, (table,)).fetchone() is not None:
@@ -69,6 +91,9 @@ class _Database:
             if number == 0:
                 columns = (f"{_quoted(c)} {_type(t)}" for c, t in frame.schema.items())
                 self._run(f"CREATE TABLE {name} ({', '.join(columns)})")
+                if about and self._comments:
+                    words = json.dumps(dict(about), ensure_ascii=False).replace("'", "''")
+                    self._run(f"COMMENT ON TABLE {name} IS '{words}'")
             floats = pl.selectors.float()
             self._insert(name, frame.with_columns(floats.fill_nan(None)))
             n_rows += len(frame)
@@ -118,7 +143,7 @@ def _sqlite(address: str) -> Iterator[_Database]:
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", frame.iter_rows())  # noqa: S608
 
         found = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        yield _Database(connection.execute, insert, found)
+        yield _Database(connection.execute, insert, found, comments=False)
         connection.execute("COMMIT")  # not reached by an error, and closing forgets the rest
 
 

@@ -1,6 +1,6 @@
 """A model that takes events in, keeps its promise as the world moves, and loses nothing."""
 
-from surerec.live._events import Event
+from surerec.live._events import Event, FutureTimeError
 from surerec.live._folder import LiveFolder
 from surerec.live._ledger import Ledger, Terms, Window
 from surerec.live._live import Live
@@ -20,6 +20,7 @@ from surerec.live._told import Observed, Receipt, Status
 __all__ = [
     "MODELS",
     "Event",
+    "FutureTimeError",
     "Ledger",
     "Live",
     "LiveFolder",

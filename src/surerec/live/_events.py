@@ -18,8 +18,39 @@ FIELDS: Final = ("user", "item", "time", "id")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _AHEAD: Final = timedelta(minutes=5)  # that clocks may differ by
+_AHEAD_WORDS: Final = "5 minutes"
 _LONGEST: Final = 500  # letters of an id
 _MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class FutureTimeError(InputError):
+    """The time of an event is ahead of the server's clock.
+
+    Parameters
+    ----------
+    where : str
+        What the message calls the event.
+    moment, now : datetime
+        The time of the event, and of the server's clock.
+
+    Attributes
+    ----------
+    alert : str
+        The same without the place, for whoever runs the server; it is not raised again on its day.
+    alerted : bool
+        Whether this error raised the alert.
+    """
+
+    def __init__(self, where: str, moment: datetime, now: datetime) -> None:
+        problem = (
+            f"the time {moment.isoformat()} is more than {_AHEAD_WORDS} ahead of the server's "
+            f"clock ({now.isoformat(timespec='seconds')})"
+        )
+        super().__init__(f"{where}: {problem}; correct the sender's clock and send it again.")
+        self.alert = (
+            f"An event was refused: {problem}. Correct the clock of the sender, or of the server."
+        )
+        self.alerted = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +94,7 @@ class Event:
             With ``user`` and ``item``, and perhaps ``time`` (a datetime or its ISO text, UTC if it
             does not say; a number of seconds since 1970; now if it is missing) and ``id``.
         now : datetime, optional
-            By default the clock's; later times are refused.
+            By default the clock's; times more than 5 minutes later are refused.
         where : str
             What to call it in an error.
         """
@@ -145,7 +176,5 @@ def _time_of(value: Any, now: datetime, where: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     if moment > now + _AHEAD:
-        raise InputError(
-            f"{where}: the time {moment.isoformat()} is in the future; look at the clocks."
-        )
+        raise FutureTimeError(where, moment, now)
     return (moment - _EPOCH) // _MICROSECOND

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from surerec._files import file_aside
+from surerec._files import check_utf8, file_aside
 from surerec.errors import InputError
 from surerec.live._ledger import Terms
 from surerec.live._postgres import PostgresStore
@@ -25,6 +25,7 @@ SQLITE: Final = "sqlite"
 _ABOUT: Final = "live.json"
 _FORMAT: Final = "surerec live"
 _VERSION: Final = 1
+_PRIVATE: Final = 0o700
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class LiveFolder:
                 f"The store is {given}; it must be {SQLITE!r} or an address such as "
                 "postgresql://surerec@db.example/shop."
             )
-        (path / "models").mkdir(parents=True)
+        check_utf8(path)
+        path.mkdir(_PRIVATE, parents=True, exist_ok=True)
+        (path / "models").mkdir(_PRIVATE)
         return cls(path, terms, store)
 
     def finish(self) -> None:
@@ -118,6 +121,12 @@ class LiveFolder:
     def model(self, number: int) -> Path:
         """Give the folder of a model by number."""
         return self.path / "models" / f"{number:06d}"
+
+    def make_model(self, number: int) -> Path:
+        """Make the folder of a model, which its owner only can read: it will hold histories."""
+        folder = self.model(number)
+        folder.mkdir(_PRIVATE)
+        return folder
 
     def numbers(self) -> list[int]:
         """Give the numbers of the models that are there, whole or not."""

@@ -13,9 +13,11 @@ from surerec.conformal import (
     DEFAULT_STEP,
     DEFAULT_TOLERANCE,
     Steering,
+    UserDay,
     Watch,
     is_inside,
 )
+from surerec.live._heaviest import HeaviestUsers
 from surerec.live._new_items import LEAST_IN_TOTAL, LEAST_PER_DAY
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ REASONS: Final = (NEW_ITEM, TOO_LITTLE, LATE, REPEAT)
 
 _ENOUGH: Final = 100  # events to say a share of
 _NEVER: Final = -(2**63)  # before any day
+_NO_EVENT: Final = UserDay()
 _SHARE: Final = 0.01  # of new items that is worth a word
 
 
@@ -212,6 +215,7 @@ class Ledger:
     not_judged: dict[str, int] = field(default_factory=dict)
     quiet: tuple[int, ...] = ()
     """For each ε, the day of its latest alarm, which is repeated on a later one; if there was."""
+    heaviest: HeaviestUsers = field(default_factory=HeaviestUsers)
 
     @classmethod
     def start(cls, terms: Terms, usual: Sequence[float] = ()) -> Self:
@@ -224,7 +228,13 @@ class Ledger:
         return replace(self, window=self.window.passed_over(reason), not_judged=counts)
 
     def judge(
-        self, level: float, time: int, groups: Iterable[str], *, watched: bool = True
+        self,
+        level: float,
+        time: int,
+        groups: Iterable[str],
+        *,
+        watched: bool = True,
+        so_far: UserDay = _NO_EVENT,
     ) -> tuple[Self, Window | None, list[str]]:
         """Give it after a judged event, the window if that closed one, and alarms in words.
 
@@ -239,8 +249,10 @@ class Ledger:
         watched : bool, default=True
             Whether it is the person's first event of a day. Only these are watched: what somebody
             takes in a row goes together, and one person is no cause for alarm.
+        so_far : UserDay, optional
+            The earlier judged events of the same user and day; by default it is their first.
         """
-        outside = [not held for held in self.steering.holds(level)]
+        outside = self.steering.missed(level)
         unsteered = [not is_inside(level, epsilon) for epsilon in self.steering.epsilons]
         window = self.window.judged(time, outside, unsteered, groups)
         watches, alarms, quiet = [], list[str](), list(self.quiet or (_NEVER,) * len(outside))
@@ -255,18 +267,23 @@ class Ledger:
         closed = window if window.n >= WINDOW else None
         ledger = replace(
             self,
-            steering=self.steering.after(level),
+            steering=self.steering.after(level, so_far),
             watches=tuple(watches),
             window=window if closed is None else Window(),
             n_windows=self.n_windows + (closed is not None),
             n_alarms=self.n_alarms + len(alarms),
             quiet=tuple(quiet) if alarms else self.quiet,
+            heaviest=self.heaviest.judged(so_far.n),
         )
         return ledger, closed, alarms
 
     def watching_anew(self, terms: Terms, usual: Sequence[float] = ()) -> Self:
         """Give it with watches that begin anew, as after a recount."""
         return replace(self, watches=terms.watches(usual), quiet=())
+
+    def with_heaviest(self, **changes: Any) -> Self:
+        """Return it with some fields of the heaviest users changed."""
+        return replace(self, heaviest=replace(self.heaviest, **changes))
 
     def to_state(self) -> dict[str, Any]:
         """Give all of it in a form that JSON holds."""
@@ -278,6 +295,7 @@ class Ledger:
             "n_alarms": self.n_alarms,
             "not_judged": self.not_judged,
             "quiet": list(self.quiet),
+            "heaviest": self.heaviest.to_state(),
         }
 
     @classmethod
@@ -291,6 +309,7 @@ class Ledger:
             int(state["n_alarms"]),
             dict(state["not_judged"]),
             tuple(state.get("quiet", ())),
+            HeaviestUsers.from_state(state.get("heaviest")),
         )
 
 

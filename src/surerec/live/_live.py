@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,12 +13,13 @@ import numpy as np
 from polars.exceptions import PolarsError
 
 from surerec._arguments import check_list, check_path
+from surerec._checks import check_whole
 from surerec._columns import Columns
-from surerec._files import file_aside
+from surerec._files import check_utf8, file_aside
 from surerec._threads import one_thread
-from surerec.conformal import significance_of
-from surerec.errors import InputError
-from surerec.live._events import Event
+from surerec.conformal import UserDay, significance_of
+from surerec.errors import InputError, StoreError
+from surerec.live._events import Event, FutureTimeError
 from surerec.live._folder import SQLITE, LiveFolder
 from surerec.live._ledger import JUDGED, Ledger, Terms, Window
 from surerec.live._new_items import ABOVE_LIMIT, NewItems
@@ -32,8 +33,17 @@ from surerec.live._promised import (
 from surerec.live._recounting import Recounting
 from surerec.live._served import check_can_live, lives_on
 from surerec.live._store import StoredEvent
-from surerec.live._told import Observed, Receipt, Status, delivered_frame, now_text, today
-from surerec.live._usual import usual_levels
+from surerec.live._told import (
+    Observed,
+    Receipt,
+    Status,
+    day_before,
+    delivered_frame,
+    heaviest_frame,
+    now_text,
+    today,
+)
+from surerec.live._usual import usual_levels, usual_limit
 
 if TYPE_CHECKING:
     import os
@@ -121,8 +131,9 @@ class Live(Recounting):
         terms = (terms or Terms()).for_items(fitted.statistics_.n_items)
         made = LiveFolder.make(Path(check_path("folder", folder)), terms, store)
         try:
-            fitted.save(made.model(1), fitted.name_)
+            fitted.save(made.make_model(1), fitted.name_)
             ledger = Ledger.start(made.terms, usual_levels(fitted).tolist())
+            ledger = ledger.with_heaviest(limit=usual_limit(fitted))
             events = made.open_store()
             try:
                 with events.writing() as transaction:
@@ -168,15 +179,32 @@ class Live(Recounting):
         ------
         InputError
             If one of them is no event; none is taken in then.
+        FutureTimeError
+            If the time of one is more than 5 minutes ahead of this clock; none is taken in then,
+            and an alert is raised once a day.
         StoreError
             If they could not be kept; none is taken in then, and they may be sent again.
         """
         with self._lock:
-            given = self._checked(events, names)
+            try:
+                given = self._checked(events, names)
+            except FutureTimeError as error:
+                self._alert_of(error)
+                raise
             with self._writing() as transaction, one_thread():
                 found = self._take(transaction, given)
         self._recount_if_due()
         return found
+
+    def _alert_of(self, error: FutureTimeError) -> None:
+        """Raise the alert that an event was refused for its time, unless this day had it."""
+        with suppress(StoreError), self._writing() as transaction:
+            if transaction.get("future time") != today():
+                ledger = Ledger.from_state(transaction.get("ledger"))
+                ledger = self._with_alerts(transaction, ledger, [error.alert])
+                transaction.put("ledger", ledger.to_state())
+                transaction.put("future time", today())
+                error.alerted = True
 
     def _checked(self, events: Any, names: Sequence[str] | None) -> list[tuple[Event, str, str]]:
         if isinstance(events, (Event, dict)):
@@ -198,8 +226,13 @@ class Live(Recounting):
         ledger = Ledger.from_state(transaction.get("ledger"))
         known = transaction.known_keys([event.key for event, _, _ in given])
         seq, rows, raised, reasons = transaction.last(), [], [], dict[str, int]()
-        new_items, n_again = NewItems.from_state(transaction.get("new items")).on(today()), 0
-        limits = self._folder.terms.limits
+        # The server's day: a sender chooses the times of events.
+        day, n_again, limits = today(), 0, self._folder.terms.limits
+        new_items = NewItems.from_state(transaction.get("new items")).on(day)
+        if ledger.heaviest.day != day:
+            transaction.drop_user_days(before=day_before(day))
+            ledger = replace(ledger, heaviest=ledger.heaviest.on(day))
+        user_days = transaction.user_days(day, list({user for _, user, _ in given}))
         for event, user, item in given:
             if event.key in known:
                 n_again += 1
@@ -213,8 +246,14 @@ class Live(Recounting):
             seq += 1
             verdict = self._served.judge(user, item, event.time)
             if verdict.reason == JUDGED:
+                so_far = user_days.get(user, UserDay())
+                user_days[user] = so_far.after(ledger.steering.missed(verdict.level))
                 ledger, closed, alarms = ledger.judge(
-                    verdict.level, event.time, verdict.groups, watched=verdict.watched
+                    verdict.level,
+                    event.time,
+                    verdict.groups,
+                    watched=verdict.watched and not so_far.n,
+                    so_far=so_far,
                 )
                 if closed is not None:
                     transaction.put(f"window {ledger.n_windows:09d}", closed.to_state())
@@ -226,17 +265,21 @@ class Live(Recounting):
             rows.append(StoredEvent(seq, event.key, user, item, event.time, verdict.reason))
             self._served.add(user, item, event.time)
         refused = len(given) - len(rows) - n_again
+        alerts = list[str]()
         if refused and (alert := new_items.alert(*limits)):
-            self._write_alarms(transaction, ledger.n_alarms, [alert])
-            ledger = replace(ledger, n_alarms=ledger.n_alarms + 1)
-            new_items = replace(new_items, alerted=new_items.day)
-            raised.append(alert)
+            new_items = replace(new_items, alerted=day)
+            alerts.append(alert)
+        if alert := ledger.heaviest.alert():
+            ledger = ledger.with_heaviest(alerted=day)
+            alerts.append(alert)
+        ledger = self._with_alerts(transaction, ledger, alerts)
         transaction.append(rows)
+        transaction.put_user_days(day, user_days)
         transaction.put("ledger", ledger.to_state())
         transaction.put("new items", new_items.to_state())
         self._seq, self._ledger = seq, ledger
         n_judged = len(rows) - sum(reasons.values())
-        return Observed(len(rows), n_again, n_judged, reasons, tuple(raised), refused)
+        return Observed(len(rows), n_again, n_judged, reasons, (*raised, *alerts), refused)
 
     def recommend(
         self,
@@ -320,6 +363,11 @@ class Live(Recounting):
         return self._ledger.steering
 
     @property
+    def heaviest_share_(self) -> float | None:
+        """The share of this day's judged events from the heaviest 1% of users; None of none."""
+        return self._ledger.heaviest.on(today()).share
+
+    @property
     def base_(self) -> int:
         """The number of the model that was counted last: codes are those of it."""
         return self._base
@@ -369,7 +417,40 @@ class Live(Recounting):
                 tuple(1 - each for each in steering.delivered()),
                 tuple(steering.bound(place) for place in places),
                 tuple(alarms[-5:]),
+                steering.user_days,
+                tuple(1 - each for each in steering.observed_by_user_day()),
+                self.heaviest_share_,
             )
+
+    def heaviest_users(self, n: int = 10) -> pl.DataFrame:
+        """Return the users with the most judged events of this day, in UTC by the server's clock.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many of them.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``user_id``, ``judged`` and ``share`` (of all judged events of the day).
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> model = sr.PopulationConformal("CM12").fit(films)
+        >>> with Live.create(getfixture("tmp_path") / "shop", model) as live:
+        ...     done = live.observe([{"user": 7, "item": item} for item in (4, 11)])
+        ...     live.heaviest_users()["judged"].sum() == done.judged
+        True
+        """
+        check_whole("n", n)
+        with self._lock:
+            self._catch_up()
+            with self._store.reading() as transaction:
+                rows = transaction.heaviest(today(), n)
+            return heaviest_frame(rows, self._ledger.heaviest.on(today()).n_events)
 
     def forget(self, user: Any) -> Receipt:
         """Delete a person: from the events and the counts at once, from files at the next recount.
@@ -411,6 +492,7 @@ class Live(Recounting):
             self._catch_up()
             frame = self._served.profiles.settled().to_frame()
         target = Path(check_path("path", path))
+        check_utf8(target)
         try:
             with file_aside(target) as aside:
                 frame.write_parquet(aside)

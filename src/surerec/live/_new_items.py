@@ -1,4 +1,4 @@
-"""Limits on items that only events name: the counts grow with the square of the items."""
+"""Limits on items that only events name: made-up ids must not fill the disk."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class NewItems:
             limit = f"{per_day:,} new items on {self.day}"
             until = "send them again tomorrow (UTC), or raise new_items_per_day in live.json"
         return (
-            f"Events on further new items are refused: there were {limit}, and counts grow with "
-            f"the square of the items. If the items are real, {until}."
+            f"Events on further new items are refused: there were {limit}. If the items are real, "
+            f"{until}."
         )
 
     def to_state(self) -> dict[str, Any]:

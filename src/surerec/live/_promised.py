@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surerec._shown import counted
+from surerec.calibration import NEW_ITEMS
 
 if TYPE_CHECKING:
     from surerec.conformal import Steering
@@ -33,16 +34,21 @@ def too_little_known(n_known: int, min_known: int) -> str:
 
 def kept_live(steering: Steering, place: int, ages: str) -> str:
     """Say what is promised at one of the stated confidences, and what was delivered."""
-    epsilon, n = steering.epsilons[place], steering.n
+    epsilon = steering.epsilons[place]
     so_far = "no event has been judged yet"
-    if n:
+    if steering.n:
+        observed, of_all = (
+            each[place] for each in (steering.observed_by_user_day(), steering.delivered())
+        )
         so_far = (
-            f"over {counted(n, 'judged events')} it was {steering.delivered()[place]:.2%}, and it "
-            f"cannot be more than {_points(steering.bound(place))} points away from that"
+            f"over {counted(steering.user_days, 'user days')} it was {observed:.2%}, and it cannot "
+            f"be more than {_points(steering.bound(place))} points away from "
+            f"{100 * epsilon:.4g}%; counting each of {counted(steering.n, 'judged events')} it was "
+            f"{of_all:.2%}"
         )
     return (
-        f"Of what people take, event by event and not person by person, {100 * epsilon:.4g}% is "
-        f"outside such sets in the long run, whatever happens: {so_far}. {ages}"
+        f"Of {NEW_ITEMS}, with each user and day counted once, {100 * epsilon:.4g}% is outside "
+        f"such sets in the long run, whatever happens: {so_far}. {ages}"
     )
 
 

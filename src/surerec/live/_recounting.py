@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
-from dataclasses import replace
 from threading import Thread
 from time import monotonic
 from typing import Final
 
+from surerec._memory import available_memory
 from surerec.errors import InputError, StoreError
 from surerec.live._ledger import Ledger
+from surerec.live._new_items import NewItems
 from surerec.live._sqlite import sole
 from surerec.live._synced import Synced
 from surerec.live._told import now_text
-from surerec.live._usual import usual_levels
+from surerec.live._usual import usual_levels, usual_limit
+from surerec.precedence import count_precedence, linear_budget
+
+_LOGGER: Final = logging.getLogger("surerec.live")
+_LOGGER.addHandler(logging.NullHandler())  # silent, unless an application wants to hear of it
 
 _GROWN: Final = 0.1  # of the base, at which it is counted anew
 _LEAST_GROWN: Final = 1000
@@ -79,15 +85,15 @@ class Recounting(Synced):
 
     def _tell_of(self, error: BaseException) -> None:
         """Raise the alarm that counting anew failed, as nobody waits for it."""
-        reason = str(error).rstrip(". ") or type(error).__name__
+        _LOGGER.error("counting anew failed", exc_info=error, extra={"fields": {"why": str(error)}})
         says = (
-            f"Counting anew failed ({reason}): the counts of {self._counted[:10]}, with all events "
-            f"since then, are served on, and it is tried again in {_PAUSE // 60} minutes."
+            f"Counting anew failed ({_reason(error)}; the log has the details): the counts of "
+            f"{self._counted[:10]}, with all events since then, are served on, and it is tried "
+            f"again in {_PAUSE // 60} minutes."
         )
         with self._lock, self._writing() as transaction:
             ledger = Ledger.from_state(transaction.get("ledger"))
-            self._write_alarms(transaction, ledger.n_alarms, [says])
-            ledger = replace(ledger, n_alarms=ledger.n_alarms + 1)
+            ledger = self._with_alerts(transaction, ledger, [says])
             transaction.put("ledger", ledger.to_state())
 
     def _count_anew(self) -> None:
@@ -96,20 +102,33 @@ class Recounting(Synced):
             seq, counts = self._seq, self._served.counts
             old = self._served.recommender
             profiles = counts.interactions.settled()
+            with self._store.reading() as transaction:
+                n_new = NewItems.from_state(transaction.get("new items")).total
         lists = {
             name: [item for item in items if item in profiles.items]
             for name, items in old.lists_.items()
         }
+        # Dense counts would let new items fill the disk with the square of their number.
+        budget = linear_budget(profiles.n_rows, max(profiles.n_items - n_new, 0))
+        memory = max(min(available_memory() // 2, budget), 2 * profiles.n_items)
+        counted = count_precedence(profiles, ties=counts.ties, memory=memory)
         fresh = type(old)(**old.get_params()).fit(
-            profiles, lists={name: items for name, items in lists.items() if items}
+            counted, lists={name: items for name, items in lists.items() if items}
         )
-        usual = usual_levels(fresh).tolist()
+        usual, limit = usual_levels(fresh).tolist(), usual_limit(fresh)
         number = self._folder.numbers()[-1] + 1
-        fresh.save(self._folder.model(number), old.name_)
+        place = self._folder.make_model(number)
+        try:
+            fresh.save(place, old.name_)
+        except BaseException:
+            with suppress(OSError):
+                place.rmdir()
+            raise
         with self._lock:
             with self._writing() as transaction:
                 ledger = Ledger.from_state(transaction.get("ledger"))
                 ledger = ledger.watching_anew(self._folder.terms, usual)
+                ledger = ledger.with_heaviest(limit=limit)
                 transaction.put("ledger", ledger.to_state())
                 transaction.put("base", {"model": number, "seq": seq, "counted": now_text()})
                 transaction.forget_names(until=seq)
@@ -120,3 +139,16 @@ class Recounting(Synced):
         """Wait for the end of a recount that is under way."""
         if self._counting is not None:
             self._counting.join()
+
+
+def _reason(error: BaseException) -> str:
+    """Return why something failed, without the paths and addresses of an error's message.
+
+    Examples
+    --------
+    >>> _reason(OSError(28, "No space left on device", "/srv/shop/models/000002"))
+    'No space left on device'
+    """
+    if isinstance(error, StoreError):
+        return error.reason
+    return getattr(error, "strerror", None) or type(error).__name__

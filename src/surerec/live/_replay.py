@@ -13,7 +13,7 @@ from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.calibration import Cut
-from surerec.conformal import DEFAULT_STEP, Steering
+from surerec.conformal import DEFAULT_STEP, Steering, UserDay
 from surerec.errors import InputError
 from surerec.futures import Ranking, candidates_of
 from surerec.interactions import Interactions
@@ -98,6 +98,8 @@ class Replayed:
     usual : array of int, models × events × ε × 2
         Among the events that calibrated a model then, the errors of those that are watched, and how
         many there were.
+    user_days : array of int
+        Which user and day, of the event's time, each event is of: each counts once.
     not_judged : dict of str to int
         Events that were not judged, by reason.
     playing : Playing
@@ -112,9 +114,16 @@ class Replayed:
     n_candidates: NDArray[np.int64]
     watched: NDArray[np.bool_]
     usual: NDArray[np.int64]
+    user_days: NDArray[np.int64]
     not_judged: dict[str, int]
     playing: Playing
     name: str
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weight of each event: those of one user and day have 1 together."""
+        _, owners, sizes = np.unique(self.user_days, return_inverse=True, return_counts=True)
+        return np.asarray(1 / sizes[owners])
 
     @property
     def all_or_nothing(self) -> NDArray[np.bool_]:
@@ -201,10 +210,11 @@ def replay(
     """Play history from an instant on, in time order, and compare three models event by event.
 
     All of them serve sets at each ε; an event is judged by whether it is in them, if its item is
-    known and enough is known of the person. *static* was counted and calibrated at the beginning;
-    *recalibrated* is counted and calibrated anew every few days, on the judged events of a rolling
-    window; *live* is that, with cuts that its own errors steer. A person's own past is left out of
-    all counts that score them, and nothing later than the last renewal is in them.
+    known and enough is known of the person. Each user and day, of the event's time, counts once in
+    calibration, in adaptation and in what is observed. *static* was counted and calibrated at the
+    beginning; *recalibrated* is counted and calibrated anew every few days, on the judged events of
+    a rolling window; *live* is that, with cuts that its own errors steer. A person's own past is
+    left out of all counts that score them, and nothing later than the last renewal is in them.
 
     Parameters
     ----------
@@ -263,6 +273,8 @@ class _Player:
         self._now: _Counted | None = None
         self._static_calibrated: Calibrated | None = None
         self._calibrated: Calibrated | None = None
+        self._user_days: dict[tuple[int, int], int] = {}
+        self._so_far: dict[int, UserDay] = {}
         self._not_judged = {"new item": 0, "too little known of the person": 0}
         owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
         self._order = np.argsort(profiles.times, kind="stable")
@@ -289,6 +301,7 @@ class _Player:
             np.array(tape.n_candidates),
             np.array(tape.watched),
             np.moveaxis(np.array(tape.usual), 1, 0),
+            np.array(tape.user_days),
             self._not_judged,
             self._how,
             self._profiles.name or "The data",
@@ -329,7 +342,10 @@ class _Player:
             return at, seen, seen if static is None else static.see(user, place)
 
         for at, seen, old in run_blocks(see, judged):
-            self._judge(int(self._times[at]), seen, old, watched=self._is_watched(at))
+            day = int(self._owners[at]), int(self._times[at]) // DAY
+            user_day = self._user_days.setdefault(day, len(self._user_days))
+            watched = self._is_watched(at)
+            self._judge(int(self._times[at]), user_day, seen, old, watched=watched)
 
     def _judged(self, now: _Counted, first: int, last: int, *, counts: bool) -> Iterator[int]:
         profiles = self._profiles
@@ -350,7 +366,7 @@ class _Player:
         before = int(self._profiles.times[self._order[at] - 1])
         return bool(is_first_of_day(before, int(self._times[at])))
 
-    def _judge(self, time: int, seen: _Seen, old: _Seen, *, watched: bool) -> None:
+    def _judge(self, time: int, user_day: int, seen: _Seen, old: _Seen, *, watched: bool) -> None:
         tape, static, renewed = self._tape, self._static_calibrated, self._calibrated
         if time >= self._begin and renewed is not None and static is not None:
             steered = [cut_of(renewed.curve, cut) for cut in self._steering.cuts_nested]
@@ -361,7 +377,12 @@ class _Player:
             tape.n_candidates.append(len(seen.ordered))
             tape.watched.append(watched)
             tape.usual.append((static.usual, renewed.usual, renewed.usual))
-            self._steering = self._steering.after(float(renewed.curve.levels([seen.entry])[0]))
+            tape.user_days.append(user_day)
+            level = float(renewed.curve.levels([seen.entry])[0])
+            so_far = self._so_far.get(user_day, UserDay())
+            self._so_far[user_day] = so_far.after(self._steering.missed(level))
+            self._steering = self._steering.after(level, so_far)
         tape.entries.append(seen.entry)
         tape.entered.append(time)
+        tape.entered_by.append(user_day)
         tape.first_of_day.append(watched)

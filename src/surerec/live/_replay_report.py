@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from surerec._calendar import day_of
-from surerec._files import folder_aside
+from surerec._files import check_utf8, folder_aside
 from surerec.conformal import DEFAULT_FALSE_ALARMS, Watch
 from surerec.errors import InputError
 from surerec.live._ledger import WINDOW
@@ -34,10 +34,11 @@ def windows_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
     -------
     polars.DataFrame
         ``window``, ``from``, ``until``, ``n``, ``epsilon``, ``model``, ``outside`` (the share of
-        what was taken that was outside), ``size`` (the mean), ``all_or_nothing`` (the share of sets
+        what was taken that was outside, with each user and day counted once), ``outside_events``
+        (with each event counted once), ``size`` (the mean), ``all_or_nothing`` (the share of sets
         that were); the last window may be shorter.
     """
-    rows = []
+    rows, weights = [], played.weights
     for number, first in enumerate(range(0, len(played.times), length)):
         some = slice(first, first + length)
         times = played.times[some]
@@ -50,7 +51,10 @@ def windows_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
                     "n": len(times),
                     "epsilon": epsilon,
                     "model": model,
-                    "outside": float(played.outside[m, some, place].mean()),
+                    "outside": float(
+                        np.average(played.outside[m, some, place], weights=weights[some])
+                    ),
+                    "outside_events": float(played.outside[m, some, place].mean()),
                     "size": float(played.sizes[m, some, place].mean()),
                     "all_or_nothing": float(played.all_or_nothing[m, some, place].mean()),
                 }
@@ -65,12 +69,14 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        ``epsilon``, ``model``, ``outside``, ``worst_window`` (how far it was from ε in the worst of
-        all windows, wherever they begin; null if there is none), ``size``, ``size_ratio`` (to the
-        recalibrated model's), ``all_or_nothing``, ``first_alarm`` (the day on which errors were
-        first alarming, null if never; steered errors are not watched), ``n``.
+        ``epsilon``, ``model``, ``outside`` (with each user and day counted once),
+        ``outside_events`` (with each event counted once), ``worst_window`` (how far ``outside`` was
+        from ε in the worst of all windows, wherever they begin; null if there is none), ``size``,
+        ``size_ratio`` (to the recalibrated model's), ``all_or_nothing``, ``first_alarm`` (the day
+        on which errors were first alarming, null if never; steered errors are not watched), ``n``
+        and ``n_user_days``.
     """
-    rows = []
+    rows, weights = [], played.weights
     for place, epsilon in enumerate(sorted(played.playing.epsilons)):
         sizes = played.sizes[:, :, place].mean(axis=1)
         for m, model in enumerate(MODELS):
@@ -79,24 +85,30 @@ def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
                 {
                     "epsilon": epsilon,
                     "model": model,
-                    "outside": float(outside.mean()),
-                    "worst_window": _worst_window(outside, epsilon, length),
+                    "outside": float(np.average(outside, weights=weights)),
+                    "outside_events": float(outside.mean()),
+                    "worst_window": _worst_window(outside, weights, epsilon, length),
                     "size": float(sizes[m]),
                     "size_ratio": float(sizes[m] / max(sizes[MODELS.index("recalibrated")], 1e-9)),
                     "all_or_nothing": float(played.all_or_nothing[m, :, place].mean()),
                     "first_alarm": None if model == "live" else _first_alarm(played, m, place),
                     "n": len(played.times),
+                    "n_user_days": round(weights.sum()),
                 }
             )
     return pl.DataFrame(rows, schema_overrides={"first_alarm": pl.String})
 
 
-def _worst_window(outside: NDArray[np.bool_], epsilon: float, length: int) -> float | None:
+def _worst_window(
+    outside: NDArray[np.bool_], weights: NDArray[np.float64], epsilon: float, length: int
+) -> float | None:
     """Give how far from ε the share outside was in the worst of all windows of some length."""
     if len(outside) < length:
         return None
-    until = np.concatenate(([0], np.cumsum(outside)))
-    shares = (until[length:] - until[:-length]) / length
+    missed, all_of_it = (
+        np.concatenate(([0.0], np.cumsum(each))) for each in (outside * weights, weights)
+    )
+    shares = (missed[length:] - missed[:-length]) / (all_of_it[length:] - all_of_it[:-length])
     return float(np.abs(shares - epsilon).max())
 
 
@@ -122,6 +134,7 @@ def _first_alarm(played: Replayed, model: int, place: int) -> str | None:
 
 def check_replay_target(folder: Path) -> None:
     """Refuse a folder that holds something else than a replay; before minutes of work."""
+    check_utf8(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder.")
     names = {each.name for each in folder.iterdir()} if folder.exists() else set()
@@ -150,16 +163,17 @@ def _blocks(played: Replayed) -> list[Block]:
             f"{len(played.times):,} events from {day_of(int(played.times[0]))} to "
             f"{day_of(int(played.times[-1]))} were judged; not judged: {passed}. Counts were "
             f"renewed every {how.renew:g} days, and calibrated on the events of {how.window:g} "
-            f"days; cuts were steered by γ = {how.step:g}."
+            f"days; cuts were steered by γ = {how.step:g}. Each user and day counts once."
         ),
         Picture("replay", "Promised and delivered, window by window.", "Lines over the stream."),
         Heading("Over the whole stream"),
         Table(
-            "Shares of what was taken that was outside of the sets, and how large these were.",
+            "Shares of items new to the user outside of the sets, and how large these were.",
             (
                 "ε",
                 "model",
                 "outside",
+                "of all events",
                 "worst window",
                 "size",
                 "of recalibrated",
@@ -167,7 +181,7 @@ def _blocks(played: Replayed) -> list[Block]:
                 "first alarm",
             ),
             tuple(_row(row) for row in summary_of(played).to_dicts()),
-            words=frozenset({0, 1, 7}),
+            words=frozenset({0, 1, 8}),
         ),
     ]
 
@@ -178,6 +192,7 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['epsilon']:g}",
         row["model"],
         f"{row['outside']:.4f}",
+        f"{row['outside_events']:.4f}",
         worst,
         f"{row['size']:.1f}",
         f"{row['size_ratio']:.3f}",
@@ -194,11 +209,14 @@ def draw_replay(played: Replayed) -> dict[str, bytes]:
     windows, epsilons = windows_of(played), sorted(played.playing.epsilons)
     with styled():
         figure, all_axes = panels(1, len(epsilons), (3.6 * len(epsilons), 3.9))
-        figure.suptitle(plain(f"{played.name}: promised and delivered", 100), fontsize=12)
+        figure.suptitle(
+            plain(f"{played.name}: promised and delivered, of items new to the user", 100),
+            fontsize=12,
+        )
         for number, (axes, epsilon) in enumerate(zip(all_axes, epsilons, strict=True)):
             _panel(axes, windows.filter(epsilon=epsilon), epsilon)
             if not number:
-                axes.set_ylabel(f"share outside, by {WINDOW:,} judged events")
+                axes.set_ylabel("share outside, by users' days")
         handles = figure.axes[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=len(MODELS) + 1)
         return render(figure)

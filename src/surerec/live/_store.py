@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from surerec.conformal import UserDay
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""1 had no users' days; such a store is brought to this version when it is opened."""
 
 _TABLES: Final = (
     "CREATE TABLE surerec_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -22,6 +24,8 @@ _TABLES: Final = (
     "CREATE INDEX surerec_events_person ON surerec_events (person)",
     "CREATE TABLE surerec_forgotten (seq BIGINT PRIMARY KEY, person TEXT NOT NULL)",
 )
+_USER_DAYS: Final = """CREATE TABLE surerec_user_days (day TEXT NOT NULL, person TEXT NOT NULL,
+    n BIGINT NOT NULL, errors TEXT NOT NULL, PRIMARY KEY (day, person))"""
 _ASKED_AT_ONCE: Final = 500
 _ROWS_AT_ONCE: Final = 50_000
 
@@ -99,6 +103,39 @@ class Transaction:
         )
         self.put("last", events[-1].seq)
 
+    def user_days(self, day: str, persons: Sequence[str]) -> dict[str, UserDay]:
+        """Return the judged events of a day of those of some users who had one."""
+        found: dict[str, UserDay] = {}
+        for start in range(0, len(persons), _ASKED_AT_ONCE):
+            some = list(persons[start : start + _ASKED_AT_ONCE])
+            marks = ", ".join("?" * len(some))
+            which = f"day = ? AND person IN ({marks})"
+            statement = f"SELECT person, n, errors FROM surerec_user_days WHERE {which}"  # noqa: S608  # marks only
+            for person, n, errors in self._run(statement, [day, *some]).fetchall():
+                found[person] = UserDay(int(n), tuple(json.loads(errors)))
+        return found
+
+    def put_user_days(self, day: str, counts: Mapping[str, UserDay]) -> None:
+        """Write the judged events of users on a day over those that are there."""
+        if counts:
+            self._run_many(
+                "INSERT INTO surerec_user_days (day, person, n, errors) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (day, person) DO UPDATE SET n = excluded.n, errors = excluded.errors",
+                [(day, each, n, json.dumps(errors)) for each, (n, errors) in counts.items()],
+            )
+
+    def drop_user_days(self, before: str) -> None:
+        """Delete the counts of the days before one."""
+        self._run("DELETE FROM surerec_user_days WHERE day < ?", (before,))
+
+    def heaviest(self, day: str, most: int) -> list[tuple[str, int]]:
+        """Return the users with the most judged events of a day, and how many these are."""
+        rows = self._run(
+            "SELECT person, n FROM surerec_user_days WHERE day = ? ORDER BY n DESC, person LIMIT ?",
+            (day, most),
+        )
+        return [(person, int(n)) for person, n in rows.fetchall()]
+
     def events(self, after: int = 0) -> Iterator[StoredEvent]:
         """Give the events behind a place, in the order of commits, some at a time."""
         while True:
@@ -126,6 +163,7 @@ class Transaction:
     def forget(self, person: str) -> int:
         """Delete the events of a person, and remember until a recount that they are gone."""
         gone = self._run("DELETE FROM surerec_events WHERE person = ?", (person,)).rowcount
+        self._run("DELETE FROM surerec_user_days WHERE person = ?", (person,))
         seq = self.last() + 1
         self._run("INSERT INTO surerec_forgotten (seq, person) VALUES (?, ?)", (seq, person))
         self.put("last", seq)
@@ -201,11 +239,16 @@ class Store(ABC):
         with self._lock, self._errors():
             run = self._begin(write=True)
             try:
+                transaction = Transaction(run, self._run_many)
                 if not self._has_tables(run):
                     for statement in _TABLES:
                         run(statement, ())
-                    Transaction(run, self._run_many).put("schema", SCHEMA_VERSION)
-                version = Transaction(run, self._run_many).get("schema")
+                    transaction.put("schema", 1)
+                version = transaction.get("schema")
+                if version == 1:
+                    run(_USER_DAYS, ())
+                    version = SCHEMA_VERSION
+                    transaction.put("schema", version)
             except BaseException:
                 self._rollback()
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +66,13 @@ class Synced:
         """Keep alarms behind so many."""
         for place, sentence in enumerate(sentences, n_before):
             transaction.put(f"alarm {place:09d}", {"at": now_text(), "says": sentence})
+
+    def _with_alerts(
+        self, transaction: Transaction, ledger: Ledger, sentences: Sequence[str]
+    ) -> Ledger:
+        """Write alerts that no watch raised, and return the ledger that counts them."""
+        self._write_alarms(transaction, ledger.n_alarms, sentences)
+        return replace(ledger, n_alarms=ledger.n_alarms + len(sentences))
 
     def _catch_up(self) -> None:
         """Take in what other servers wrote since."""

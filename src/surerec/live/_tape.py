@@ -26,20 +26,27 @@ class Tape:
     n_candidates: list[int] = field(default_factory=list)
     watched: list[bool] = field(default_factory=list)
     usual: list[Any] = field(default_factory=list)
+    user_days: list[int] = field(default_factory=list)
+    """Which user and day each event is of."""
     entries: list[float] = field(default_factory=list)
     """Of the renewed counts, those from before the beginning included."""
     entered: list[int] = field(default_factory=list)
     """When."""
+    entered_by: list[int] = field(default_factory=list)
+    """Which user and day each of those is of."""
     first_of_day: list[bool] = field(default_factory=list)
     """Which of those would have been watched."""
 
     def calibrated(self, since: int, epsilons: Sequence[float]) -> Calibrated | None:
-        """Calibrate on the events since a time: each loses 1 until it is let in."""
+        """Calibrate on the events since a time, with each user and day counted once."""
         first = int(np.searchsorted(self.entered, since))
         entries, n = np.array(self.entries[first:]), len(self.entries) - first
         if n < FEWEST:
             return None
-        curve = RiskCurve(entries, np.ones(n), np.arange(n), n)
+        _, owners, sizes = np.unique(
+            self.entered_by[first:], return_inverse=True, return_counts=True
+        )
+        curve = RiskCurve(entries, 1 / sizes[owners], owners, len(sizes))
         cuts = tuple(cut_of(curve, epsilon) for epsilon in epsilons)
         watched = entries[np.array(self.first_of_day[first:], dtype=bool)]
         usual = tuple((int((watched > cut).sum()), len(watched)) for cut in cuts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -67,9 +67,15 @@ class Status:
     delivered: tuple[float, ...]
     """The share of judged events inside the sets of each."""
     within: tuple[float, ...]
-    """How far each can be from what is promised, whatever happened."""
+    """How far each of `observed_by_user_day` can be from what is promised, whatever happened."""
     alarms: tuple[str, ...]
     """The latest, last."""
+    n_user_days: int
+    """Days of users with a judged event, by the server's clock."""
+    observed_by_user_day: tuple[float, ...]
+    """The same as `delivered` with each user and day counted once: the mean of their shares."""
+    heaviest_share: float | None
+    """The share of this day's judged events from the heaviest 1% of users; None of none."""
 
 
 _DELIVERED: Final = {
@@ -102,6 +108,12 @@ def delivered_frame(windows: Sequence[Window], epsilons: tuple[float, ...]) -> p
     return pl.DataFrame(rows, schema=_DELIVERED, orient="row")
 
 
+def heaviest_frame(rows: Sequence[tuple[str, int]], n_events: int) -> pl.DataFrame:
+    """Return users and their judged events of a day, with the share of all of them."""
+    frame = pl.DataFrame(rows, {"user_id": pl.String, "judged": pl.Int64}, orient="row")
+    return frame.with_columns(share=pl.col("judged") / n_events)
+
+
 def now_text() -> str:
     """Give the present moment as ISO text."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -110,3 +122,14 @@ def now_text() -> str:
 def today() -> str:
     """Return the present day, in UTC."""
     return now_text()[:10]
+
+
+def day_before(day: str) -> str:
+    """Return the day before one.
+
+    Examples
+    --------
+    >>> day_before("2026-03-01")
+    '2026-02-28'
+    """
+    return (date.fromisoformat(day) - timedelta(days=1)).isoformat()

@@ -1,12 +1,15 @@
-"""How hard the events that alarms watch are when nothing has changed: those before a recount."""
+"""What is usual for a model's own data: how hard watched events are, how much one user sends."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._calendar import DAY
 from surerec._threads import run_blocks
+from surerec.live._heaviest import ENOUGH, HEAVIEST, LIMITS
 from surerec.live._ledger import is_first_of_day
 from surerec.live._served import lives_on
 from surerec.measures import Query
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from surerec.recommenders import PopulationConformal
 
 _MOST: Final = 2000  # events
+_RARE: Final = 0.99  # of days are less uneven than an unusual one
 
 
 def usual_levels(model: PopulationConformal, most: int = _MOST) -> NDArray[np.float64]:
@@ -55,3 +59,30 @@ def usual_levels(model: PopulationConformal, most: int = _MOST) -> NDArray[np.fl
 
     with lives_on():
         return np.array(list(run_blocks(level, places.tolist())), dtype=np.float64)
+
+
+def usual_limit(model: PopulationConformal) -> float:
+    """Return the share of the heaviest users above which a day is unusual for the model's data.
+
+    99% of the days of the data have a smaller share; it is between 25% and 80%. Only days with
+    enough interactions count; without any, it is 80%.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=10, seed=1)
+    >>> usual_limit(sr.PopulationConformal("CM12").fit(films))
+    0.25
+    """
+    profiles = model.statistics_.interactions
+    assert profiles is not None  # noqa: S101  # it was fitted on profiles
+    owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
+    pairs = np.stack([profiles.times // DAY, owners])
+    (days, _), n = np.unique(pairs, axis=1, return_counts=True)
+    by_day = np.split(n, np.flatnonzero(np.diff(days)) + 1)
+    shares = [
+        np.sort(some)[-math.ceil(HEAVIEST * len(some)) :].sum() / some.sum()
+        for some in by_day
+        if some.sum() >= ENOUGH
+    ]
+    return float(np.clip(np.quantile(shares, _RARE), *LIMITS)) if shares else LIMITS[1]

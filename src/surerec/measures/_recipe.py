@@ -6,7 +6,8 @@ import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from surerec.measures._scorer import Parts, Scorer, as_scorer, declared
+from surerec._shown import declared_name, public_name
+from surerec.measures._scorer import UNNAMED, Parts, Scorer, as_scorer, declared
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class Recipe(ABC):
     @abstractmethod
     def name(self) -> str:
         """What reports and names of recommenders call it, such as "CM12"."""
+
+    @property
+    def title(self) -> str:
+        """What sentences call it; by default its name."""
+        return self.name
 
     @property
     def short_name(self) -> str:
@@ -141,16 +147,19 @@ class OwnRecipe(Recipe):
 
     @property
     def name(self) -> str:
-        """The name of its class or function, of letters that a folder can hold."""
-        named = getattr(self.given, "name", None)
-        if not isinstance(named, str):
-            named = str(getattr(self.given, "__name__", type(self.given).__name__))
-        return re.sub(r"[^A-Za-z0-9._-]", "", named) or "own"
+        """The title as a folder can hold it; "own" without one."""
+        named = "" if self.title == UNNAMED else self.title
+        return re.sub(r"[^A-Za-z0-9._-]", "", named.replace(" ", "-")) or "own"
+
+    @property
+    def title(self) -> str:
+        """What it declares, or the name of its public class or function, else "your scorer"."""
+        return declared_name(self.given) or public_name(self.given) or UNNAMED
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
         """Ask it for a scorer of these statistics, or take it as it comes."""
         made = self.given if self._fit is None else self._fit(statistics)
-        return as_scorer(made, statistics.n_items)
+        return as_scorer(made, statistics.n_items, name=declared_name(self.given))
 
     def parts(self, scorer: Scorer) -> Parts:
         """Give what is stored, under names that tell whose they are."""

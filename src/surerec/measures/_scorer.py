@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from surerec._arguments import check_wholes
-from surerec._shown import shown
+from surerec._shown import declared_name, public_name, shown
 from surerec.errors import InputError
 from surerec.measures._query import Query
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
     from surerec.measures._plan import Plan
     from surerec.precedence import PrecedenceStatistics
+
+
+UNNAMED: Final = "your scorer"
+"""What sentences call a scorer that has no name for its readers."""
 
 
 class Contribution(NamedTuple):
@@ -97,8 +101,16 @@ class Scorer:
 
     @property
     def name(self) -> str:
-        """What error messages and reports call it."""
-        return type(self).__name__
+        """The name in guarantees, reports and messages; declare a text of your own.
+
+        By default the name of a public class, else "your scorer".
+        """
+        return public_name(self) or UNNAMED
+
+    @property
+    def called(self) -> str:
+        """The name as a sentence has it: "the scorer CM12", or "your scorer" without one."""
+        return UNNAMED if self.name == UNNAMED else f"the scorer {self.name}"
 
     def score(
         self, history: NDArray[np.integer], *, without_user: int | None = None
@@ -163,6 +175,15 @@ class Scorer:
         """
         return statistics.items_outside(known, users)
 
+    def unknown(
+        self, statistics: PrecedenceStatistics, users: Sequence[int] = ()
+    ) -> NDArray[np.int64]:
+        """Return the codes of the items that are no `candidates`, whatever is known.
+
+        By default those that nobody consumed other than the users left out.
+        """
+        return statistics.unknown_without(users)
+
     def value(
         self,
         scores: NDArray[np.float64],
@@ -204,8 +225,9 @@ class OwnScorer(Scorer):
 
     checked = True
 
-    def __init__(self, own: Any, n_items: int | None) -> None:
+    def __init__(self, own: Any, n_items: int | None, name: str | None = None) -> None:
         self.own = own
+        self._name = name
         self._n_items = n_items
         self.leaves_users_out = declared(own, "leaves_users_out")
         self.uses_times = bool(declared(own, "uses_times"))
@@ -219,8 +241,9 @@ class OwnScorer(Scorer):
 
     @property
     def name(self) -> str:
-        """The name of its class."""
-        return type(self.own).__name__
+        """The name that it or its recipe declares, or that of a public class."""
+        said = declared_name(self.own)
+        return (said if said != UNNAMED else None) or self._name or public_name(self.own) or UNNAMED
 
     def score(
         self, history: NDArray[np.integer], *, without_user: int | None = None
@@ -325,7 +348,9 @@ def is_scorer(given: object) -> bool:
     return callable(getattr(given, "score", None)) and not isinstance(given, type)
 
 
-def as_scorer(given: Scores | Scorer, n_items: int | None = None) -> Scorer:
+def as_scorer(
+    given: Scores | Scorer, n_items: int | None = None, *, name: str | None = None
+) -> Scorer:
     """Give a scorer as all rooms ask it: itself, or somebody's own class adapted.
 
     Parameters
@@ -334,6 +359,8 @@ def as_scorer(given: Scores | Scorer, n_items: int | None = None) -> Scorer:
         What scores.
     n_items : int, optional
         How many scores it must give.
+    name : str, optional
+        What it is called if it declares no `name` itself.
 
     Examples
     --------
@@ -352,4 +379,4 @@ def as_scorer(given: Scores | Scorer, n_items: int | None = None) -> Scorer:
             f"{type(given).__name__} scores nothing: it has no method "
             "score(history, *, without_user)."
         )
-    return OwnScorer(given, n_items)
+    return OwnScorer(given, n_items, name)

@@ -6,13 +6,14 @@ from surerec.precedence._growing_rows import GrowingRows
 from surerec.precedence._lanes import Lanes, lanes
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
 from surerec.precedence._popularity import places_without
-from surerec.precedence._rows import Block, RowStore, source
+from surerec.precedence._rows import Block, RowStore, linear_budget, source
 from surerec.precedence._sources import Source, of_matrix
 from surerec.precedence._spans import Direction, Spans, Ties, spans
 from surerec.precedence._statistics import (
     PrecedenceStatistics,
     Strategy,
     as_statistics,
+    count_like,
     count_precedence,
 )
 from surerec.precedence._stored import rows_from
@@ -35,8 +36,10 @@ __all__ = [
     "Strategy",
     "Ties",
     "as_statistics",
+    "count_like",
     "count_precedence",
     "lanes",
+    "linear_budget",
     "of_matrix",
     "places_without",
     "rows_from",

@@ -67,12 +67,13 @@ class GrowingStatistics(PrecedenceStatistics):
         self._order = np.argsort(-base.support.astype(np.int64), kind="stable")
         self._places = np.empty(base.n_items, dtype=np.int64)
         self._places[self._order] = np.arange(base.n_items)
+        profiles = GrowingInteractions(base.interactions)
         super().__init__(
             base.n_users,
             self._support,
-            GrowingRows(base.rows, base.n_items),
+            GrowingRows(base.rows, profiles, base.ties),
             ties=base.ties,
-            interactions=GrowingInteractions(base.interactions),
+            interactions=profiles,
             popularity=self._places,
         )
         self.n_added = 0
@@ -113,7 +114,7 @@ class GrowingStatistics(PrecedenceStatistics):
             self._uncount(who, what)
         placed = self.interactions.insert(who, what, when)
         assert placed is not None  # noqa: S101  # it was taken out
-        self.rows.place(placed, self.ties)
+        self.rows.place(placed)
         move_in_order(self._order_now(), self.popularity, self.support, what, 1)
         self._lost.discard(what)
         self._widen()
@@ -139,7 +140,7 @@ class GrowingStatistics(PrecedenceStatistics):
         return count_precedence(self.interactions.settled(), ties=self.ties)
 
     def _uncount(self, user: int, item: int) -> None:
-        self.rows.place(self.interactions.take_out(user, item), self.ties, minus=True)
+        self.rows.place(self.interactions.take_out(user, item), minus=True)
         move_in_order(self._order_now(), self.popularity, self.support, item, -1)
         if not self.support[item]:
             self._lost.add(item)

@@ -8,13 +8,13 @@ import numpy as np
 
 from surerec._memory import available_memory
 from surerec.precedence._kernels import add_logged, count_in_place, log_pairs
-from surerec.precedence._rows import Block, RowStore, check_fits
+from surerec.precedence._rows import Block, RowStore, check_fits, linear_budget
 from surerec.precedence._sources import of_matrix, read_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.interactions import Placed
+    from surerec.interactions import GrowingInteractions, Placed
     from surerec.precedence._sources import Source
     from surerec.precedence._spans import Direction, Ties
 
@@ -68,9 +68,10 @@ class _Current:
     They have room for more items than there are: the columns behind are zero.
     """
 
-    def __init__(self, n_items: int, counter: np.dtype[Any]) -> None:
+    def __init__(self, n_items: int, counter: np.dtype[Any], n_interactions: int) -> None:
         width = n_items + n_items // 4 + 64
-        most = max(_LEAST_CURRENT, available_memory() // 16)
+        most = min(available_memory() // 16, linear_budget(n_interactions))
+        most = max(_LEAST_CURRENT, most)
         n_rows = min(width, max(1, most // (width * counter.itemsize)))
         # Memory that is never written to is never taken.
         self.matrix = np.empty((n_rows, width), dtype=counter)
@@ -106,18 +107,26 @@ class _Current:
 class GrowingRows(RowStore):
     """Another store's rows, which stay as they are, with what was added as rows are read.
 
-    A row is put together when it is first asked for, and is then counted on in place.
+    A row is put together when it is first asked for, and is then counted on in place. What the rows
+    of the base gained is logged. The rows of new items are counted from the profiles of the users
+    who consumed them: a log of them would grow with the square of a profile of new items.
 
     Parameters
     ----------
     base : RowStore
         The rows to begin with.
-    n_items : int
-        How many items they have.
+    profiles : GrowingInteractions
+        The profiles, with nothing added yet.
+    ties : {"order", "strict"}
+        Whether items of one instant precede each other in the order of the source, or not at all.
     """
 
-    def __init__(self, base: RowStore, n_items: int) -> None:
+    def __init__(self, base: RowStore, profiles: GrowingInteractions, ties: Ties) -> None:
+        n_items = profiles.n_items
         self.base = base
+        self._profiles = profiles
+        self._ties = ties
+        self._consumers: dict[int, set[int]] = {}  # of each new item
         self._n_base = n_items
         self.n_items = n_items
         self.is_wide = False
@@ -145,18 +154,28 @@ class GrowingRows(RowStore):
             if current.holds(n_items, current.matrix.dtype)
         }
 
-    def place(self, placed: Placed, ties: Ties, *, minus: bool = False) -> None:
+    def place(self, placed: Placed, *, minus: bool = False) -> None:
         """Count, or uncount, an item at its place among the others of a profile."""
         item = np.array([placed.item], dtype=np.uint32)
-        first = last = placed.place
-        if ties == "strict":  # what shares its instant neither precedes it nor follows
-            first = int(np.searchsorted(placed.times, placed.time, side="left"))
-            last = int(np.searchsorted(placed.times, placed.time, side="right"))
-        before, after = placed.items[:first], placed.items[last:]
+        before, after = self._around(placed)
+        if placed.item >= self._n_base:
+            consumers = self._consumers.setdefault(placed.item, set())
+            if minus:
+                consumers.discard(placed.user)
+            else:
+                consumers.add(placed.user)
         self._count("followers", before, item, minus=minus)
         self._count("followers", item, after, minus=minus)
         self._count("predecessors", item, before, minus=minus)
         self._count("predecessors", after, item, minus=minus)
+
+    def _around(self, placed: Placed) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return the items before and after one in a profile."""
+        first = last = placed.place
+        if self._ties == "strict":  # what shares its instant neither precedes it nor follows
+            first = int(np.searchsorted(placed.times, placed.time, side="left"))
+            last = int(np.searchsorted(placed.times, placed.time, side="right"))
+        return placed.items[:first], placed.items[last:]
 
     def _count(
         self,
@@ -168,7 +187,10 @@ class GrowingRows(RowStore):
     ) -> None:
         if not (len(rows) and len(columns)):
             return
-        self._logs[direction].write(rows, columns, minus=minus)
+        in_base = rows[rows < self._n_base]
+        if len(in_base):
+            # One row has many columns, or many rows have one: so have those of the base.
+            self._logs[direction].write(in_base, columns, minus=minus)
         if direction in self._current:
             self._current[direction].count(rows, columns, minus=minus)
 
@@ -201,7 +223,8 @@ class GrowingRows(RowStore):
         counter = self._counter(direction, wanted)
         current = self._current.get(direction)
         if current is None or not current.holds(self.n_items, counter):
-            current = self._current[direction] = _Current(self.n_items, counter)
+            current = _Current(self.n_items, counter, self._profiles.n_rows)
+            self._current[direction] = current
         if len(wanted) > len(current.matrix) and len(np.unique(wanted)) > len(current.matrix):
             return super().source(direction, items)  # more rows than are kept at once
         slots, missing = current.slots(wanted)
@@ -233,6 +256,14 @@ class GrowingRows(RowStore):
         read_rows(base, self._n_base, matrix)
         matrix[~in_base] = 0
         self._logs[direction].add_to(items, matrix)
+        for place in np.flatnonzero(~in_base).tolist():
+            self._add_new(direction, int(items[place]), matrix[place])
+
+    def _add_new(self, direction: Direction, item: int, row: NDArray[Any]) -> None:
+        """Add the counts of a new item to its empty row."""
+        for user in self._consumers.get(item, ()):
+            before, after = self._around(self._profiles.placed(user, item))
+            row[after if direction == "followers" else before] += 1  # each item is there once
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give none: what grows is counted anew before it is stored."""

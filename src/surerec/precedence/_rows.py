@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 256
 _SURELY_FITS = 1 << 26  # looking at the free memory costs more than so small a block
+_BYTES_AN_INTERACTION = 1 << 10
+_LEAST_BUDGET = 1 << 24  # bytes: so small a store may grow as it likes
 
 
 class RowStore(Protocol):
@@ -73,6 +75,28 @@ class Block(NamedTuple):
 
     matrix: NDArray[np.unsignedinteger]
     picks: NDArray[np.int64]
+
+
+def linear_budget(n_rows: int, n_fitted: int = 0) -> int:
+    """Return the bytes for rows of a catalogue to which events add items.
+
+    The rows of the fitted items have room for all counts among them. Beyond these, the budget grows
+    with the number of interactions, not with the square of the number of items.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of interactions.
+    n_fitted : int, default=0
+        Number of items that no event added.
+
+    Examples
+    --------
+    >>> linear_budget(20_000), linear_budget(40_000), linear_budget(40_000, n_fitted=1_000)
+    (20480000, 40960000, 48960000)
+    """
+    fitted = DenseRows.bytes_needed(n_fitted, np.dtype(np.uint32))
+    return max(_LEAST_BUDGET, _BYTES_AN_INTERACTION * n_rows) + fitted
 
 
 def check_fits(n_rows: int, n_items: int, counter: np.dtype[Any]) -> None:

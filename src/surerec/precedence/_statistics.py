@@ -13,7 +13,7 @@ from surerec._arguments import check_choice, check_code, check_codes, check_kind
 from surerec._checks import check_whole
 from surerec._compiling import compile_progress
 from surerec._memory import available_memory, in_words
-from surerec._progress import progress
+from surerec._progress import progress, stage
 from surerec.errors import InputError
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows
@@ -77,6 +77,8 @@ class PrecedenceStatistics:
 
     base: PrecedenceStatistics | None = None
     """The counts that these have grown from, if they have."""
+    memory: int | None = None
+    """Bytes that were set for the rows; None for half of the free memory."""
     counts_profiles: bool = True
     """Whether the support is that of the profiles; else no user is part of it."""
 
@@ -346,15 +348,32 @@ def count_precedence(
     if strategy == "dense":
         _check_dense(interactions.n_items, narrowest(0))  # at the least, before the work
     _check_index(interactions.n_rows, directions=1 if strategy == "dense" else 2)
-    with compile_progress():
+    with stage("counting"), compile_progress():
         support, rows = _rows(interactions, ties, strategy, budget)
-    return PrecedenceStatistics(
+    counted = PrecedenceStatistics(
         interactions.n_users,
         support.astype(np.uint32),
         rows,
         ties=ties,
         interactions=interactions,
     )
+    counted.memory = memory
+    return counted
+
+
+def count_like(
+    statistics: PrecedenceStatistics, interactions: Interactions
+) -> PrecedenceStatistics:
+    """Count other profiles with the settings of some statistics: their rule for ties, their memory.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=50, n_items=20, n_rows=400, seed=1)
+    >>> count_like(sr.count_precedence(films, memory=0), films.without_users([0])).rows.kind
+    'bounded'
+    """
+    return count_precedence(interactions, ties=statistics.ties, memory=statistics.memory)
 
 
 def as_statistics(who: str, data: object) -> PrecedenceStatistics:

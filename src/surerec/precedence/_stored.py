@@ -9,7 +9,7 @@ import numpy as np
 from surerec._memory import available_memory
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import HeldRows
-from surerec.precedence._rows import DenseRows, OnDemandRows
+from surerec.precedence._rows import DenseRows, OnDemandRows, linear_budget
 from surerec.precedence._spans import Spans, narrow_codes
 from surerec.precedence._uncounted import NoRows
 
@@ -76,4 +76,5 @@ def rows_from(
     held = {direction: HeldRows.from_arrays(direction, arrays) for direction in _DIRECTIONS}
     for rows in held.values():
         rows.check()
-    return BoundedRows(following, preceding, held, min(available_memory() // 4, _MOST_CACHE))
+    cache_bytes = min(available_memory() // 4, _MOST_CACHE, linear_budget(interactions.n_rows))
+    return BoundedRows(following, preceding, held, cache_bytes)

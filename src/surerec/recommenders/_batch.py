@@ -98,7 +98,7 @@ def batches(
         some = whom.queries.part(start, start + at_once)
         return rows_for(model, some, whom.people.slice(start, len(some)), options)
 
-    with progress("Recommending", total=len(whom)) as advance:
+    with progress("Recommending", total=len(whom), unit="users") as advance:
         for rows in run_blocks(batch, range(0, len(whom), max(at_once, 1))):
             yield rows
             advance(at_once)
@@ -126,7 +126,7 @@ def rows_for(
             places = options.shown(assessment).places
             parts.append(user_columns(assessment, places, options.significance))
         columns, owners = stacked(parts)
-    return people_frame(columns, people.gather(owners), model.items.ids)
+    return people_frame(columns, people.gather(owners), model.items.ids, model.titles)
 
 
 def _with_hits(

@@ -6,10 +6,13 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from functools import update_wrapper, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from surerec._arguments import check_flag, check_path, check_text
+from surerec._checks import check_whole
+from surerec._compiling import compile_progress
+from surerec._progress import stage, time_stages
 from surerec._shown import shown
 from surerec.calibration import NamedItems, refuse_false_declaration
 from surerec.errors import InputError, NotFittedError, NotOffered
@@ -35,6 +38,38 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_Self = TypeVar("_Self", bound="Recommender")
+
+NOT_SETTINGS: Final = frozenset({"verbose"})
+"""Parameters that no answer depends on."""
+
+
+def timed(
+    done: str,
+) -> Callable[[Callable[Concatenate[_Self, P], _Self]], Callable[Concatenate[_Self, P], _Self]]:
+    """Return a decorator of methods that log the time of their stages, as `verbose` asks.
+
+    Parameters
+    ----------
+    done : str
+        How the closing line begins, such as "Fitted".
+    """
+
+    def around(
+        method: Callable[Concatenate[_Self, P], _Self],
+    ) -> Callable[Concatenate[_Self, P], _Self]:
+        @wraps(method)
+        def inside(self: _Self, /, *args: P.args, **kwargs: P.kwargs) -> _Self:
+            with compile_progress(), time_stages(done, _checked(self.verbose)):
+                return method(self, *args, **kwargs)
+
+        return inside
+
+    return around
+
+
+def _checked(verbose: object) -> int:
+    return int(verbose) if isinstance(verbose, bool) else check_whole("verbose", verbose, lowest=0)
 
 
 def _delegated(
@@ -52,6 +87,7 @@ def _delegated(
 class Recommender(ABC):
     """Base of the estimators; fitted, they answer every question through :attr:`model_`."""
 
+    verbose: int = 0
     _model: FittedModel | None = None
     _unfitted = "This {kind} is not fitted yet: call fit first."
 
@@ -151,6 +187,8 @@ class Recommender(ABC):
     p_values = _delegated(FittedModel.p_values)
     explain = _delegated(FittedModel.explain)
     explain_group = _delegated(FittedModel.explain_group)
+    guarantee_to_all = _delegated(FittedModel.guarantee_to_all)
+    guarantee_to_groups = _delegated(FittedModel.guarantee_to_groups)
     hit_probability = _delegated(FittedModel.hit_probability)
     histories = _delegated(FittedModel.histories)
     age = _delegated(FittedModel.age)
@@ -291,6 +329,12 @@ class Recommender(ABC):
         """
         return {name: getattr(self, name) for name in self._names()}
 
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters that a model is saved with: all but `verbose`."""
+        return {
+            name: value for name, value in self.get_params().items() if name not in NOT_SETTINGS
+        }
+
     def set_params(self, **params: Any) -> Self:
         """Change parameters, which take effect at the next fit; impossible values are refused."""
         before = self.get_params()
@@ -301,6 +345,7 @@ class Recommender(ABC):
                 )
             setattr(self, name, value)
         try:
+            _checked(self.verbose)
             self._validate()
         except InputError:
             for name, value in before.items():
@@ -333,7 +378,7 @@ class Recommender(ABC):
 
     def _stored_params(self) -> dict[str, Any]:
         """Return the parameters as a model folder keeps them."""
-        return self.get_params()
+        return self.settings()
 
     def _calibration_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         """Return the arrays and texts of everything but the statistics and the scorer."""
@@ -383,7 +428,8 @@ class Recommender(ABC):
 
 def fit_scorer(recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:
     """Fit a scorer, and refuse one that declares falsely that it leaves users out."""
-    scorer = recipe.fit(statistics)
+    with stage("learning"):
+        scorer = recipe.fit(statistics)
     refuse_false_declaration(recipe, scorer, statistics)
     return scorer
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
-from surerec._notebook import as_pandas, bar_figure, html_card
+from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
 from surerec.measures import Contribution, ProfileRows
 
 if TYPE_CHECKING:
@@ -127,14 +127,24 @@ class Explanation:
         Gives a figure of matplotlib, the extra ``plots``.
         """
         some = self.frame.head(n)
-        labels = [f"{row[Columns.Title]} ({row['support']:,})" for row in some.to_dicts()]
-        title = f"{self.title}, by {self.recommender}"
-        return bar_figure(labels, some["share"].to_list(), title, "share who took it later")
+        return bar_figure(
+            some[Columns.Title].to_list(),
+            some[Columns.Item].to_list(),
+            some["share"].to_list(),
+            f"{self.title}, by {self.recommender}",
+            "share who took it later",
+            behind=[f"({n:,})" for n in some["support"]],
+        )
 
     def _repr_html_(self) -> str:
         """Give what a notebook shows."""
         columns = {"title": "who took", "later": "took it later", "support": "of", "share": "share"}
-        frame = self.frame.select(pl.col(name).alias(words) for name, words in columns.items())
+        names = distinct_labels(
+            self.frame[Columns.Title].to_list(), self.frame[Columns.Item].to_list()
+        )
+        frame = self.frame.with_columns(pl.Series(Columns.Title, names, dtype=pl.String)).select(
+            pl.col(name).alias(words) for name, words in columns.items()
+        )
         note = " ".join(part for part in (self.strongest, self.learned, self.entry) if part)
         return html_card(f"{self.title}, by {self.recommender}", frame, note, bar="share")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from surerec._columns import Columns
 from surerec.calibration import Uncalibrated
 from surerec.errors import InputError, NotOffered
 from surerec.interactions import read_members
@@ -15,7 +16,14 @@ from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_sets import GroupExplanation, GroupSet
 from surerec.recommenders._options import how_to_get
 from surerec.recommenders._query import assumed_of
-from surerec.recommenders._sets import guarantee, result_columns, result_frame, stacked
+from surerec.recommenders._sets import (
+    RANKS_ONLY,
+    guarantee,
+    left_out_of,
+    result_columns,
+    result_frame,
+    stacked,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,16 +39,29 @@ def assess_group(
     model: ModelParts, party: Party, together: str | None
 ) -> tuple[GroupAssessment | MergedAssessment, Party, str]:
     """Return the assessment of all candidates of a group, its members, the guarantee's name."""
-    kept = _calibration(model, party, together)
+    kept = _calibration(model, len(party), together)
     return _assess(model, party, _candidates(model, party), kept), party, kept.together
 
 
+def guarantee_to_groups(
+    model: ModelParts, groups: Any, options: RecommendOptions, together: str | None
+) -> str:
+    """Return what the rows of many groups guarantee to covered ones."""
+    epsilon = options.significance
+    if epsilon is None:
+        return RANKS_ONLY
+    sizes = sorted({len(members) for members in read_members(groups).values()})
+    each = (_calibration(model, size, together).promise_to_all(epsilon) for size in sizes)
+    said = " ".join(dict.fromkeys(each))
+    return left_out_of(said) if options.shortens else said
+
+
 def _calibration(
-    model: ModelParts, party: Party, together: str | None
+    model: ModelParts, n_members: int, together: str | None
 ) -> KeptPromise | MergedPValues:
     if model.groups is None:
         raise NotOffered(how_to_get("groups", model.kind))
-    return model.groups.of(model.scorer, model.statistics, len(party), together)
+    return model.groups.of(model.scorer, model.statistics, n_members, together)
 
 
 def _assess(
@@ -69,15 +90,14 @@ def group_set(
             "A group's set has no probabilities, precision or named lists: ask for it without "
             "min_probability=, precision= and among=."
         )
-    kept = _calibration(model, party, together)
+    kept = _calibration(model, len(party), together)
     candidates = _candidates(model, party, options.items)
     assessment = _assess(model, party, candidates, kept)
     epsilon, shown = options.significance, options.shown(assessment)
-    interactions = model.statistics.interactions
     return GroupSet(
         columns=result_columns(assessment, shown.places),
         catalogue=model.items.ids,
-        titles=None if interactions is None else interactions.titles,
+        titles=model.titles,
         history=party.company.known,
         significance=epsilon,
         guarantee=guarantee(
@@ -98,6 +118,7 @@ def group_set(
         satisfaction=tuple(assessment.satisfaction(shown.places).tolist()),
         together=kept.together,
         formed=kept.people,
+        covered=assessment.covers(epsilon),
         values=assessment.values(shown.places),
         member_ranks=assessment.member_ranks[:, shown.places],
     )
@@ -114,7 +135,7 @@ def explain_group(
                 f"{name.capitalize()} has taken {model.items[code]!r} already: it is no "
                 "candidate for the group."
             )
-    found = _assess(model, party, candidates, _calibration(model, party, together))
+    found = _assess(model, party, candidates, _calibration(model, len(party), together))
     place = int(np.searchsorted(candidates, code))
     order = found.ordered(None)
     reasons = tuple(_reason(model, party.company.asked(m), code) for m in range(len(party)))
@@ -152,9 +173,11 @@ def group_rows(
         names.append(str(name))
     if not found:
         raise InputError("There are no groups: give at least one.")
-    columns, owners = stacked([each.columns for each in found])
+    columns, owners = stacked(
+        [{**each.columns, Columns.Covered: np.full(len(each), each.covered)} for each in found]
+    )
     return (
-        result_frame(columns, model.items.ids)
+        result_frame(columns, model.items.ids, model.titles)
         .with_columns(
             pl.Series("least_served", [str(found[owner].least_served) for owner in owners]),
             pl.Series("satisfaction", [min(found[owner].satisfaction) for owner in owners]),

@@ -14,7 +14,7 @@ from surerec.calibration import (
 )
 from surerec.measures import PrecedenceRecipe, as_recipe
 from surerec.precedence import as_statistics
-from surerec.recommenders._estimator import Recommender, fit_scorer, of_scorer
+from surerec.recommenders._estimator import Recommender, fit_scorer, of_scorer, timed
 from surerec.recommenders._group_model import MergedGroups
 from surerec.recommenders._measured import stored_measure
 
@@ -55,6 +55,8 @@ class InductiveConformal(Recommender):
     seed : int, default=0
         Of the random numbers for that: the same for the same user and item, always. And of the
         training of a measure that is trained.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Attributes
     ----------
@@ -82,6 +84,7 @@ class InductiveConformal(Recommender):
         train_share: float = 0.5,
         smoothed: bool = False,
         seed: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.measure = measure
         self.top = top
@@ -89,7 +92,9 @@ class InductiveConformal(Recommender):
         self.train_share = train_share
         self.smoothed = smoothed
         self.seed = seed
+        self.verbose = verbose
 
+    @timed("Fitted")
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who consumed what before what, and fit the measure if it learns.
 
@@ -149,7 +154,7 @@ class InductiveConformal(Recommender):
         return as_recipe(self.measure, top=self.top, literal=self.literal, seed=self.seed)
 
     def _stored_params(self) -> dict[str, Any]:
-        return {**self.get_params(), "measure": stored_measure(self.measure, self.recipe())}
+        return {**self.settings(), "measure": stored_measure(self.measure, self.recipe())}
 
     def _validate(self) -> None:
         check_whole("top", self.top)
@@ -179,6 +184,8 @@ class TransductiveConformal(Recommender):
     search : {"sorted", "plain"}, default="sorted"
         Count by a sorted search, or compare every training item with every candidate for every
         later item, as the paper's O(n_c · l · m) does: the same numbers, slower.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Examples
     --------
@@ -196,12 +203,15 @@ class TransductiveConformal(Recommender):
         zeros: Literal["exact", "product"] = "exact",
         train_share: float = 0.5,
         search: Literal["sorted", "plain"] = "sorted",
+        verbose: int = 0,
     ) -> None:
         self.aggregate = aggregate
         self.zeros = zeros
         self.train_share = train_share
         self.search = search
+        self.verbose = verbose
 
+    @timed("Fitted")
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
         self._validate()
@@ -247,6 +257,8 @@ class PrecedenceMining(Recommender):
     ----------
     top : int or None, default=None
         Multiply only the so many largest factors; None multiplies all, zeros included.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Examples
     --------
@@ -256,9 +268,11 @@ class PrecedenceMining(Recommender):
     10
     """
 
-    def __init__(self, top: int | None = None) -> None:
+    def __init__(self, top: int | None = None, *, verbose: int = 0) -> None:
         self.top = top
+        self.verbose = verbose
 
+    @timed("Fitted")
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
         self._validate()

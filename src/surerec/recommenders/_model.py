@@ -12,6 +12,7 @@ import polars as pl
 from surerec._arguments import check_codes, check_kind
 from surerec._checks import check_whole
 from surerec._columns import Columns, frame_of
+from surerec._shown import shown
 from surerec.calibration import UserCalibration
 from surerec.errors import InProfile, InputError
 from surerec.recommenders import _batch, _group_answers
@@ -28,6 +29,7 @@ from surerec.recommenders._sets import (
     RANKS_ONLY,
     RecommendationSet,
     guarantee,
+    left_out_of,
     p_value_column,
     result_columns,
 )
@@ -166,14 +168,13 @@ class FittedModel(ModelParts):
 
             columns = LaterColumns(columns_now, n_shown)
         else:
-            shown = options.shown(assessment)
-            n_shown, full_size = len(shown.places), shown.full_size
-            columns = result_columns(assessment, shown.places)
-        interactions = self.statistics.interactions
+            found = options.shown(assessment)
+            n_shown, full_size = len(found.places), found.full_size
+            columns = result_columns(assessment, found.places)
         return RecommendationSet(
             columns=columns,
             catalogue=self.items.ids,
-            titles=None if interactions is None else interactions.titles,
+            titles=self.titles,
             history=query.history,
             significance=epsilon,
             guarantee=guarantee(
@@ -317,7 +318,7 @@ class FittedModel(ModelParts):
         Returns
         -------
         polars.DataFrame
-            ``user_id`` and the columns of :meth:`RecommendationSet.to_frame` but for titles, and
+            ``user_id``, the columns of :meth:`RecommendationSet.to_frame` and
             ``covered``, whether the guarantee covers the user; :meth:`guarantee_to_all` says what
             is guaranteed. With `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
             ``expected_hits``.
@@ -447,16 +448,14 @@ class FittedModel(ModelParts):
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
         >>> model = sr.InductiveConformal().fit(films)
         >>> print(model.guarantee_to_all(model.options(0.5)))
-        An item that a user will consume is left out of that user's set with probability at most
-        0.5, if the user's calibration items and the items consumed next are exchangeable: it holds
-        less well the more tastes drift.
+        An item new to a user that the user will consume is left out of that user's set with
+        probability at most 0.5, if the user's calibration items and the items consumed next are
+        exchangeable: it holds less well the more tastes drift.
         """
         if options.significance is None:
             return RANKS_ONLY
         said = self.calibration_for(options).promise_to_all(options.significance)
-        if not options.shortens:
-            return said
-        return f"None for lists from which items were left out. The whole sets: {said}"
+        return left_out_of(said) if options.shortens else said
 
     def histories(
         self, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any
@@ -504,6 +503,29 @@ class FittedModel(ModelParts):
     ) -> pl.DataFrame:
         """Return the rows of :meth:`recommend_many` for queries, with the ids of their users."""
         return _batch.rows_for(self, queries, people, options)
+
+    def guarantee_to_groups(
+        self, groups: Any, options: RecommendOptions, together: str | None = None
+    ) -> str:
+        """Return what rows of :meth:`recommend_groups` guarantee to groups with ``covered``.
+
+        Parameters
+        ----------
+        groups, together
+            As in :meth:`recommend_groups`. Groups of each size have a guarantee of their own.
+        options : RecommendOptions
+            As :meth:`options` returns them.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
+        >>> model = sr.InductiveConformal().fit(films)
+        >>> said = model.guarantee_to_groups({"a": [7, 3]}, model.options(0.5))
+        >>> said.startswith("An item new to every member that everyone in a group will take is")
+        True
+        """
+        return _group_answers.guarantee_to_groups(self, groups, options, together)
 
     def offers_together(self) -> tuple[str, ...]:
         """Return the names of the guarantees that groups can be given; empty for none."""
@@ -554,8 +576,9 @@ class FittedModel(ModelParts):
         Returns
         -------
         polars.DataFrame
-            ``group``, ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, and of
-            each group its ``least_served`` member with their ``satisfaction``.
+            ``group``, the columns of :meth:`RecommendationSet.to_frame`, ``covered``, whether the
+            guarantee covers the group (:meth:`guarantee_to_groups` has its words), and of each
+            group its ``least_served`` member with their ``satisfaction``.
 
         Examples
         --------
@@ -584,13 +607,13 @@ class FittedModel(ModelParts):
         return self.check_query(query)
 
     def _refuse_known(self, query: Query, codes: NDArray[np.int64], why: str) -> None:
-        taken, none = np.isin(codes, query.history), np.empty(0, dtype=np.int64)
+        taken = np.isin(codes, query.history)
         if taken.any():
             raise InProfile(self.items[int(codes[int(np.argmax(taken))])], why)
-        unknown = np.setdiff1d(codes, self.scorer.candidates(self.statistics, none, query.users))
-        if len(unknown):
-            item = self.items[int(unknown[0])]
-            raise InputError(f"Nobody else consumed {item!r}, so that {why}.")
+        unknown = np.isin(codes, self.scorer.unknown(self.statistics, query.users))
+        if unknown.any():
+            item = self.items[int(codes[int(np.argmax(unknown))])]
+            raise InputError(f"Nobody else consumed {shown(item)}: {why}.")
 
 
 def _instant(time: int) -> datetime:

@@ -91,7 +91,7 @@ class RecommendOptions:
         full_size = len(order)
         if self.min_probability is not None and assessment.chances is not None:
             # A user without probabilities is shown nothing.
-            order = order[(assessment.chances.probability >= self.min_probability)[order]]
+            order = order[assessment.chances(order).probability >= self.min_probability]
         if self.exclude is not None:
             order = order[~np.isin(assessment.candidates[order], self.exclude)]
         places = order[: self.k]

@@ -75,6 +75,12 @@ class ModelParts:
         return IdMap(pl.Series(np.arange(self.statistics.n_items)), noun="item")
 
     @property
+    def titles(self) -> pl.Series | None:
+        """The title of each item by code, null where there is none; None without titles."""
+        profiles = self.statistics.interactions
+        return None if profiles is None else profiles.titles
+
+    @property
     def features(self) -> frozenset[str]:
         """What a request may ask for; see :class:`surerec.calibration.Calibration`."""
         return self.calibration.features

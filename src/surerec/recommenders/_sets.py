@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns, frame_of
-from surerec._notebook import as_pandas, bar_figure, html_card
+from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
 from surerec.recommenders._later import LaterColumns
 
 if TYPE_CHECKING:
@@ -110,9 +110,10 @@ class RecommendationSet:
 
         Gives a figure of matplotlib, the extra ``plots``.
         """
-        named, shares = self._named(), self._shares()
+        shares = self._shares()
         return bar_figure(
-            named.head(n)["item"].cast(pl.String).to_list(),
+            self._titles().head(n).to_list(),
+            self.items[:n],
             self._frame[shares].head(n).fill_null(float("nan")).to_list(),
             self._title(),
             shares.replace("_", "-" if shares == Columns.PValue else " "),
@@ -125,12 +126,17 @@ class RecommendationSet:
                 return name
         return Columns.Score
 
-    def _named(self) -> pl.DataFrame:
-        """Give rank and item, by its title where it has one."""
+    def _titles(self) -> pl.Series:
+        """Return the title of each item, or its id where it has none."""
         item = pl.col(Columns.Item).cast(pl.String)
         if self.titles is not None:
             item = pl.coalesce(pl.col(Columns.Title), item)
-        return self._frame.select(Columns.Rank, item.alias("item"))
+        return self._frame.select(item.alias("item"))["item"]
+
+    def _named(self) -> pl.DataFrame:
+        """Return rank and item, by a title that tells it from the others."""
+        names = distinct_labels(self._titles().to_list(), self.items)
+        return self._frame.select(Columns.Rank, pl.Series("item", names, dtype=pl.String))
 
     def _title(self) -> str:
         at = "" if self.confidence is None else f" at confidence {self.confidence:g}"
@@ -189,6 +195,11 @@ def guarantee(
     return f"None for this list, from which items were left out. The whole set: {promise}"
 
 
+def left_out_of(said: str) -> str:
+    """Return the guarantee of whole sets as that of lists with items left out."""
+    return f"None for lists from which items were left out. The whole sets: {said}"
+
+
 def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
     """Give the columns of a result, with items as codes."""
     p_values = assessment.p_values
@@ -198,7 +209,7 @@ def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str,
         Columns.Score: assessment.shown(order),
         **p_value_column(None if p_values is None else p_values[order]),
         Columns.EntryConfidence: assessment.entry_confidences[order],
-        **{name: part[order] for name, part in _chance_columns(assessment.chances).items()},
+        **_chance_columns(None if assessment.chances is None else assessment.chances(order)),
     }
 
 
@@ -253,10 +264,13 @@ def stacked(
 
 
 def people_frame(
-    columns: Mapping[str, NDArray[Any]], people: pl.Series, item_ids: pl.Series
+    columns: Mapping[str, NDArray[Any]],
+    people: pl.Series,
+    item_ids: pl.Series,
+    titles: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Make the frame of the results of many people: one for all, as frames cost more than rows.
 
     `people` are the ids of whom each row is about.
     """
-    return result_frame(columns, item_ids).select(people.alias(Columns.User), pl.all())
+    return result_frame(columns, item_ids, titles).select(people.alias(Columns.User), pl.all())

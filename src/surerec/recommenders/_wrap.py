@@ -32,6 +32,7 @@ def wrap(
     refit: bool = False,
     fallback: str | None = None,
     name: str | None = None,
+    verbose: int = 0,
 ) -> WrappedRecommender:
     """Give a recommender around anybody's model: its sets, with a promise calibrated over users.
 
@@ -85,6 +86,8 @@ def wrap(
     name : str, optional
         What guarantees, reports and messages call the model; by default the name of its class or
         function.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
     Returns
     -------
@@ -109,10 +112,10 @@ def wrap(
     >>> sure = sr.wrap(Popular()).fit(films)
     >>> picks = sure.recommend(history=films.profile(7)["item_id"], confidence=0.8)
     >>> print(picks.guarantee)
-    Of the last 40% of what they take, at most 20% is left out on average over people
-    whom the model was not fitted on, if they are exchangeable with the ... calibration users, whose
-    futures lie between ... and ...: as the calendar moves on it holds less well, and the scores
-    also used what other people did later.
+    Of the last 40% of items new to the user that they consume, at most 20% is left out on average
+    over people whom the model was not fitted on, if they are exchangeable with the ... calibration
+    users, whose futures lie between ... and ...: as the calendar moves on it holds less well, and
+    the scores also used what other people did later.
     """
     made = WrappedRecommender(
         model,
@@ -130,6 +133,7 @@ def wrap(
         refit=refit,
         fallback=fallback,
         name=name,
+        verbose=verbose,
     )
     made.check()
     return made

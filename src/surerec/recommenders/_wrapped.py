@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
 from surerec._arguments import check_choice, check_kind
 from surerec._calendar import DAY
+from surerec._progress import stage
 from surerec.adapters import (
     ListsAdapter,
     WrappedRecipe,
@@ -22,10 +23,10 @@ from surerec.adapters import (
 )
 from surerec.calibration import UserCalibration, find_promise
 from surerec.errors import InputError
-from surerec.futures import following_cases, profile_cases, window_cases
+from surerec.futures import drop_repeats, following_cases, profile_cases, window_cases
 from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
-from surerec.recommenders._estimator import Recommender
+from surerec.recommenders._estimator import Recommender, timed
 from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
 from surerec.recommenders._measured import OWN
 from surerec.recommenders._segments import parse_groups, read_groups, stored_groups
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.recommenders._model import FittedModel
+
+Repeats: TypeAlias = Literal["error", "drop"]
+"""How `calibrate` treats future rows of items that the user has in the past."""
 
 _PROBE = "wrapped_probe"
 _ABOUT = "wrapped_about"
@@ -91,6 +95,7 @@ class WrappedRecommender(Recommender):
         refit: bool = False,
         fallback: str | None = None,
         name: str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.model = model
         self.items = items
@@ -107,7 +112,9 @@ class WrappedRecommender(Recommender):
         self.refit = refit
         self.fallback = fallback
         self.name = name
+        self.verbose = verbose
 
+    @timed("Fitted")
     def fit(
         self,
         data: Any,
@@ -149,11 +156,13 @@ class WrappedRecommender(Recommender):
             fitted = served.without_users(chosen.users)
         elif self.window is None:
             fitted = served.keeping(~chosen.future_rows())
-        known, scorer = self._fit_copy(recipe, served, fitted)
+        with stage("learning"):
+            known, scorer = self._fit_copy(recipe, served, fitted)
         segments = read_groups(self.groups, user_groups, known.interactions)
         self._model = self._calibrated(Sample(scorer, known, chosen), about, segments)
         if self.refit:
-            known, scorer = self._fit_copy(recipe, whole, whole)
+            with stage("learning"):
+                known, scorer = self._fit_copy(recipe, whole, whole)
             segments = read_groups(self.groups, user_groups, known.interactions)
             users = self._calibration()
             self._model = self._composed(
@@ -203,6 +212,7 @@ class WrappedRecommender(Recommender):
         assumes = f"{name} as fitted up to their end ranks as the one that they calibrated did"
         return replace(about, future="", assumes=assumes)
 
+    @timed("Calibrated")
     def calibrate(
         self,
         past: Any,
@@ -210,6 +220,7 @@ class WrappedRecommender(Recommender):
         *,
         user_groups: Any = None,
         lists: Mapping[str, Iterable[Any]] | None = None,
+        repeats: Repeats = "error",
     ) -> Self:
         """Calibrate a fitted model on what people took after what it was fitted on.
 
@@ -223,6 +234,11 @@ class WrappedRecommender(Recommender):
         user_groups, lists
             The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
 
+        repeats : {"error", "drop"}, default="error"
+            How to treat rows of the future whose item the user has in the past. The guarantee is
+            of items new to the user: "drop" leaves them out, warns with their count, and states it
+            in the guarantee.
+
         Returns
         -------
         self
@@ -230,11 +246,15 @@ class WrappedRecommender(Recommender):
         Raises
         ------
         InputError
-            If something of the future is in the past too, if ids do not match the model's, or if
-            nobody is left to calibrate.
+            If the future repeats items of a user's past and `repeats` is "error", if ids do not
+            match the model's, or if nobody is left to calibrate.
         """
         self._validate()
+        check_choice("repeats", repeats, get_args(Repeats))
         known, later, adapter = _interactions(past), _interactions(future), self._adapter()
+        dropped = 0
+        if repeats == "drop":
+            later, dropped = drop_repeats(known, later)
         adapter.check_fitted()
         adapter = adapter.knowing(known)
         covers, in_fit = who(adapter, known, self.covers)
@@ -257,7 +277,7 @@ class WrappedRecommender(Recommender):
             covers,
             self._settings().cut,
             future=what_follows(known, later, self.horizon),
-            assumes=f"{adapter.name} learned nothing from those futures",
+            assumes=f"{adapter.name} learned nothing from those futures{_without(dropped)}",
         )
         sample = Sample(self._completed(scorer, statistics), statistics, chosen)
         segments = read_groups(self.groups, user_groups, statistics.interactions)
@@ -427,7 +447,7 @@ class WrappedRecommender(Recommender):
     def _stored_params(self) -> dict[str, Any]:
         recipe = self.recipe()
         return {
-            **self.get_params(),
+            **self.settings(),
             "model": {OWN: recipe.name} if recipe.stored is None else recipe.stored,
             "promise": find_promise(self.promise).name,
             "groups": stored_groups(self.groups),
@@ -473,6 +493,13 @@ class WrappedRecommender(Recommender):
         check_same(scorer, statistics, calibration.users, arrays[_PROBE])
         groups = self._settings().group_model(saved.by_size)
         return self._fitted(statistics, scorer, calibration, groups, item_lists=lists)
+
+
+def _without(dropped: int) -> str:
+    if not dropped:
+        return ""
+    were = "repeat was" if dropped == 1 else "repeats were"
+    return f", from which {dropped:,} {were} dropped"
 
 
 def _says(about: About, scorer: WrappedScorer) -> Statement:

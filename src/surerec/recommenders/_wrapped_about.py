@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from surerec._calendar import DAY, day_of
-from surerec.calibration import Cut, Newcomers, Nobody, OfTheFit
+from surerec.calibration import NEW_ITEMS, Cut, Newcomers, Nobody, OfTheFit, next_items
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,8 +63,8 @@ def days_from(begin: int, days: float, horizon: Horizon) -> str:
     """Say which days the future is, from an instant in microseconds since 1970 on."""
     span = f"the {days:.4g} days from {day_of(begin)} on"
     if isinstance(horizon, float):
-        return f"what they take in {span}"
-    return f"the next {'item' if horizon == 1 else f'{horizon} items'} in {span}"
+        return f"{NEW_ITEMS} in {span}"
+    return f"{next_items(horizon)} in {span}"
 
 
 def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> str:
@@ -72,4 +72,4 @@ def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> 
     begin, end = int(future.times.min()), int(future.times.max()) + 1
     if begin >= int(past.times.max()) and end - begin >= DAY:
         return days_from(begin, round((end - begin) / DAY), horizon)
-    return "what they take next" if isinstance(horizon, float) else ""
+    return f"{NEW_ITEMS} next" if isinstance(horizon, float) else ""

@@ -368,7 +368,16 @@ class PromiseAnswer(BaseModel):
     delivered: list[float | None] = Field(
         description="The share of judged events inside the sets of each; null before the first."
     )
-    within: list[float] = Field(description="How far each can be from what is promised.")
+    within: list[float] = Field(
+        description="How far each of observed_by_user_day can be from what is promised."
+    )
+    observed_by_user_day: list[float | None] = Field(
+        description="The same as delivered, with each user and day counted once."
+    )
+    n_user_days: int = Field(description="Days of users with a judged event.")
+    heaviest_share: float | None = Field(
+        description="The share of this day's judged events from the heaviest 1% of users."
+    )
     n_events: int
     n_judged: int
     not_judged: dict[str, int] = Field(description="By reason.")

@@ -63,7 +63,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     ids = recommender.items_.ids
     chances = np.full(len(first), np.nan)
     if found.chances is not None:
-        chances = found.chances.probability[first]
+        chances = found.chances(first).probability
     columns = {
         Columns.Score: numbers(found.shown(first)),
         **p_values_of(found, first),

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import math
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from surerec.live import Live, LiveFolder
-from surerec.serving._metrics import ALARMS, DELIVERED, EVENTS, JUDGED
+from surerec.errors import StoreError
+from surerec.live import FutureTimeError, Live, LiveFolder
+from surerec.serving._metrics import (
+    ALARMS,
+    BY_USER_DAY,
+    DELIVERED,
+    EVENTS,
+    HEAVIEST,
+    JUDGED,
+    USER_DAYS,
+)
 from surerec.serving._models import ServedModel, load_served, served_of
 from surerec.serving._problems import Problem
 from surerec.serving._written import write
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from surerec.serving import _asked as ask
+    from surerec.serving._search import TitleSearch
 
 _WINDOWS: Final = 60  # that are told
 
@@ -37,7 +49,9 @@ def load(folder: Path) -> ServedModel:
     card = {**made.card, "model": model_id, "live": True}
     for each in card["recommenders"]:
         each["guarantee"]["sentence"] = live.promise(each["guarantee"]["confidence"])
-    return LiveModel(model_id, made.recommenders, card, made.search, live, folder=place)
+    # Without the recommender: it would keep the files of this base mapped after a recount.
+    searches = {live.base_: made.search}
+    return LiveModel(model_id, {}, card, made.search, live, folder=place, searches=searches)
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,8 @@ class LiveModel(ServedModel):
     """A model that takes events in; each answer is made of what is known when it is asked for."""
 
     folder: LiveFolder | None = None
+    searches: dict[int, TitleSearch] = field(default_factory=dict)
+    """By the number of the base."""
 
     def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
         """Give an answer made of this moment's state; no event comes in between."""
@@ -57,9 +73,10 @@ class LiveModel(ServedModel):
         """Give what answers need of the recommender as it is now."""
         assert self.live is not None  # noqa: S101
         assert self.folder is not None  # noqa: S101
-        known: dict[int, Any] = self.__dict__.setdefault("_searches", {})
+        known = self.searches
         if self.live.base_ not in known:  # it was counted anew, and codes are other ones
             known.clear()
+            gc.collect()  # what compiling left behind may hold arrays of the old base
             card = read_card(self.folder.model(self.live.base_))
             known[self.live.base_] = served_of(card, {recommender.name_: recommender}).search
         return replace(
@@ -67,6 +84,12 @@ class LiveModel(ServedModel):
             recommenders={recommender.name_: recommender},
             search=known[self.live.base_],
         )
+
+    def refresh(self) -> None:
+        """Take over a recount of another process, and release the model before it."""
+        assert self.live is not None  # noqa: S101
+        with suppress(StoreError), self.live.asking() as recommender:  # who asks next is told
+            self._now(recommender)
 
     def close(self) -> None:
         """Let go of the store of events."""
@@ -77,7 +100,11 @@ class LiveModel(ServedModel):
 def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
     """Take events in, and give what became of them."""
     live = _live(model)
-    found = live.observe([event.model_dump(exclude_none=True) for event in asked.events])
+    try:
+        found = live.observe([event.model_dump(exclude_none=True) for event in asked.events])
+    except FutureTimeError as error:
+        ALARMS.inc(error.alerted)
+        raise
     counts = {
         "judged": found.judged,
         **found.not_judged,
@@ -101,6 +128,11 @@ def promise(model: ServedModel) -> bytes:
             "promised": list(status.promised),
             "delivered": delivered,
             "within": list(status.within),
+            "observed_by_user_day": [
+                None if math.isnan(each) else each for each in status.observed_by_user_day
+            ],
+            "n_user_days": status.n_user_days,
+            "heaviest_share": status.heaviest_share,
             "n_events": status.n_events,
             "n_judged": status.n_judged,
             "not_judged": status.not_judged,
@@ -138,6 +170,11 @@ def _tell(live: Live) -> None:
     """Tell Prometheus what is delivered."""
     steering = live.steering_
     JUDGED.set(steering.n)
-    for epsilon, missed in zip(steering.epsilons, steering.delivered(), strict=True):
+    USER_DAYS.set(steering.user_days)
+    for epsilon, missed, by_user_day in zip(
+        steering.epsilons, steering.delivered(), steering.observed_by_user_day(), strict=True
+    ):
         if steering.n:
             DELIVERED.labels(f"{1 - epsilon:g}").set(1 - missed)
+            BY_USER_DAY.labels(f"{1 - epsilon:g}").set(1 - by_user_day)
+    HEAVIEST.set(live.heaviest_share_ or 0)

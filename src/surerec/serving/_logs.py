@@ -29,7 +29,8 @@ def configure(level: str, style: str) -> None:
         style = "text" if sys.stderr.isatty() else "json"
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines() if style == "json" else _Text())
-    for name, lowest in (("surerec.serving", level.upper()), ("uvicorn", "WARNING")):
+    ours = [(name, level.upper()) for name in ("surerec.serving", "surerec.live")]
+    for name, lowest in (*ours, ("uvicorn", "WARNING")):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(lowest)

@@ -78,6 +78,26 @@ JUDGED = Gauge(
     registry=None,
 )
 
+BY_USER_DAY = Gauge(
+    "surerec_promise_observed_by_user_day",
+    "The share inside the sets of a confidence, with each user and day counted once.",
+    ["confidence"],
+    multiprocess_mode="mostrecent",
+    registry=None,
+)
+USER_DAYS = Gauge(
+    "surerec_promise_user_days",
+    "Days of users with a judged event.",
+    multiprocess_mode="mostrecent",
+    registry=None,
+)
+HEAVIEST = Gauge(
+    "surerec_heaviest_users_share",
+    "The share of this day's judged events from the heaviest 1% of users.",
+    multiprocess_mode="mostrecent",
+    registry=None,
+)
+
 
 def exposition() -> bytes:
     """Give all numbers in Prometheus' text format."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import warnings
@@ -78,6 +79,9 @@ class ServedModel:
             return confidences
         return np.asarray(1 - self.live.steering_.nominal(1 - confidences))
 
+    def refresh(self) -> None:
+        """Release what other processes have replaced, while nobody asks."""
+
     def close(self) -> None:
         """Let go of what it has open."""
 
@@ -128,9 +132,17 @@ class ModelHolder:
         self._next = model
 
     def swap(self) -> None:
-        """Serve what was prepared; requests under way keep the model that they began with."""
+        """Serve what was prepared; requests under way keep the model that they began with.
+
+        The old model's files are mapped until the last of these has ended.
+        """
         if self._next is not None:
             self.current, self._next = self._next, None
+            gc.collect()  # what compiling left behind may hold arrays of the old model
+
+    def discard(self) -> None:
+        """Release what was prepared: another worker could not."""
+        self._next = None
 
 
 def model_id(card: Mapping[str, Any]) -> str:
@@ -215,7 +227,7 @@ def _public_card(
                 "name": name,
                 "kind": type(recommender).__name__,
                 "headline": recommender.headline(),
-                "params": recommender.get_params(),
+                "params": recommender.settings(),
                 "gives_confidence": "confidence" in recommender.model_.features,
                 "gives_probabilities": "probability" in recommender.model_.features,
                 "promises_precision": "precision" in recommender.model_.features,
@@ -257,9 +269,9 @@ def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]
     if "confidence" in recommender.model_.features:
         recommender.p_values(history=history)
     interactions = recommender.statistics_.interactions
-    if interactions is not None:
-        recommender.recommend(interactions.users[0], **asked).to_frame()
-        recommender.recommend_many([interactions.users[0]], k=1, **asked)  # the batch has its own
+    for user in [] if interactions is None else interactions.users.suggested(1):
+        recommender.recommend(user, **asked).to_frame()
+        recommender.recommend_many([user], k=1, **asked)  # the batch has its own
     return {
         "confidence": asked.get("confidence"),
         "history_length": len(history),

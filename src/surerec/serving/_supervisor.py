@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import time
@@ -199,6 +200,8 @@ class Supervisor:
             if failed:
                 log(logging.ERROR, "model not taken over", why=f"{len(failed)} workers could not")
                 SWAPS.labels("failed").inc()
+                for worker in others:
+                    worker.channel.say("discard")
                 return {"problem": _NOT_TAKEN_OVER}
             ready = [worker for worker, done in zip(others, prepared, strict=True) if done]
             await asyncio.gather(*(worker.ask("swap") for worker in ready))
@@ -215,3 +218,5 @@ class Supervisor:
             return model.model_id
         finally:
             model.close()
+            del model
+            gc.collect()  # what compiling left behind may hold arrays of it

@@ -72,6 +72,7 @@ class Worker:
         self._models = ModelHolder(load(settings.model), load)
         self._numbers = itertools.count()
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._refreshing: asyncio.Task[None] | None = None
         work = WorkQueue(settings.threads, settings.queue, settings.request_timeout, HELD.set)
         self._service = Service(
             settings,
@@ -122,16 +123,24 @@ class Worker:
                 self._models.swap()
                 MODEL_TIME.set(time.time())
                 self._channel.say("swapped", model=self._models.current.model_id)
+            elif what == "discard":
+                self._models.discard()
             elif what == "reloaded":
                 future = self._answers.pop(message["number"], None)
                 if future is not None and not future.done():
                     future.set_result(message["result"])
             elif what == "ping":
                 self._channel.say("pong")
+                self._refresh()
             elif what == "stop":
                 break
         # Told to stop, or the supervisor is gone: nobody would restart us, so nobody needs us.
         self._server.should_exit = True
+
+    def _refresh(self) -> None:
+        """Bring a live model up to date in the background: an idle worker would keep old files."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(asyncio.to_thread(self._models.current.refresh))
 
     async def _prepare(self, wanted: str) -> None:
         try:

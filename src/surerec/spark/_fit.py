@@ -14,6 +14,7 @@ import numpy as np
 from surerec._columns import Columns
 from surerec._memory import in_words
 from surerec.errors import InputError
+from surerec.interactions import IdMap, read_titles, titles_by_code
 from surerec.precedence import PrecedenceStatistics, Strategy, Ties
 from surerec.precedence.counting import DenseRows, check_budget, divide_budget
 from surerec.spark import _building as building
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
@@ -103,6 +105,8 @@ def fit_spark(
     min_profile_length: int = 1,
     name: str | None = None,
     origin: str | None = None,
+    titles: Any = None,
+    title: str | None = None,
     **reading: Any,
 ) -> PrecedenceStatistics:
     """Fit recommenders to a Spark DataFrame, into an ordinary model folder.
@@ -126,6 +130,10 @@ def fit_spark(
         Users with fewer items are left out.
     name, origin : str, optional
         What the data are, and where they came from, in words.
+    titles : path, frame, mapping or pandas Series, optional
+        Titles by item id, as in :func:`surerec.read_interactions`; the driver reads them.
+    title : str, optional
+        The column of `titles` that holds them, where it does not have a usual name.
     **reading
         ``user``, ``item``, ``time``, ``rating`` (columns), ``threshold``, ``time_format`` and
         ``skip_bad`` as in :func:`surerec.read_interactions`, and ``sequence``: the column of
@@ -146,6 +154,13 @@ def fit_spark(
     counting.check(has_sequence=reading.get("sequence") is not None)
     if min_profile_length < 1:
         raise InputError(f"min_profile_length is {min_profile_length}; it must be at least 1.")
+    if title is not None and titles is None:
+        raise InputError(
+            f"title is {title!r}, a column of titles=: Spark reads titles from a file or frame of "
+            "item ids and titles."
+        )
+    if titles is not None:
+        titles = read_titles(titles, item=reading.get("item"), title=title)
     place = Path(folder).absolute()
     check_free(place)
     spark = frame.sparkSession
@@ -158,7 +173,7 @@ def fit_spark(
             spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
         )
         files = _Files(staging)
-        files.add_profiles(profiles)
+        files.add_profiles(profiles, titles)
         rows = RowCounting(
             spark,
             staging,
@@ -225,15 +240,18 @@ class _Files:
         name, record = write_array(self.staging.model, role, array)
         self.records[name] = record
 
-    def add_profiles(self, profiles: StagedProfiles) -> None:
-        """Write the maps; the profiles themselves are in parts."""
+    def add_profiles(self, profiles: StagedProfiles, titles: pl.DataFrame | None) -> None:
+        """Write the maps and titles; the profiles themselves are in parts."""
+        texts: dict[str, pl.Series] = {}
+        if titles is not None:
+            texts, _ = titles_by_code(titles, IdMap(profiles.items, noun="item"))
         self.add("offsets", np.concatenate(([0], np.cumsum(profiles.lengths))))
         self.add("support", profiles.support)
-        for role, column, ids in (
-            ("users", Columns.User, profiles.users),
-            ("items", Columns.Item, profiles.items),
+        for role, columns in (
+            ("users", {Columns.User: profiles.users}),
+            ("items", {Columns.Item: profiles.items, **texts}),
         ):
-            file, record = write_table(self.staging.model, role, {column: ids})
+            file, record = write_table(self.staging.model, role, columns)
             self.records[file] = record
         self.in_parts += profiles.arrays()
 

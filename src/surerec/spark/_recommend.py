@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
+from surerec._columns import Columns
 from surerec._files import follow
 from surerec.errors import InputError, LeftOutWarning
 from surerec.recommenders import load
@@ -104,7 +105,8 @@ def recommend_spark(
     model : path-like
         A model folder on a path that driver and executors share; each worker maps it once.
     output : path-like
-        The folder to write, on such a path too; it appears when it is complete.
+        The folder to write, on such a path too; it appears when it is complete. The column
+        ``covered`` has the guarantee and the recommender in its metadata.
     users : sequence of ids, optional
         By default all users of the model.
     recommender : str, optional
@@ -154,7 +156,11 @@ def recommend_spark(
             _users_at_once(spark, n_users),
             options,
         )
-        n_rows = _write(spark, ask, aside / "rows")
+        about = {
+            "surerec.recommender": fitted.name_,
+            "surerec.guarantee": fitted.guarantee_to_all(options),
+        }
+        n_rows = _write(spark, ask, aside / "rows", about)
         (aside / "rows").replace(place)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -166,7 +172,7 @@ def _users_at_once(spark: SparkSession, n_users: int) -> int:
     return max(1, min(_USERS_AT_ONCE, n_users // (_TASKS_A_CORE * cores(spark))))
 
 
-def _write(spark: SparkSession, ask: _Recommend, folder: Path) -> int:
+def _write(spark: SparkSession, ask: _Recommend, folder: Path, about: dict[str, str]) -> int:
     n_blocks = -(-ask.n_users // ask.at_once)
     n_tasks = min(n_blocks, _TASKS_A_CORE * cores(spark))
     check_seen(spark, Path(ask.folder))
@@ -175,6 +181,7 @@ def _write(spark: SparkSession, ask: _Recommend, folder: Path) -> int:
         f"{name} {_DDL.get(type(kind), 'bigint')}" for name, kind in first.schema.items()
     )
     rows = map_arrow(spark.range(0, n_blocks, 1, n_tasks), ask, schema)
+    rows = rows.withMetadata(Columns.Covered, about)  # of a column: Spark has none of a file
     with stage(spark, "Recommending"):
         rows.write.option("compression", "zstd").parquet(f"file://{folder}")
     return sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))

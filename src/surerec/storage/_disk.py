@@ -6,10 +6,11 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from surerec._files import DISK_FULL, digest
+from surerec._files import DISK_FULL, check_utf8, digest
 from surerec._lock import exclusive
 from surerec._memory import in_words
 from surerec.errors import InputError
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from surerec.storage._cards import FileRecord
+
+
+_BINARY = getattr(os, "O_BINARY", 0)  # of Windows
 
 
 def is_there(path: Path, record: FileRecord) -> bool:
@@ -42,9 +46,14 @@ def require_room(folder: Path, needed: int) -> None:
 def write(
     path: Path, pieces: Iterable[memoryview], advance: Callable[[float], None] = lambda _: None
 ) -> None:
-    """Put a complete file in its place in one step, on the disk before it has its name."""
+    """Put a complete file in its place in one step, on the disk before it has its name.
+
+    Nobody may read it who may not list its folder: those of a private folder are private.
+    """
     aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    with aside.open("xb") as file:
+    mode = stat.S_IMODE(path.parent.stat().st_mode) & 0o666
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode | 0o600)
+    with os.fdopen(descriptor, "wb") as file:
         for piece in pieces:
             file.write(piece)
             advance(piece.nbytes)
@@ -100,7 +109,8 @@ def _remove_if_empty(folder: Path) -> None:
 
 @contextmanager
 def writing_errors(folder: Path) -> Iterator[None]:
-    """Turn the disk's errors into a sentence that says what to do."""
+    """Turn the disk's errors into a sentence that says what to do; refuse an unreadable name."""
+    check_utf8(folder)
     try:
         yield
     except OSError as error:

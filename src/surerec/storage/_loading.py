@@ -146,7 +146,7 @@ def _verify(folder: Path, manifest: Manifest) -> None:
     total = sum(record.bytes for record in records.values())
     # The largest first, so that no thread begins one when the others are done.
     names = sorted(records, key=lambda name: -records[name].bytes)
-    with progress("Checking the model", total=total, in_bytes=True) as advance:
+    with progress("Checking the model", total=total, unit="bytes") as advance:
         checksums = run_blocks(lambda name: digest(folder / name, "sha256"), names)
         for name, checksum in zip(names, checksums, strict=True):
             if checksum != records[name].sha256:

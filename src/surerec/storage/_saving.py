@@ -80,7 +80,7 @@ def save_model(
         parts = part_contents(specs)
         everything = [*wanted, *parts.values()]
         size = sum(each.size for each in everything)
-        with progress("Saving the model", total=2 * size, in_bytes=True) as advance:
+        with progress("Saving the model", total=2 * size, unit="bytes") as advance:
             files = named(everything, advance)
             part_files = dict(zip(parts, (each.name for each in files[len(wanted) :]), strict=True))
             cards = {

@@ -62,7 +62,7 @@ def many_users(subject: Subject, _: Path) -> None:
         alone = [
             subject.fitted.recommend(user, k=k, **subject.level())
             .to_frame()
-            .select(pl.lit(user).alias("user_id"), pl.exclude("title"))
+            .select(pl.lit(user).alias("user_id"), pl.all())
             .with_columns(pl.col("user_id").cast(many["user_id"].dtype))
             for user in subject.users
         ]
@@ -84,7 +84,7 @@ def many_histories(subject: Subject, _: Path) -> None:
         alone = [
             subject.fitted.recommend(history=history, k=k, **subject.level())
             .to_frame()
-            .select(pl.lit(user).alias("user_id"), pl.exclude("title"))
+            .select(pl.lit(user).alias("user_id"), pl.all())
             .with_columns(pl.col("user_id").cast(many["user_id"].dtype))
             for user, history in given.items()
         ]

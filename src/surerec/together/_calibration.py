@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from surerec._calendar import day_of
-from surerec.calibration import Terms
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
 from surerec.futures import profile_cases
@@ -101,7 +100,7 @@ class GroupCalibration:
         folds = scorer.fold_of(cases.users)
         if len(cases) > 1 and len(np.unique(folds)) == len(cases):
             raise NotOffered(
-                f"Groups are not offered with the scorer {scorer.name}: it leaves out one user at "
+                f"Groups are not offered with {scorer.called}: it leaves out one user at "
                 "a time (a Scorer says by fold_of who can be left out together)."
             )
         if given is None:
@@ -229,13 +228,20 @@ class KeptPromise:
 
     def promise(self, significance: float, assessment: GroupAssessment) -> str:
         """Say what is promised to whom, with its assumption and how the groups were formed."""
-        future = Terms(self.promised, self.calibration.horizon, None, (0, 0)).future()
+        return self._in_words(significance, assessment.n_calibration, assessment.n_without)
+
+    def promise_to_all(self, significance: float) -> str:
+        """Return what the confidence guarantees to every covered group, with the assumption."""
+        n = self.calibration.curve(self.promised)[0].n_users
+        return self._in_words(significance, n, len(self.calibration.outcomes) - n)
+
+    def _in_words(self, significance: float, n_calibration: int, without: int) -> str:
+        future = _in_words(self.calibration.horizon)
         sentence = self.promised.sentence(significance, future, self.people)
-        without = assessment.n_without
         others = f", besides {without:,} that took no such item and do not count" if without else ""
         begin, end = (day_of(int(time)) for time in self.calibration.outcomes.period)
         return (
-            f"{sentence}, if they are exchangeable with the {assessment.n_calibration:,} "
+            f"{sentence}, if they are exchangeable with the {n_calibration:,} "
             f"calibration groups{others}, whose futures lie between {begin} and {end}: as the "
             "calendar moves on it holds less well. It is kept over groups, not for each member."
         )
@@ -256,6 +262,12 @@ class KeptPromise:
         )
 
 
+def _in_words(horizon: Horizon) -> str:
+    if isinstance(horizon, float):
+        return f"the last {horizon:.0%} of each member's items"
+    return f"each member's next {'item' if horizon == 1 else f'{horizon} items'}"
+
+
 def folds_gap(scorer: Scorer, company: Company) -> str:
     """Say why a scorer may know the futures of members; empty if it surely does not."""
     folds = scorer.fold_of(np.array(company.users, dtype=np.int64))
@@ -271,7 +283,7 @@ def check_leaves_out(scorer: Scorer) -> None:
     """Refuse a scorer that people cannot be left out of."""
     if scorer.leaves_users_out is not True:
         raise NotOffered(
-            f"Groups are not offered with the scorer {scorer.name}: its members cannot be left out "
+            f"Groups are not offered with {scorer.called}: its members cannot be left out "
             "of what it learned."
         )
 

@@ -124,14 +124,21 @@ class MergedPValues:
 
     def promise(self, significance: float, assessment: MergedAssessment) -> str:
         """Say what the confidence promises, with its assumption."""
-        whose = "everyone in" if self.rule.of == "everyone" else "someone of"
         n = len(assessment.member_ranks)
+        return self._in_words(significance, "this group", f"{n} members")
+
+    def promise_to_all(self, significance: float) -> str:
+        """Return what the confidence guarantees to every covered group, with the assumption."""
+        return self._in_words(significance, "a group", "the members")
+
+    def _in_words(self, significance: float, group: str, members: str) -> str:
+        whose = "everyone in" if self.rule.of == "everyone" else "someone of"
         return (
-            f"An item that {whose} this group will take is left out with probability at most "
-            f"{significance:.4g} ({self.rule.words} of the p-values of {n} members, valid whatever "
-            "the dependence between them), if each one's calibration items and what they take next "
-            "are exchangeable: it inherits the drift of single p-values, and holds less well the "
-            "more the members' tastes move."
+            f"An item new to every member that {whose} {group} will take is left out with "
+            f"probability at most {significance:.4g} ({self.rule.words} of the p-values of "
+            f"{members}, valid whatever the dependence between them), if each one's calibration "
+            "items and what they take next are exchangeable: it inherits the drift of single "
+            "p-values, and holds less well the more the members' tastes move."
         )
 
     def beyond(self, significance: float, assessment: MergedAssessment) -> str:

@@ -175,7 +175,7 @@ def observe_groups(
         return [one(group) for group in groups[start : start + _GROUPS_AT_ONCE]]
 
     found: list[tuple[NDArray[np.float64], int]] = []
-    with progress("Calibrating groups", total=len(groups)) as advance:
+    with progress("Scoring groups", total=len(groups), unit="groups") as advance:
         for some in run_blocks(block, range(0, len(groups), _GROUPS_AT_ONCE)):
             found += some
             advance(len(some))

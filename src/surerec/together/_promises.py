@@ -61,7 +61,7 @@ class GroupPromise(Promise):
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`surerec.calibration.Promise`."""
         return (
-            f"Of what {self.who_takes} next ({future}), "
+            f"Of items new to every member that {self.who_takes} next ({future}), "
             f"at most {100 * significance:.4g}% is left out on average over {people} who take such "
             "an item"
         )
@@ -125,8 +125,9 @@ class WorstServed(GroupPromise):
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`surerec.calibration.Promise`."""
         return (
-            f"The worst-served member misses at most {100 * significance:.4g}% of what they "
-            f"take next ({future}), on average over {people} who take an item that is new to all"
+            f"The worst-served member misses at most {100 * significance:.4g}% of items new to "
+            f"every member that they take next ({future}), on average over {people} who take such "
+            "an item"
         )
 
     def title(self, future: str) -> str:  # noqa: ARG002
@@ -146,8 +147,9 @@ class _Hit(GroupPromise):
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`surerec.calibration.Promise`."""
         return (
-            f"At least one item that {self.who_takes} next ({future}) is in this set with "
-            f"probability at least {1 - significance:.4g}, over {people} who take such an item"
+            f"At least one item new to every member that {self.who_takes} next ({future}) is in "
+            f"this set with probability at least {1 - significance:.4g}, over {people} who take "
+            "such an item"
         )
 
     def title(self, future: str) -> str:  # noqa: ARG002

@@ -51,7 +51,7 @@ class Hit(Promise):
 
     def headline(self, confidence: float) -> str:
         """Give a few words for people."""
-        return f"has at least one hit, for {confidence:.0%} of people"
+        return f"has at least one hit among items new to the user, for {confidence:.0%} of users"
 
     def title(self, future: str) -> str:
         """Give a few words for reports."""

@@ -56,7 +56,7 @@ class MissRate(Promise):
 
     def headline(self, confidence: float) -> str:
         """Give a few words for people."""
-        return f"keeps {confidence:.0%} of what people will take"
+        return f"keeps {confidence:.0%} of items new to the user that they will consume"
 
     def title(self, future: str) -> str:  # noqa: ARG002  # the same for every future
         """Give a few words for reports."""

@@ -54,7 +54,7 @@ class Precision(Promise):
 
     def headline(self, confidence: float) -> str:  # noqa: ARG002  # its level is a precision
         """Give a few words for people."""
-        return "shows little, of which a stated share is taken"
+        return "shows few items new to the user, of which a stated share is consumed"
 
     def title(self, future: str) -> str:  # noqa: ARG002  # the same for every future
         """Give a few words for reports."""

@@ -78,7 +78,7 @@ class Promise(ABC):
         significance : float
             ε.
         future : str
-            The future in words, such as "the next 5 items".
+            The future in words, such as "the next 5 items new to the user".
         people : str
             Whom it is about.
         """
@@ -104,4 +104,4 @@ class Promise(ABC):
 
     def headline(self, confidence: float) -> str:
         """Give a few words for people who choose among promises, without the assumption."""
-        return f"{self.name} at {confidence:.0%}"
+        return f"{self.name} at {confidence:.0%}, of items new to the user"

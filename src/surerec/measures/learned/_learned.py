@@ -27,16 +27,17 @@ from surerec.measures.learned._futures import TrainedFuture
 from surerec.measures.learned._offered import EXTRAS, in_words
 from surerec.measures.learned._preference import try_factors
 from surerec.measures.learned._text import read_trees, write_trees
-from surerec.precedence import count_precedence
+from surerec.precedence import count_like
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from surerec._progress import Bar
     from surerec.interactions import Interactions
     from surerec.measures.learned._choice import Grown, Question
-    from surerec.precedence import PrecedenceStatistics, Ties
+    from surerec.precedence import PrecedenceStatistics
 
 
 _SHORTEST: Final = 5
@@ -142,9 +143,8 @@ class LearnedMeasure:
         fold_of = deal(statistics.n_users, n_folds, seed)
         n_each = min(most_users, statistics.n_users)
         with progress("Learning", total=n_folds * (n_each + SMALL.most + LARGE.most)) as advance:
-            gathered = _gather(
-                profiles, statistics.ties, fold_of, most_users, sampling, given, advance
-            )
+            gathered = _gather(statistics, profiles, fold_of, most_users, sampling, given, advance)
+            advance.describe(f"Learning: trees of {n_folds} folds")
             grown = list(run_blocks(lambda each: grow_best(*each, given, seed, advance), gathered))
         names = _used(grown)
         folds = [_numbered(each.text, names) for each in grown]
@@ -221,13 +221,13 @@ class LearnedMeasure:
 
 
 def _gather(
+    statistics: PrecedenceStatistics,
     interactions: Interactions,
-    ties: Ties,
     fold_of: NDArray[np.int8],
     most_users: int,
     sampling: Sampling,
     given: Kept | None,
-    advance: Callable[[float], None],
+    advance: Bar,
 ) -> list[tuple[Examples, list[Question]]]:
     """Draw examples for the trees of each fold, and ask for users who are set aside.
 
@@ -244,9 +244,12 @@ def _gather(
     ]
     examples: list[list[Examples]] = [[] for _ in range(n_folds)]
     asked: list[list[Question]] = [[] for _ in range(n_folds)]
-    for pair in combinations(range(n_folds), 2):
+    pairs = list(combinations(range(n_folds), 2))
+    for place, pair in enumerate(pairs, start=1):
+        advance.describe(f"Learning: pair {place} of {len(pairs)}")
         others = interactions.only(np.repeat(~np.isin(fold_of, pair), lengths))
-        strangers = Strangers.of(_features(others, ties, given, sampling.seed), interactions)
+        counted = count_like(statistics, others)
+        strangers = Strangers.of(_features(counted, given, sampling.seed), interactions)
         for trees, fold in (pair, pair[::-1]):
             users = chosen[trees][fold_of[chosen[trees]] == fold]
             drawn = sampling.among(len(chosen[trees]))
@@ -267,8 +270,7 @@ def _draw(
     return np.sort(np.random.default_rng((sampling.seed, fold)).permutation(users)[:most_users])
 
 
-def _features(interactions: Interactions, ties: Ties, given: Kept | None, seed: int) -> Features:
-    counted = count_precedence(interactions, ties=ties)
+def _features(counted: PrecedenceStatistics, given: Kept | None, seed: int) -> Features:
     wants_factors = given is None or "matrix factorisation" in given.names
     factors = try_factors(counted, seed) if wants_factors else None
     return Features(counted, extras=tuple(EXTRAS), factors=factors)

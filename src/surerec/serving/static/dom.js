@@ -17,6 +17,22 @@ export function show(element, visible) {
   element.hidden = !visible;
 }
 
+// Titles, or ids where there is none; two items with one title are told apart by their ids.
+export function named(ids, titles) {
+  const seen = new Map();
+  for (const title of titles) seen.set(title, (seen.get(title) ?? 0) + 1);
+  return ids.map((id, place) => {
+    const title = titles[place];
+    if (title === null || title === undefined) return String(id);
+    return seen.get(title) > 1 && title !== String(id) ? `${title} (${id})` : title;
+  });
+}
+
+// A closed selector may cut its text: hovering shows all of it.
+export function hoverText(select) {
+  select.title = select.selectedOptions[0]?.textContent ?? "";
+}
+
 const whole = new Intl.NumberFormat("en");
 export const count = (number) => whole.format(number);
 

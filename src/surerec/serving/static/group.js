@@ -1,6 +1,6 @@
 // The panel of a group: who is in it, and what each of them gets.
 
-import { byId, make, percent, show } from "./dom.js";
+import { byId, make, named, percent, show } from "./dom.js";
 
 const PROMISES = {
   any: "what any member takes",
@@ -52,7 +52,7 @@ export function groupPanel({ state, titles, onChange }) {
       onChange();
     });
     const words = member.user === undefined
-      ? member.history.map((id) => titles.get(id) ?? id).join(", ") || "search a title below"
+      ? named(member.history, member.history.map((id) => titles.get(id))).join(", ") || "search a title below"
       : "a user of the data";
     const text = make("span", {}, make("strong", { text: name }), make("span", { className: "hint took", text: words }));
     const parts = [text];

@@ -1,6 +1,6 @@
 // The set as a list: titles, how probable or where they come in, as bars, and why.
 
-import { byId, count, make, percent, show } from "./dom.js";
+import { byId, count, make, named, percent, show } from "./dom.js";
 import * as api from "./api.js";
 import { LOWEST } from "./state.js";
 
@@ -35,7 +35,7 @@ function measure(items, place) {
 function worth(values, members) {
   const rows = values.map((value, place) => {
     const name = String(members[place]);
-    return make("span", { className: "worth" }, make("span", { className: "name", text: name, "aria-hidden": "true" }),
+    return make("span", { className: "worth" }, make("span", { className: "name", text: name, title: name, "aria-hidden": "true" }),
       bar(value, "m", `${name}: ${percent(value, 0)} of the way to their best item`));
   });
   return make("span", { className: "members-worth" }, ...rows);
@@ -54,7 +54,8 @@ function reasonsByMember(why) {
 
 function reasons(why) {
   if (!why.because.length) return [make("p", { text: "Nothing is known that speaks for it." })];
-  const rows = why.because.map((row) => {
+  const names = named(why.because.map((row) => row.item_id), why.because.map((row) => row.title));
+  const rows = why.because.map((row, place) => {
     const support = Math.max(1, row.support);
     const before = make("span", { className: "fill before" });
     before.style.width = `${(100 * row.earlier) / support}%`;
@@ -64,7 +65,7 @@ function reasons(why) {
       "li",
       {},
       make("p", {}, make("strong", { text: `${count(row.later)} of ${count(row.support)}` }),
-           ` who took `, make("cite", { text: row.title ?? String(row.item_id) }),
+           ` who took `, make("cite", { text: names[place] }),
            ` took this later; ${count(row.earlier)} had taken it before.`),
       make("span", { className: "bar two", role: "img",
                      "aria-label": `${percent(row.later / support)} later, ${percent(row.earlier / support)} before` },
@@ -87,6 +88,7 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
   const list = byId(name);
   const more = byId(moreId);
   let answer;
+  let names = [];
   let wanted = STEP;
   let placesShown = [];
 
@@ -117,7 +119,7 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
   function row(place) {
     const { items } = answer;
     const id = items.item_id[place];
-    const title = items.title[place] ?? String(id);
+    const title = names[place];
     const known = measure(items, place);
     const panel = make("div", { className: "why", id: `${name}-why-${place}`, hidden: "" });
     const button = make("button", { type: "button", className: "quiet ask", text: "Why?",
@@ -171,6 +173,7 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
     },
     take(newAnswer) {
       answer = newAnswer;
+      names = named(answer.items.item_id, answer.items.title);
       placesShown = [];
       list.replaceChildren();
     },

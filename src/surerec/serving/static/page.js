@@ -1,6 +1,6 @@
 // The page: who, how sure, and what then is in the set.
 
-import { byId, count, items, later, make, percent, sentence, show } from "./dom.js";
+import { byId, count, hoverText, items, later, make, percent, sentence, show } from "./dom.js";
 import * as api from "./api.js";
 import * as cut from "./cut.js";
 import { comparison } from "./compare.js";
@@ -32,6 +32,9 @@ const list = itemList({ id: "items", more: "more", onMore: showMore, onError: fa
 const beside = comparison({ state, headlineOf, onChange: personChanged, onReady: showConfidence, onError: failed });
 const who = whoPanel({ state, onChange: personChanged });
 titleSearch({ onChoose: who.add, onError: failed });
+document.addEventListener("change", ({ target }) => {
+  if (target.tagName === "SELECT") hoverText(target);
+});
 themeButton(() => {
   curve.restyle();
   field.restyle();
@@ -288,9 +291,10 @@ function nameRecommenders() {
   card.recommenders.forEach(({ name }, place) => {
     const alike = words.filter((other) => other === words[place]).length > 1;
     for (const option of document.querySelectorAll(`option[data-recommender="${CSS.escape(name)}"]`)) {
-      option.textContent = words[place] + (alike ? ` (${name})` : "");
+      option.textContent = (alike ? `${name}: ` : "") + words[place]; // first, as a selector cuts the end
     }
   });
+  document.querySelectorAll("select").forEach(hoverText);
   byId("headline").textContent = sentence(headlineOf(state.recommender));
 }
 

@@ -23,13 +23,15 @@ export async function follow(card) {
 function tell(told) {
   const since = told.n_since ? `, and ${count(told.n_since)} events since` : "";
   const judged = told.n_judged
-    ? `Of ${count(told.n_judged)} events that were judged, inside the sets.`
+    ? `Inside the sets, with each of ${count(told.n_user_days)} user days counted once; of ` +
+      `all ${count(told.n_judged)} judged events on items new to the user in brackets.`
     : "No event has been judged yet.";
   byId("promise-hint").textContent = `${judged} Counted on ${told.counted.slice(0, 10)}${since}.`;
   byId("promise-facts").replaceChildren(
     ...told.promised.flatMap((promised, place) => {
       const delivered = told.delivered[place];
-      const value = delivered === null ? "–" : percent(delivered, 2);
+      const observed = told.observed_by_user_day[place];
+      const value = observed === null ? "–" : `${percent(observed, 2)} (${percent(delivered, 2)})`;
       return [make("dt", { text: `${percent(promised)} promised` }), make("dd", { text: value })];
     }),
   );

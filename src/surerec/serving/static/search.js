@@ -1,6 +1,6 @@
 // The title search: a combobox that a keyboard and a screen reader can use.
 
-import { byId, count, later, make, show } from "./dom.js";
+import { byId, count, later, make, named, show } from "./dom.js";
 import * as api from "./api.js";
 import { genres } from "./list.js";
 
@@ -42,11 +42,12 @@ export function titleSearch({ onChoose, onError }) {
   }
 
   function render() {
+    const names = named(found.map((item) => item.item_id), found.map((item) => item.title));
     const options = found.map((item, place) => {
       const option = make(
         "li",
         { role: "option", id: `found-${place}`, "aria-selected": "false" },
-        make("span", {}, make("span", { text: item.title ?? String(item.item_id) }), ...genres(item.genres)),
+        make("span", {}, make("span", { text: names[place] }), ...genres(item.genres)),
         make("span", { className: "faint", text: `${count(item.support)} people` }),
       );
       // Before the field loses its focus, which would close the list.

@@ -1,6 +1,6 @@
 // The panel that says for whom: a list that is built, or a user of the data.
 
-import { byId, items, make, show } from "./dom.js";
+import { byId, items, make, named, show } from "./dom.js";
 import * as api from "./api.js";
 import { groupPanel } from "./group.js";
 
@@ -43,8 +43,9 @@ export function whoPanel({ state, onChange }) {
   }
 
   function drawHistory() {
-    const rows = state.history.map((id) => {
-      const title = titles.get(id) ?? id;
+    const names = named(state.history, state.history.map((id) => titles.get(id)));
+    const rows = state.history.map((id, place) => {
+      const title = names[place];
       const button = make("button", { type: "button", className: "remove", text: "×",
                                       "aria-label": `Remove ${title}` });
       button.addEventListener("click", () => remove(id));
@@ -61,7 +62,7 @@ export function whoPanel({ state, onChange }) {
 
   function drawProfile(answer) {
     const { item_id: ids, title } = answer.history;
-    const latest = ids.map((id, place) => title[place] ?? String(id)).reverse().slice(0, MOST_SHOWN);
+    const latest = named(ids, title).reverse().slice(0, MOST_SHOWN);
     byId("known-list").replaceChildren(
       ...latest.map((text) => make("li", {}, make("span", { text }))),
     );
@@ -169,10 +170,11 @@ export function whoPanel({ state, onChange }) {
     async suggest() {
       if (popular.childElementCount) return;
       const found = (await api.search("", undefined, 8)).items;
+      const names = named(found.map((item) => item.item_id), found.map((item) => item.title));
       popular.replaceChildren(
-        ...found.map((item) => {
+        ...found.map((item, place) => {
           const button = make("button", { type: "button", className: "chip",
-                                          text: item.title ?? String(item.item_id) });
+                                          text: names[place] });
           button.addEventListener("click", () => add(item));
           return make("li", {}, button);
         }),

@@ -1,0 +1,97 @@
+"""Tables as they are found: the columns that are wanted, from files or a frame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec._arguments import check_path
+from surerec._inputs import check_file, damage_in_words
+from surerec.errors import InputError
+from surerec.interactions._size import check_fits
+from surerec.interactions._tables import RawTable, table_from_frame, table_from_parquet
+from surerec.interactions._text import table_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_PARQUET_MAGIC = b"PAR1"
+
+
+def source_paths(source: Any) -> list[Path] | None:
+    """Give the files that are to be read, None for a frame."""
+    if isinstance(source, (str, os.PathLike)):
+        return _files(check_path("source", source))
+    if isinstance(source, Sequence) and source and not hasattr(source, "columns"):
+        return [check_path("A file of the source", each) for each in source]
+    return None
+
+
+def read_tables(
+    source: Any,
+    wanted: Mapping[str, str | None],
+    columns: Sequence[str] | None,
+    n_rows: int | None = None,
+) -> list[RawTable]:
+    """Take the columns that are wanted from files or a frame, nothing converted yet."""
+    paths = source_paths(source)
+    if paths is None:
+        return [table_from_frame(source, wanted)]
+    files = [(path, _is_parquet(path)) for path in paths]
+    check_fits(files, n_rows)
+    return [
+        table_from_parquet(path, wanted, n_rows)
+        if is_parquet
+        else table_from_text(path, wanted, columns=columns, n_rows=n_rows)
+        for path, is_parquet in files
+    ]
+
+
+def _is_parquet(path: Path) -> bool:
+    if not check_file(path):
+        return False
+    with damage_in_words(path, "cannot be read"), path.open("rb") as file:
+        return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    for pattern in ("mv_*.txt", "combined_data_*.txt", "training_set/mv_*.txt"):
+        if files := sorted(path.glob(pattern)):
+            return files
+    raise InputError(
+        f"{path}: a folder without Netflix-Prize files (mv_*.txt or combined_data_*.txt); "
+        "name the ratings file itself."
+    )
+
+
+def concatenate(tables: list[RawTable], n_rows: int | None = None) -> RawTable:
+    """Make one table of several, whose rows follow each other."""
+    if len(tables) == 1 and (n_rows is None or len(tables[0].frame) <= n_rows):
+        return tables[0]
+    starts = np.cumsum([0] + [len(t.frame) for t in tables])
+    shared = set.intersection(*(set(t.frame.columns) for t in tables))
+    frames = [t.frame.select(c for c in t.frame.columns if c in shared) for t in tables]
+    try:
+        frame = pl.concat(frames, how="vertical_relaxed").slice(0, n_rows)
+    except pl.exceptions.PolarsError as error:
+        names = " and ".join(t.name for t in tables)
+        raise InputError(f"{names}: their columns are of different types.") from error
+
+    def place(row: int) -> str:
+        at = int(np.searchsorted(starts, row, side="right")) - 1
+        where = tables[at].place(row - int(starts[at]))
+        return where if len(tables) == 1 else f"{tables[at].name}, {where}"
+
+    def shifted(field: str) -> Any:
+        rows = [getattr(t, field) + start for t, start in zip(tables, starts, strict=False)]
+        joined = np.concatenate(rows)
+        return joined[joined < len(frame)]
+
+    return RawTable(tables[0].name, frame, place, shifted("malformed"), shifted("blank"))

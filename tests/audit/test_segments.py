@@ -1,0 +1,175 @@
+"""Nominal and observed for each segment: one threshold for all, or one per segment."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.audit import at_headline, audit
+from surerec.interactions import pool_segments
+
+SHARES = {"AT": 0.25, "DE": 0.45, "FR": 0.25, "LU": 0.02, "MT": 0.03}
+
+
+@pytest.fixture(scope="module")
+def films():
+    """Users of whom those of FR consume at random, so that one threshold serves them worse."""
+    made = sr.datasets.synthetic(n_users=500, n_items=120, n_rows=16_000, sequels=0, seed=1)
+    rows, rng = made.to_frame(), np.random.default_rng(0)
+    odd = pl.Series(made.items.ids.to_numpy()[rng.integers(0, 120, len(rows))])
+    is_odd = rows["user_id"].replace_strict(countries(made)) == "FR"
+    rows = rows.with_columns(item_id=pl.when(is_odd).then(odd).otherwise("item_id"))
+    return sr.read_interactions(rows, name="shop")
+
+
+def countries(data):
+    drawn = np.random.default_rng(3).choice(list(SHARES), data.n_users, p=list(SHARES.values()))
+    return dict(zip(data.users.ids.to_list(), drawn.tolist(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def country(films):
+    return countries(films)
+
+
+@pytest.fixture(scope="module")
+def marginal(films, country):
+    return audit(films, "CM12", n_users=450, segments="country", user_segments=country)
+
+
+@pytest.fixture(scope="module")
+def fitted(films, country):
+    model = sr.PopulationConformal("CM12", groups="country").fit(films, user_groups=country)
+    return audit(model, n_users=450)
+
+
+def own(found):
+    table = at_headline(found.segments)
+    return {row["segment"]: row for row in table.to_dicts() if row["kind"] == table["kind"][0]}
+
+
+def test_one_threshold_serves_segments_differently_and_a_finding_names_it(marginal):
+    rows = own(marginal)
+    assert list(rows) == ["AT", "DE", "FR", "other"]
+    assert marginal.segments["kind"][0] == "miss-score"
+    assert rows["FR"]["high"] < rows["FR"]["nominal"] == pytest.approx(0.9)
+    assert [name for name, row in rows.items() if row["below"]] == ["FR"]
+    assert not any(row["guaranteed"] for row in rows.values())
+    (finding,) = (said for said in marginal.findings if "country 'FR'" in said)
+    assert "The guarantee is over all users, not per country" in finding
+    assert "--groups country --groups-file users.csv --pool-below 20" in finding
+    assert "country 'DE'" not in finding
+
+
+def test_each_segment_has_its_level_where_each_is_calibrated(fitted, marginal):
+    rows, before = own(fitted), own(marginal)
+    assert all(row["high"] >= row["nominal"] for row in rows.values())
+    assert rows["FR"]["observed"] > before["FR"]["observed"]
+    assert rows["FR"]["mean_size"] > before["FR"]["mean_size"]
+    assert rows["FR"]["median_size"] > before["FR"]["median_size"]
+    assert {name: row["guaranteed"] for name, row in rows.items()} == {
+        "AT": True, "DE": True, "FR": True, "other": False,
+    }  # fmt: skip
+    assert not any("country" in said for said in fitted.findings)
+
+
+def test_intervals_hold_together_over_segments_and_levels(marginal):
+    part = marginal.segments.filter(kind="miss-score", segment="AT").to_dicts()
+    whole = marginal.coverage.filter(kind="miss-score").to_dicts()
+    for row, everyone in zip(part, whole, strict=True):
+        assert row["high"] - row["low"] > everyone["high"] - everyone["low"]
+    users = at_headline(marginal.segments).filter(kind="miss-score")["n_users"].sum()
+    assert users == whole[0]["n"]
+
+
+def test_small_segments_are_named_and_pooled(marginal, fitted, country):
+    for found in (marginal, fitted):
+        (said,) = (note for note in found.notes if note.startswith("Segments with fewer than 20"))
+        assert "LU (" in said
+        assert "MT (" in said
+        assert "They are pooled as 'other'" in said
+        assert own(found)["other"]["n_pooled"] == 2
+    assert "with fewer than 9 calibration users a segment gets every item" in said
+    assert "pool_segments(users, 'country', min_users=20)" in said
+    pooled = pool_segments(country, min_users=20)
+    assert set(pooled.values()) == {"AT", "DE", "FR", "other"}
+
+
+def test_the_report_and_the_folder_have_it(marginal, tmp_path):
+    page = marginal.to_html()
+    assert "Segments by country" in page
+    assert "other (2 segments)" in page
+    marginal.write(tmp_path / "audit")
+    assert (tmp_path / "audit" / "segments.png").exists()
+    assert len(pl.read_csv(tmp_path / "audit" / "segments.csv")) == len(marginal.segments)
+
+
+@pytest.fixture(scope="module")
+def few():
+    return sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1200, sequels=0, seed=1)
+
+
+def test_segments_of_every_form_are_the_same(few, tmp_path):
+    of = {user: "ab"[user % 2] for user in few.users.ids.to_list()}
+    frame = pl.DataFrame({"user_id": list(of), "plan": list(of.values())})
+    frame.write_csv(tmp_path / "users.csv")
+    series = pd.Series(of, name="plan")
+    given = [
+        {"segments": "plan", "user_segments": of},
+        {"segments": series},
+        {"segments": frame},
+        {"segments": frame.to_pandas()},
+        {"segments": "plan", "user_segments": tmp_path / "users.csv"},
+    ]
+    first, *others = (audit(few, n_users=50, window=300, **each).segments for each in given)
+    assert set(first["segment"]) == {"a", "b"}
+    assert first["column"][0] == "plan"
+    assert all(each.equals(first) for each in others)
+
+
+def test_users_without_a_segment_have_a_row(few):
+    of = {user: "a" for user in few.users.ids.to_list() if user % 2}
+    found = audit(few, n_users=50, window=300, segments=of)
+    assert set(found.segments["segment"]) == {"a", "no segment"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"segments": "plan"}, "names a column, and the segments of users are missing: pass user"),
+        ({"user_segments": {1: "a"}}, "needs the name of its column"),
+        ({"segments": {1: "a"}, "user_segments": {1: "a"}}, "both have data: name the column"),
+        ({"segments": pl.DataFrame({"user": [1], "a": [1], "b": [2]})}, "name the one to use"),
+    ],
+)
+def test_segments_that_are_not_clear(few, given, said):
+    with pytest.raises(sr.InputError, match=said):
+        audit(few, **given)
+
+
+def test_the_command_reads_the_column_of_the_data(few, cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan = pl.Series("plan", ["ab"[user % 2] for user in few.to_frame()["user_id"]])
+    few.to_frame().with_columns(plan).write_csv("orders.csv")
+    done = cli("audit", "orders.csv", "--segments", "plan", "--window", "300")
+    assert done.code == 0
+    assert "Guaranteed over all users, not in each plan" in " ".join(done.out.split())
+    assert cli("audit", "orders.csv", "--segments-file", "orders.csv").code == 2
+    missing = cli("audit", "synthetic:n_users=60,n_items=30,n_rows=1200", "--segments", "plan")
+    assert missing.code == 2
+    assert "--segments-file" in missing.err
+
+
+def test_fit_pools_small_segments(few, cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    few.to_frame().write_csv("orders.csv")
+    ids = few.users.ids.to_list()
+    plan = ["big"] * (len(ids) - 2) + ["one", "two"]
+    pl.DataFrame({"user_id": ids, "plan": plan}).write_csv("users.csv")
+    groups = ("--recommender", "population-cm3", "--groups", "plan", "--groups-file", "users.csv")
+    assert cli("fit", "orders.csv", "model", *groups, "--pool-below", "2").code == 0
+    assert sr.load(tmp_path / "model").user_groups_.names == ("big", "other")
+    wrong = cli("fit", "orders.csv", "model", "--pool-below", "2")
+    assert wrong.code == 2
+    assert "--pool-below pools segments of --groups-file" in wrong.err

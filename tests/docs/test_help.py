@@ -1,0 +1,202 @@
+"""The examples of every ``--help`` run as they are written, on small data of the same names."""
+
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from datetime import timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import surerec as sr
+from checks.site import commands as all_commands
+from surerec.datasets import CATALOGUE
+
+# Examples that others continue, and the path that shows that they were run.
+FIRST = {
+    "films": "surerec fit ml-1m films",
+    "keys.json": "surerec keys create keys.json --name shop",
+    "alive": "surerec live init alive films",
+}
+GROUPS = "surerec calibrate-groups films --size 2 --size 3"
+PARSED_ONLY = {
+    "--engine spark": "needs a cluster: see tests/spark",
+    "postgresql://": "needs a PostgreSQL server: see tests/interactions/test_database.py",
+    "demo --serve": "opens a browser: see tests/serving/test_serve_command.py",
+}
+MINUTES = (
+    "surerec reproduce",
+    "surerec warm-up",
+    "--measure learned",
+    "--table new-users",
+)
+
+
+def examples():
+    """Return every example of the help texts, each on one line."""
+    found = []
+    for _, command in all_commands():
+        for paragraph in re.split(r"\n\s*\n", command.help or ""):
+            text = " ".join(re.sub(r"\[bold\]Examples?:\[/bold\]", "", paragraph).split())
+            if re.match(r"(echo .*\| )?surerec ", text):
+                found.append(text)
+    return found
+
+
+EXAMPLES = examples()
+RUN = [each for each in EXAMPLES if not any(mark in each for mark in PARSED_ONLY)]
+SERVED = [each for each in RUN if each.startswith("surerec serve ")]
+LONG = [each for each in RUN if any(mark in each for mark in MINUTES)]
+SHORT = [each for each in RUN if each not in SERVED + LONG]
+
+
+def cached(folder, name, frame):
+    """Put small data into the cache under a name of the catalogue."""
+    seconds = frame["datetime"].dt.epoch("s")
+    rows = list(zip(frame["user_id"], frame["item_id"], [5] * len(frame), seconds, strict=True))
+    items = frame["item_id"].unique().sort()
+    files = {
+        "ratings.dat": "".join("::".join(map(str, row)) + "\n" for row in rows),
+        "movies.dat": "".join(f"{item}::Film {item} (1999)::Drama\n" for item in items),
+        "u.data": "".join("\t".join(map(str, row)) + "\n" for row in rows),
+        "u.item": "".join(f"{item}|Film {item} (1999)|||\n" for item in items),
+        "ratings.csv": "userId,movieId,rating,timestamp\n"
+        + "".join(",".join(map(str, row)) + "\n" for row in rows),
+        "movies.csv": "movieId,title,genres\n"
+        + "".join(f"{item},Film {item} (1999),Drama\n" for item in items),
+    }
+    source = CATALOGUE[name].sources[0]
+    here = folder / "datasets" / name
+    here.mkdir(parents=True)
+    sizes = {}
+    for file in source.layout.ratings + source.layout.titles:
+        (here / file).write_text(files[file])
+        sizes[file] = {"bytes": (here / file).stat().st_size}
+    manifest = {"source": source.description, "files": sizes}
+    (here / "manifest.json").write_text(json.dumps(manifest))
+    return files
+
+
+def write_files(folder, frame):
+    """Write the files that the examples name."""
+    frame.write_csv(folder / "ratings.csv")
+    days = frame["datetime"].sort()
+    early = pl.col("datetime") < days[len(days) * 2 // 3]
+    frame.filter(early).write_csv(folder / "before.csv")
+    frame.filter(~early).write_csv(folder / "later.csv")
+    log = frame.rename({"user_id": "visitor", "item_id": "page", "datetime": "seen"})
+    log.write_csv(folder / "log.csv")
+    users, items = frame["user_id"].unique().sort(), frame["item_id"].unique().sort()
+    lands = ["AT" if number % 2 else "DE" for number in range(len(users))]
+    pl.DataFrame({"user_id": users, "country": lands}).write_csv(folder / "users.csv")
+    (folder / "ids.txt").write_text("\n".join(map(str, items[:200])) + "\n")
+    best = users.to_frame().join(items.head(100).to_frame(), how="cross")
+    best.with_columns(score=pl.int_range(pl.len()) % 97).write_parquet(folder / "top100.parquet")
+    people = pl.DataFrame({"user": ["x"] * 5, "item": items[:5], "time": range(5)})
+    people.write_csv(folder / "people.csv")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Files, data sets in a cache, and the model that `surerec fit ml-1m films` makes."""
+    at = tmp_path_factory.mktemp("help")
+    (at / "here").mkdir()
+    taken = sr.datasets.synthetic(n_users=220, n_items=310, n_rows=6_000, seed=1).to_frame()
+    write_files(at / "here", taken)
+    long_ago = taken.with_columns(pl.col("datetime") - timedelta(days=365 * 20 + 5))
+    for name in ("ml-1m", "ml-100k", "ml-latest-small-2016"):
+        files = cached(at / "cache", name, long_ago)
+    later = pl.col("datetime") + timedelta(days=800)
+    until_march = [
+        long_ago,
+        long_ago.tail(3_000).with_columns(later, pl.col("item_id").shift(-1, fill_value=1)),
+    ]
+    pl.concat(until_march).write_csv(at / "here" / "ratings-until-march.csv")
+    (at / "here" / "u.data").write_text(files["u.data"])
+    with zipfile.ZipFile(at / "ml-25m.zip", "w") as archive:
+        for name in ("ratings.csv", "movies.csv"):
+            archive.writestr(f"ml-25m/{name}", files[name])
+    return at
+
+
+@pytest.fixture
+def shell(prepared, monkeypatch, cli):
+    """Run an example as a shell would, after those that it continues, in the folder of all."""
+    monkeypatch.chdir(prepared / "here")
+    monkeypatch.setenv("SUREREC_CACHE", str(prepared / "cache"))
+    monkeypatch.setenv("HOME", str(prepared))  # for ~/ml-25m.zip
+    monkeypatch.setattr("surerec.datasets._loading.difference", lambda *_: None)  # small data
+
+    def run(line):
+        before, _, command = line.rpartition(" | ")
+        if before:
+            monkeypatch.setattr(sys, "stdin", io.StringIO(" ".join(shlex.split(before)[1:])))
+        done = cli(*shlex.split(command)[1:])
+        assert done.code == 0, f"{line}\n{done.err}"
+
+    def prepare(line):
+        for path, first in FIRST.items():
+            if path in line.split() and line != first and not Path(path).exists():
+                prepare(first)
+                run(first)
+        if "--together" in line:
+            run(GROUPS)
+
+    def run_prepared(line):
+        prepare(line)
+        run(line)
+
+    run_prepared.prepare = prepare
+    return run_prepared
+
+
+def test_every_command_but_the_plainest_has_an_example():
+    without = {words for words, command in all_commands() if "surerec" not in (command.help or "")}
+    assert {words[0] for words in without} <= {"measures", "live", "keys", "datasets"}
+    assert len(EXAMPLES) >= 40
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_is_understood(example):
+    words = tuple(shlex.split(example.rpartition(" | ")[2])[1:])
+    known = dict(all_commands())
+    names = words[:2] if words[:2] in known else words[:1]
+    with known[names].make_context(names[-1], list(words[len(names) :])) as context:
+        assert context.params is not None
+
+
+@pytest.mark.parametrize("example", SHORT)
+def test_examples_run_one_after_the_other_as_written(shell, example):
+    shell(example)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("example", LONG)
+def test_examples_of_minutes_run_as_written(shell, example):
+    shutil.rmtree("out", ignore_errors=True)
+    shell(example)
+
+
+@pytest.mark.parametrize("example", SERVED)
+def test_examples_that_serve_start_and_stop(shell, example):
+    shell.prepare(example)
+    command = [sys.executable, "-m", *shlex.split(example)]
+    environment = os.environ | {"SUREREC_SERVE_PORT": "0"}
+    with subprocess.Popen(  # noqa: S603  # the examples are ours
+        command, env=environment, stderr=subprocess.PIPE, text=True
+    ) as server:
+        said = ""
+        while "Serving films at" not in said:
+            line = server.stderr.readline()
+            said += line
+            assert line, said
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=60) == 0, said

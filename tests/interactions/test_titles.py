@@ -1,0 +1,156 @@
+"""Titles of items, from a column of the interactions or from elsewhere."""
+
+import sqlite3
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import surerec as sr
+from surerec.errors import InputError
+
+ORDERS = (
+    "customer,sku,name,bought_at,qty\n"
+    "c1,10,Lamp,2024-01-01,1\n"
+    "c1,20,Vase,2024-01-02,1\n"
+    'c2,10,"Lamp, red",2024-01-03,2\n'
+    "c2,20,Vase,2024-01-04,1\n"
+    "c3,10,Lamp,2024-01-05,1\n"
+    "c3,30,,2024-01-06,1\n"
+    "c3,20,damaged,2024-01-07,-4\n"
+    "c1,40,Old name,2024-01-05,1\n"
+    "c2,40, New name ,2024-01-06,1\n"
+    "c3,40,Old name,2023-01-01,-1\n"
+)
+
+
+@pytest.fixture
+def orders(tmp_path):
+    path = tmp_path / "orders.csv"
+    path.write_text(ORDERS)
+    return path
+
+
+def by_id(interactions):
+    return dict(zip(interactions.items.ids, interactions.titles, strict=True))
+
+
+def read(orders, **titles):
+    return sr.read_interactions(orders, rating="qty", **titles)
+
+
+def test_a_column_of_the_source_has_the_most_frequent_or_the_latest_title(orders):
+    found = read(orders, title="name")
+    assert by_id(found) == {10: "Lamp", 20: "Vase", 30: None, 40: "New name"}
+    assert found.titles_read == sr.interactions.TitlesRead(items=4, titled=3, several=2)
+    assert found.title(found.items.code(30)) == "30"  # the id, in words
+    assert found.rows_read.bad == 0  # a row without a title is a row
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "parquet", "sqlite"])
+def test_every_kind_of_source_may_have_the_column(orders, tmp_path, kind):
+    frame = pl.read_csv(orders, try_parse_dates=True)
+    if kind == "pandas":
+        source = frame.to_pandas()
+        source["name"] = (
+            source["name"].replace("Vase", 7).astype(object)
+        )  # mixes types, as shops do
+    elif kind == "parquet":
+        source = tmp_path / "orders.parquet"
+        frame.write_parquet(source)
+    else:
+        source = frame
+    query = {}
+    if kind == "sqlite":
+        source, query = f"sqlite:///{tmp_path}/shop.db", {"query": "SELECT * FROM orders"}
+        with sqlite3.connect(tmp_path / "shop.db") as database:
+            database.execute("CREATE TABLE orders (customer, sku, name, bought_at, qty)")
+            database.executemany(
+                "INSERT INTO orders VALUES (?, ?, ?, ?, ?)",
+                frame.with_columns(pl.col("bought_at").cast(pl.String)).iter_rows(),
+            )
+        database.close()
+    found = by_id(read(source, title="name", **query))
+    vase = "7" if kind == "pandas" else "Vase"
+    assert found == {10: "Lamp", 20: vase, 30: None, 40: "New name"}
+
+
+TITLES = {10: "Lamp", 20: "Vase", 99: "Never sold", 98: None}
+EXPECTED = {10: "Lamp", 20: "Vase", 30: None, 40: None}
+
+
+def as_path(tmp_path, text, name="products.csv"):
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+SOURCES = {
+    "dict": lambda _: TITLES,
+    "dict of text": lambda _: {str(key): title for key, title in TITLES.items()},
+    "Series": lambda _: pd.Series(TITLES),
+    "Series of floats": lambda _: pd.Series(TITLES.values(), index=[10.0, 20.0, 99.0, 98.0]),
+    "pandas": lambda _: pd.DataFrame(
+        {"sku": [10.0, 20.0, 99.0, None], "name": ["Lamp", "Vase", "x", "y"]}
+    ),
+    "polars": lambda _: pl.DataFrame({"item_id": [10, 20, 99], "title": ["Lamp", "Vase", "x"]}),
+    "lazy": lambda _: pl.LazyFrame({"item_id": [10, 20, 99], "title": ["Lamp", "Vase", "x"]}),
+    "csv": lambda at: as_path(at, "product,label\n10,Lamp\n20,Vase\n99,Never sold\n"),
+    "csv as text": lambda at: str(as_path(at, "sku;product_name\n 10 ;Lamp\n20; Vase\n99;x\n")),
+    "csv of floats": lambda at: as_path(at, "sku,name\n10.0,Lamp\n20.0,Vase\n99.0,x\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_titles_from_elsewhere_match_by_the_rules_of_ids(orders, tmp_path, kind):
+    found = read(orders, titles=SOURCES[kind](tmp_path))
+    assert by_id(found) == EXPECTED
+    assert found.titles_read == sr.interactions.TitlesRead(items=4, titled=2, unknown=1)
+    assert str(found.titles_read) == (
+        "2 of 4 items have one; 1 id of titles has no interactions and was skipped"
+    )
+
+
+def test_text_ids_and_the_column_of_another_name(tmp_path):
+    taken = pl.DataFrame({"u": [1, 1], "article": ["007", "A/8"], "ts": [1, 2]})
+    titles = as_path(tmp_path, "article,bezeichnung\n007,Bond\nA/8,Chair\n7,Seven\n")
+    found = sr.read_interactions(taken, user="u", titles=titles, title="bezeichnung")
+    assert by_id(found) == {"007": "Bond", "A/8": "Chair"}
+    assert found.titles_read.unknown == 1
+    # The column of items has another name here than in the interactions.
+    other = as_path(tmp_path, "sku,title\n007,Bond\n", "other.csv")
+    found = sr.read_interactions(taken, user="u", item="article", titles=other)
+    assert by_id(found) == {"007": "Bond", "A/8": None}
+
+
+@pytest.mark.parametrize("titles", [{10: "Lamp", 2.5: "x"}, "sku,title\n10,Lamp\n20,\n"])
+def test_ids_that_pandas_wrote_as_floats_match_whole_numbers(tmp_path, titles):
+    taken = as_path(tmp_path, "user,sku,time\n1,10.0,1\n1,20.0,2\n", "taken.csv")
+    given = as_path(tmp_path, titles) if isinstance(titles, str) else titles
+    assert by_id(sr.read_interactions(taken, titles=given)) == {10: "Lamp", 20: None}
+
+
+def test_of_several_titles_in_a_file_the_most_frequent_counts(orders, tmp_path):
+    titles = as_path(tmp_path, "sku,title\n10,Lamp\n10,Lamp 2\n10,Lamp\n20,Vase\n20,Vase 2\n")
+    assert by_id(read(orders, titles=titles)) == {10: "Lamp", 20: "Vase 2", 30: None, 40: None}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"title": "nam"}, "there is no column 'nam'; found: 'customer', 'sku', 'name'"),
+        ({"titles": "missing.csv"}, "missing.csv: no such file of titles"),
+        ({"titles": 5}, "titles is 5; it must be a mapping"),
+        ({"titles": "sqlite:///shop.db"}, "titles are not read from a database"),
+        ({"titles": {10: "x"}, "title": "name"}, "pass title= or titles="),
+        ({"titles": pl.DataFrame({"sku": [1], "colour": ["red"]})}, "no title column among 'sku'"),
+        ({"titles": pl.DataFrame({"a": [1], "title": ["red"]})}, "no item column among 'a'"),
+    ],
+)
+def test_what_cannot_be_titles_is_refused_in_a_sentence(orders, given, said):
+    with pytest.raises(InputError, match=said):
+        read(orders, **given)
+
+
+def test_a_file_of_titles_needs_names_of_columns(orders, tmp_path):
+    with pytest.raises(InputError, match="titles need a first line with names of columns"):
+        read(orders, titles=as_path(tmp_path, "10,Lamp\n20,Vase\n"))

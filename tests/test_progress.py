@@ -1,0 +1,171 @@
+"""Progress: stages and their times, on a terminal and in logs, and silence elsewhere."""
+
+import logging
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from sklearn.base import clone
+
+import surerec as sr
+from surerec import _progress
+from surerec._progress import Compiling, progress, stage, time_stages
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=200, n_items=40, n_rows=3000, seed=1)
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    """A terminal, whose bars do not wait for half a second."""
+    shown = StringIO()
+    console = Console(file=shown, force_terminal=True, width=120)
+    monkeypatch.setattr(_progress, "terminal", lambda: console)
+    monkeypatch.setattr(_progress, "AT_ONCE", -1.0)
+    _progress._display.cache_clear()
+    yield shown
+    _progress._display.cache_clear()
+
+
+def test_a_terminal_shows_the_stage_the_amount_and_the_time(screen):
+    with progress("Scoring calibration users", total=2000, unit="users") as advance:
+        advance(500)
+        _progress._display().refresh()
+    assert "Scoring calibration users" in screen.getvalue()
+    assert "500 of 2,000 users" in screen.getvalue()
+    assert "0:00:00" in screen.getvalue()
+
+
+def test_the_learned_measure_shows_which_pair_it_is_at(screen, films):
+    sr.PopulationConformal("learned").fit(films)
+    shown = screen.getvalue()
+    for expected in ("pair 1 of 6", "pair 6 of 6", "trees of 4 folds", "calibration users"):
+        assert expected in shown
+
+
+def test_a_bar_inside_another_is_a_row_of_the_same_display(screen):
+    with progress("Outer", total=2), progress("Inner", total=2):
+        assert [task.description for task in _progress._display().tasks] == ["Outer", "Inner"]
+    assert not _progress._display().tasks
+    with progress("Again", total=1):  # the display starts again
+        pass
+    assert "Again" in screen.getvalue()
+
+
+def test_a_stage_is_shown_unless_a_loop_in_it_is(screen):
+    with stage("calendar"):
+        _progress._display().refresh()
+        assert "Calendar" in screen.getvalue()
+        screen.truncate(0)
+        with progress("Scoring users", total=2):
+            _progress._display().refresh()
+        assert "Scoring users" in screen.getvalue()
+    assert not _progress._display().tasks
+
+
+def test_short_work_shows_no_bar(screen, monkeypatch):
+    monkeypatch.setattr(_progress, "AT_ONCE", 1000.0)
+    with progress("Quick", total=1) as advance:
+        advance(1)
+    assert "Quick" not in screen.getvalue()
+
+
+def test_bars_can_be_switched_off_by_the_logger(screen):
+    logger = logging.getLogger("surerec")
+    logger.setLevel(logging.ERROR)
+    try:
+        with progress("Counting", total=1):
+            pass
+    finally:
+        logger.setLevel(logging.NOTSET)
+    assert screen.getvalue() == ""
+
+
+def test_a_pipe_gets_nothing_unless_asked(films, capsys):
+    sr.PopulationConformal().fit(films)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_prints_stages_and_totals_on_stderr(films, capsys, monkeypatch):
+    monkeypatch.setattr(logging.root, "handlers", [])  # pytest adds some
+    sr.PopulationConformal(verbose=1).fit(films)
+    out, err = capsys.readouterr()
+    assert out == ""
+    *stages, total = err.splitlines()
+    assert [line.partition(":")[0] for line in stages] == ["Counting", "Learning", "Calibration"]
+    assert total.startswith("Fitted in ")
+
+
+def test_verbose_2_prints_loops_too_and_leaves_the_logger_as_it_was(films, capsys, monkeypatch):
+    monkeypatch.setattr(logging.root, "handlers", [])
+    sr.PopulationConformal(verbose=2).fit(films)
+    assert "Scoring calibration users: " in capsys.readouterr().err
+    logger = logging.getLogger("surerec")
+    assert logger.level == logging.NOTSET
+    assert [type(each) for each in logger.handlers] == [logging.NullHandler]
+
+
+def test_a_program_with_its_own_logging_gets_records_and_no_second_copy(films, caplog, capsys):
+    with caplog.at_level(logging.INFO, logger="surerec"):
+        sr.PopulationConformal(verbose=1).fit(films)
+    assert caplog.messages[-1].startswith("Fitted in ")
+    assert all(record.name == "surerec" for record in caplog.records)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test moves."""
+    now = [0.0]
+    monkeypatch.setattr(_progress, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_totals_name_every_stage_and_the_rest(clock):
+    with time_stages() as spent:
+        with stage("counting"):
+            clock[0] += 0.2
+        with stage("learning"):
+            clock[0] += 26.1
+        clock[0] += 7.1
+    assert str(spent) == "33 s: counting 0.2 s, learning 26 s, other 7.1 s"
+
+
+def test_a_stage_inside_another_is_its_time(clock):
+    with time_stages() as spent, stage("learning"), stage("counting"):
+        clock[0] += 4.0
+    assert spent.stages == {"learning": 4.0, "compiling": 0.0}
+
+
+def test_compiling_is_a_stage_of_its_own(clock):
+    with time_stages() as spent, stage("counting"):
+        Compiling.seconds += 8.0
+        clock[0] += 9.0
+    assert str(spent) == "9.0 s: counting 1.0 s, compiling 8.0 s"
+
+
+def test_verbose_is_a_parameter_that_is_not_saved(films, tmp_path):
+    loud = sr.PopulationConformal(verbose=1)
+    assert clone(loud).verbose == 1
+    assert repr(loud) == "PopulationConformal(verbose=1)"
+    fitted = loud.fit(films)
+    quiet = sr.PopulationConformal().fit(films)
+    assert fitted.to_spec().params == quiet.to_spec().params
+    fitted.save(tmp_path / "model", "mine")
+    loaded = sr.load(tmp_path / "model")
+    assert loaded.verbose == 0
+    assert loaded.set_params(verbose=True).name_ == "mine"
+    assert (
+        loaded.recommend(7, confidence=0.8)
+        .to_frame()
+        .equals(quiet.recommend(7, confidence=0.8).to_frame())
+    )
+
+
+def test_an_impossible_verbose_is_refused(films):
+    with pytest.raises(sr.SurerecError, match="verbose is 'yes'"):
+        sr.PopulationConformal(verbose="yes").fit(films)
+    with pytest.raises(sr.SurerecError, match="verbose is -1"):
+        sr.InductiveConformal().set_params(verbose=-1)
