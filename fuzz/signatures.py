@@ -181,7 +181,7 @@ def _recommenders(these: Subjects) -> list[Call]:
         model = kind(**settings)
         repr(model)
         model.fit(data)
-        level = {"confidence": 0.8} if model.gives_confidence else {}
+        level = {"confidence": 0.8} if "confidence" in model.model_.features else {}
         model.recommend(user, **level)
         model.recommend_many([1, 2], k=3, **level)
         model.explain(user, item=next(i for i in range(1, 21) if i not in _taken(these, user)))

@@ -126,7 +126,7 @@ def test_lists_of_the_best_have_no_probability_for_what_is_in_none(halves, near)
     found = sure.recommend(1, confidence=0.01 if sure.floor_ < 0.9 else 0.05)
     assert len(found) <= 20
     query = sure.query(1)
-    assessment = sure.assess(query)
+    assessment = sure.model_.assess(query)
     listed = set(frame.filter(user_id=1)["item_id"])
     inside = np.array([sure.items_[int(code)] in listed for code in assessment.candidates])
     assert np.isnan(assessment.chances(np.flatnonzero(~inside)).probability).all()

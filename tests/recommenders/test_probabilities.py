@@ -31,7 +31,7 @@ def precise(films):
 
 def slow_rows(model):
     """Count one calibration user's candidates by bin, item by item."""
-    chances, users = model._calibrated.chances, model.calibration_
+    chances, users = model.model_.calibration.chances, model.calibration_
     interactions = model.statistics_.interactions
     for place in (0, 7, 31):
         user, n_known = int(users.users[place]), int(users.n_known[place])
@@ -49,7 +49,7 @@ def slow_rows(model):
 
 
 def test_candidates_are_counted_by_bin_with_the_user_left_out(model):
-    chances = model._calibrated.chances
+    chances = model.model_.calibration.chances
     for place, counts, hits in slow_rows(model):
         assert counts.tolist() == chances.counts[place].tolist()
         assert hits.tolist() == chances.hits[place].tolist()
@@ -101,7 +101,7 @@ def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
 @pytest.mark.parametrize("which", [0, 1])
 def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
     """Let one calibration user have taken everything; what they are told must not change."""
-    calibrated = model._calibrated
+    calibrated = model.model_.calibration
     chances = calibrated.chances
     place = int(np.flatnonzero(chances.chooses == bool(which))[3])
     hits = chances.hits.copy()
@@ -113,7 +113,7 @@ def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
 
 
 def test_who_tipped_the_choice_of_the_scale_is_told_nothing(model, monkeypatch):
-    chances = model._calibrated.chances
+    chances = model.model_.calibration.chances
     place = int(np.flatnonzero(chances.chooses)[0])
     user = model.statistics_.interactions.users[int(model.calibration_.users[place])]
     monkeypatch.setitem(chances.__dict__, "swayed", np.arange(len(chances.swayed)) == place)
@@ -287,8 +287,9 @@ def test_too_few_people_to_test_a_precision_are_told_how_many_it_takes(films):
 def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
     users = precise.calibration_
     user = int(users.users[11])
-    found = precise.assess(
-        Query.of_user(precise.statistics_.interactions, user), wanted=precise.wanted(precision=0.3)
+    found = precise.model_.assess(
+        Query.of_user(precise.statistics_.interactions, user),
+        options=precise.options(precision=0.3),
     )
     own = found.own
     assert found.served._members[own] == 11
@@ -367,7 +368,7 @@ def test_a_list_added_later_is_the_list_given_at_fit(films, window, monkeypatch)
     monkeypatch.setattr(sr.PopulationConformal, "_warn_if_stale", lambda _: None)
     some = films.items.ids.to_list()[::2]
     one = sr.PopulationConformal("CM12", window=window).fit(films)
-    cases = cases_of(one._calibrated, films)
+    cases = cases_of(one.model_.calibration, films)
     np.testing.assert_array_equal(cases.n_known, one.calibration_.n_known)
     newer = one.allow("half", some)
     assert newer.recommend(user=7, confidence=0.8, among="half").items
@@ -516,7 +517,7 @@ def test_many_lists_have_the_chances_of_each(model):
 
 def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
     """Let one calibration user have taken nothing that is ranked high."""
-    calibrated, user = model._calibrated, int(model.calibration_.users[23])
+    calibrated, user = model.model_.calibration, int(model.calibration_.users[23])
     query = Query.of_user(model.statistics_.interactions, user)
     ranking = calibrated.rank(model.scorer_, model.statistics_, query)[2]
     before = calibrated.list_chances([query], [ranking], [5])

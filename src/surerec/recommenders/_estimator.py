@@ -88,7 +88,9 @@ class Recommender(ABC):
     """Base of the estimators; fitted, they answer every question through :attr:`model_`."""
 
     verbose: int = 0
-    _model: FittedModel | None = None
+    model_: FittedModel
+    """What answers; :meth:`fit` makes it."""
+    _fitted_with: Mapping[str, Any]
     _unfitted = "This {kind} is not fitted yet: call fit first."
 
     # What is fitted.
@@ -118,12 +120,18 @@ class Recommender(ABC):
     ) -> FittedModel:
         """Return the model that was saved; KeyError or ValueError if the parts do not fit."""
 
-    @property
-    def model_(self) -> FittedModel:
-        """The fitted model."""
-        if self._model is None:
+    def __getattr__(self, name: str) -> Any:
+        """Raise NotFittedError for what only a fitted one has."""
+        if name in ("model_", "_fitted_with"):
             raise NotFittedError(self._unfitted.format(kind=type(self).__name__))
-        return self._model
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute {name!r}", name=name, obj=self
+        )
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it was fitted."""
+        return "model_" in vars(self)
 
     def require_fit(self) -> None:
         """Raise NotFittedError if it is not fitted."""
@@ -137,7 +145,8 @@ class Recommender(ABC):
         groups: GroupModel | None = None,
         item_lists: Mapping[str, UserCalibration] | None = None,
     ) -> FittedModel:
-        """Return a fitted model composed of these parts."""
+        """Return a fitted model composed of these parts, of the parameters as they are."""
+        self._fitted_with = self.settings()
         return FittedModel(
             kind=type(self).__name__,
             name=self.default_name(),
@@ -175,7 +184,7 @@ class Recommender(ABC):
 
     def named(self, name: str) -> Self:
         """Take the name that a model folder knows it by."""
-        self._model = replace(self.model_, name=name)
+        self.model_ = replace(self.model_, name=name)
         return self
 
     # Questions.
@@ -238,7 +247,7 @@ class Recommender(ABC):
         model = self.model_
         require(model.calibration, "item_lists", model.kind)
         listed = NamedItems(name, model.codes_of(items, unknown))
-        self._model = replace(
+        self.model_ = replace(
             model, item_lists={**model.item_lists, name: self._calibrated_list(listed)}
         )
         return self
@@ -298,7 +307,7 @@ class Recommender(ABC):
         found = model.groups.calibrated(
             model.scorer, model.statistics, sizes, formed, aggregation, groups
         )
-        self._model = replace(model, groups=found)
+        self.model_ = replace(model, groups=found)
         return self
 
     @property
@@ -358,7 +367,7 @@ class Recommender(ABC):
 
         It is itself where nothing changes.
         """
-        if self._model is not None and self._model.statistics is statistics and not params:
+        if self.is_fitted and self.model_.statistics is statistics and not params:
             return self
         return type(self)(**{**self.get_params(), **params}).fit(statistics)
 
@@ -367,7 +376,7 @@ class Recommender(ABC):
         changed = (
             f"{name}={self._in_words(value)}"
             for name, value in self.get_params().items()
-            if not _is_default(value, defaults[name].default)
+            if not _is_same(value, defaults[name].default)
         )
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -386,6 +395,10 @@ class Recommender(ABC):
 
     def to_spec(self) -> RecommenderSpec:
         """Return all that is stored of it but for the statistics."""
+        self.require_fit()
+        for name, value in self.settings().items():
+            if not _is_same(value, self._fitted_with[name]):
+                raise InputError(f"{name} was changed after fit: call fit again before saving.")
         arrays, texts = self._calibration_state()
         parts = self.recipe().parts(self.scorer_)
         return RecommenderSpec(
@@ -403,7 +416,7 @@ class Recommender(ABC):
     ) -> Self:
         """Be as it was when saved; KeyError or ValueError if it has no use for these parts."""
         self._validate()
-        self._model = self._restored(as_statistics("fit", statistics), dict(arrays), dict(texts))
+        self.model_ = self._restored(as_statistics("fit", statistics), dict(arrays), dict(texts))
         return self
 
     def save(
@@ -443,6 +456,6 @@ def of_scorer(
     return mine, said
 
 
-def _is_default(value: object, default: object) -> bool:
+def _is_same(value: object, other: object) -> bool:
     """Compare without asking an array whether it is equal, which has no answer."""
-    return value is default or (type(value) is type(default) and value == default)
+    return value is other or (type(value) is type(other) and value == other)

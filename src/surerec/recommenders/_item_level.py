@@ -134,15 +134,15 @@ class InductiveConformal(Recommender):
 
         What was learned from these statistics is not learned again.
         """
-        model, learns = self._model, params.keys() & {"measure", "top", "literal"}
-        if model is None or model.statistics is not statistics or learns:
+        learns = params.keys() & {"measure", "top", "literal"}
+        if learns or not self.is_fitted or self.model_.statistics is not statistics:
             return super().fitted_on(statistics, **params)
         other = type(self)(**{**self.get_params(), **params})
-        return other._refitted(statistics, model.scorer)  # noqa: SLF001  # of the same class
+        return other._refitted(statistics, self.model_.scorer)  # noqa: SLF001  # of the same class
 
     def _refitted(self, statistics: PrecedenceStatistics, scorer: Scorer) -> Self:
         self._validate()
-        self._model = self._composed(statistics, scorer)
+        self.model_ = self._composed(statistics, scorer)
         return self
 
     def default_name(self) -> str:
@@ -215,7 +215,7 @@ class TransductiveConformal(Recommender):
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
         self._validate()
-        self._model = self._restored(as_statistics("fit", data), {}, {})
+        self.model_ = self._restored(as_statistics("fit", data), {}, {})
         return self
 
     def _restored(
@@ -276,7 +276,7 @@ class PrecedenceMining(Recommender):
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
         self._validate()
-        self._model = self._restored(as_statistics("fit", data), {}, {})
+        self.model_ = self._restored(as_statistics("fit", data), {}, {})
         return self
 
     def _restored(

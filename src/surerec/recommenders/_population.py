@@ -177,7 +177,7 @@ class PopulationConformal(Recommender):
         self._validate()
         statistics = as_statistics("fit", data)
         segments = read_groups(self.groups, user_groups, statistics.interactions)
-        self._model = self._learned(statistics, segments)
+        self.model_ = self._learned(statistics, segments)
         return self._allow_all(lists)
 
     def _learned(
@@ -312,7 +312,7 @@ class PopulationConformal(Recommender):
             model = self._updated(recipe, model, codes_in(past, interactions)[0])
         else:
             model = replace(model, groups=before.groups)
-        self._model = replace(model, name=before.name)
+        self.model_ = replace(model, name=before.name)
         return self
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
@@ -366,14 +366,10 @@ class PopulationConformal(Recommender):
 
         Its users keep their segments.
         """
-        model = self._model
-        if (
-            model is None
-            or model.segments is None
-            or (model.statistics is statistics and not params)
-        ):
+        same = self.is_fitted and self.model_.statistics is statistics and not params
+        if same or not self.is_fitted or self.model_.segments is None:
             return super().fitted_on(statistics, **params)
-        made = type(self)(**{**self.get_params(), **params})
+        model, made = self.model_, type(self)(**{**self.get_params(), **params})
         return made.fit(statistics, user_groups=groups_by_id(model.segments, model.profiles()))
 
     def default_name(self) -> str:

@@ -159,13 +159,13 @@ class WrappedRecommender(Recommender):
         with stage("learning"):
             known, scorer = self._fit_copy(recipe, served, fitted)
         segments = read_groups(self.groups, user_groups, known.interactions)
-        self._model = self._calibrated(Sample(scorer, known, chosen), about, segments)
+        self.model_ = self._calibrated(Sample(scorer, known, chosen), about, segments)
         if self.refit:
             with stage("learning"):
                 known, scorer = self._fit_copy(recipe, whole, whole)
             segments = read_groups(self.groups, user_groups, known.interactions)
             users = self._calibration()
-            self._model = self._composed(
+            self.model_ = self._composed(
                 known, scorer, (users.users, users.chances), self._refitted(about, scorer), segments
             )
         return self._allow_all(lists)
@@ -281,7 +281,7 @@ class WrappedRecommender(Recommender):
         )
         sample = Sample(self._completed(scorer, statistics), statistics, chosen)
         segments = read_groups(self.groups, user_groups, statistics.interactions)
-        self._model = self._calibrated(sample, about, segments)
+        self.model_ = self._calibrated(sample, about, segments)
         return self._allow_all(lists)
 
     def _calibrated(self, sample: Sample, about: About, segments: UserGroups | None) -> FittedModel:
@@ -325,7 +325,7 @@ class WrappedRecommender(Recommender):
     def recipe(self) -> WrappedRecipe:
         """Return what fits a copy of the model."""
         adapter = self._adapter()
-        covers = self._covers(adapter) if self._model is None else self._about.covers
+        covers = self._about.covers if self.is_fitted else self._covers(adapter)
         return WrappedRecipe(adapter, by_user=covers == "fit")
 
     def _adapter(self) -> Adapter:
