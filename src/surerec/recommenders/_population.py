@@ -366,11 +366,11 @@ class PopulationConformal(Recommender):
 
         Its users keep their segments.
         """
-        same = self.is_fitted and self.model_.statistics is statistics and not params
-        if same or not self.is_fitted or self.model_.segments is None:
+        segments = self.model_.segments if self.is_fitted else None
+        if segments is None or (self.model_.statistics is statistics and not params):
             return super().fitted_on(statistics, **params)
-        model, made = self.model_, type(self)(**{**self.get_params(), **params})
-        return made.fit(statistics, user_groups=groups_by_id(model.segments, model.profiles()))
+        by_id = groups_by_id(segments, self.model_.profiles())
+        return type(self)(**{**self.get_params(), **params}).fit(statistics, user_groups=by_id)
 
     def default_name(self) -> str:
         """Return a name such as "population-cm12" or "hit-cm12"."""
