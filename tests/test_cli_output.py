@@ -89,3 +89,18 @@ def test_what_a_shell_appends_to_is_added_to(model, tmp_path):
     first, *rest = log.read_text().splitlines(keepends=True)
     assert first == "mine\n"
     assert pl.read_csv("".join(rest).encode())["rank"].to_list() == [1] * (len(rest) - 1)
+
+
+@pytest.mark.parametrize("command", ["recommend", "explain"])
+def test_a_file_has_the_format_of_its_name_or_is_refused(cli, model, tmp_path, command):
+    asked = command, model, "--user", "1"
+    if command == "explain":
+        unseen = sr.load(model).recommend(1, confidence=0.9).items[0]
+        asked += "--item", str(unseen)
+    named = tmp_path / "picks.csv"
+    assert cli(*asked, "--output", named).code == 0
+    assert "item_id" in pl.read_csv(named).columns
+    refused = cli(*asked, "--output", tmp_path / "picks.txt")
+    assert refused.code == 2
+    assert "picks.txt: a table for people is not written to a file" in refused.err
+    assert not (tmp_path / "picks.txt").exists()

@@ -54,6 +54,14 @@ def test_workflows_test_every_version_that_is_named(yaml):
             assert f"\n{target}:" in text("Makefile"), target
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_pinned_by_hash(path):
+    used = re.findall(r"uses: (.*)", path.read_text())
+    assert used
+    for action in used:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", action), action
+
+
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md", "README.md"])
 def test_commands_and_links_of_the_invitations_exist(name):
     for target in re.findall(r"make ([a-z][\w-]*)", text(name)):

@@ -141,7 +141,10 @@ def test_what_comes_fitted_and_cannot_leave_out_promises_nobody_anything(films):
 def test_item_level_promises_cover_people_whom_it_has_not_seen(films):
     model = sr.InductiveConformal(Memory).fit(films)
     history = films.items.ids[:12].to_list()
-    assert "An item that this person" in model.recommend(history=history, confidence=0.7).guarantee
+    assert (
+        "An item new to the user that they will consume"
+        in model.recommend(history=history, confidence=0.7).guarantee
+    )
     known = model.recommend(films.users[3], confidence=0.7).guarantee
     assert known.startswith("None for this person: this user was part of")
 

@@ -84,7 +84,7 @@ def test_fitted_again_after_a_window_it_keeps_it_to_newcomers_only(films):
     cases = window_cases(films, day, end, 0.4)
     lost, told = served(model, films, cases[np.isin(cases.users, newcomers)], known=False)
     assert lost == pytest.approx(EPSILON, abs=2 * NOISE)  # the calendar has moved on by a window
-    assert told == {"Of what they tak"}
+    assert told == {"Of items new to "}
     others = cases[~np.isin(cases.users, newcomers)]
     assert served(model, films, others, known=True)[1] == {"None for this pe"}
 

@@ -96,7 +96,9 @@ def write_files(folder, frame):
     log.write_csv(folder / "log.csv")
     users, items = frame["user_id"].unique().sort(), frame["item_id"].unique().sort()
     lands = ["AT" if number % 2 else "DE" for number in range(len(users))]
-    pl.DataFrame({"user_id": users, "country": lands}).write_csv(folder / "users.csv")
+    of_users = pl.DataFrame({"user_id": users, "country": lands})
+    of_users.write_csv(folder / "users.csv")
+    frame.join(of_users, on="user_id").write_csv(folder / "orders.csv")
     (folder / "ids.txt").write_text("\n".join(map(str, items[:200])) + "\n")
     best = users.to_frame().join(items.head(100).to_frame(), how="cross")
     best.with_columns(score=pl.int_range(pl.len()) % 97).write_parquet(folder / "top100.parquet")

@@ -55,7 +55,9 @@ def test_merged_p_values_say_it(films):
 
 def test_live_says_it(population, tmp_path):
     with sr.Live.create(tmp_path / "live", population) as live:
-        assert "Of items new to the user that they consume, event by event" in live.promise(0.9)
+        assert "Of items new to the user that they consume, with each user and day" in live.promise(
+            0.9
+        )
 
 
 def test_every_sentence_of_an_audit_says_it(films):

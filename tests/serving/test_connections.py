@@ -131,6 +131,58 @@ def test_what_can_be_read_in_two_ways_is_refused_and_closed(strict, data):
     assert answer.startswith(b"HTTP/1.1 400 ")
 
 
+BODY = b'{"user": 1, "confidence": 0.8, "k": 3}'
+CHUNKED = head(
+    "POST /v1/recommendations", "Content-Type: application/json", "Transfer-Encoding: chunked"
+) + b"%x\r\n%s\r\n" % (len(BODY), BODY)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+@pytest.mark.parametrize("trailers", [b"", b"X-Sum: 1\r\n", b"A: b\r\nC: d\r\n"])
+def test_a_chunked_body_may_have_trailers(strict, trailers, piece):
+    data = CHUNKED + b"0\r\n" + trailers + b"\r\n"
+    with connect(strict) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(2):  # the connection goes on
+            for place in range(0, len(data), piece):
+                connection.sendall(data[place : place + piece])
+            assert answered(connection) == 200
+
+
+@pytest.mark.parametrize("piece", [1, 10_000])
+@pytest.mark.parametrize(
+    "end",
+    [
+        b"0\r\nX: y\nZ: w\r\n\r\n",
+        b"0\r\nX: y\n\n",
+        b"0\r\n\n",
+        b"0\r\nX: y\r\n z\r\n\r\n",
+        b"0\r\nContent-Length: 5\r\n\r\n",
+        b"0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"0\n\r\n",
+    ],
+)
+def test_trailers_that_can_be_read_in_two_ways_are_refused_and_closed(strict, end, piece):
+    data, answer = CHUNKED + end + head("GET /healthz"), b""
+    with connect(strict) as connection, contextlib.suppress(ConnectionError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for place in range(0, len(data), piece):
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(data[place : place + piece])
+        while part := connection.recv(65536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_slow_trailer_is_ended(strict):
+    with connect(strict) as connection:
+        connection.sendall(CHUNKED + b"0\r\nX: ")
+        answer, seconds = trickle(connection)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert seconds < 4
+
+
 def test_a_body_may_have_any_line_ends(strict):
     body = b'{"user":\n 1}\n\n'
     asked = head(
@@ -172,3 +224,41 @@ def test_a_refused_request_that_ends_in_time_keeps_its_connection(strict):
         assert answered(connection) == 421
         connection.sendall(b"rest" + head("GET /healthz", "Connection: close"))
         assert answered(connection) == 200
+
+
+LARGE = "static/plotly.min.js"  # 4.8 MB, more than the buffers of the kernel hold
+
+
+def slow_reader(server, times=1):
+    """Ask for a large answer over a connection that takes in little."""
+    address = urlsplit(server.url)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(10)
+    connection.connect((address.hostname, address.port))
+    connection.sendall(times * head(f"GET /{LARGE}"))
+    return connection
+
+
+def test_slow_readers_do_not_fill_the_server(model_folder, tmp_path):
+    options = ("--workers", "1", "--receive-timeout", "1", "--keep-alive", "1")
+    server = Server(model_folder, tmp_path / "log", *options, "--max-connections", str(MOST))
+    try:
+        held = [slow_reader(server, times=1 + n % 2) for n in range(MOST)]
+        begin, status = time.monotonic(), 0
+        while status != 200 and time.monotonic() - begin < 60:
+            for connection in held:
+                with contextlib.suppress(OSError):
+                    connection.recv(1)  # a byte now and then
+            time.sleep(0.3)
+            with contextlib.suppress(httpx.HTTPError), server.client() as client:
+                status = client.get("healthz").status_code
+        assert status == 200
+        for connection in held:
+            connection.close()
+        with server.client() as client:
+            assert len(client.get(LARGE).content) > 4_000_000
+            assert 'reason="slow"' in client.get("metrics").text
+    finally:
+        server.stop()
+    assert "Traceback" not in server.text

@@ -13,6 +13,7 @@ from surerec.cli import _options as opt
 from surerec.cli import _show
 from surerec.cli._output import (
     about_output,
+    format_of,
     messages,
     stdout,
     to_json,
@@ -91,6 +92,7 @@ def recommend(
 
     surerec recommend films --user 196 --user 22 --history 50,172,133,7,9 --together any
     """
+    format = format_of(format, output)  # noqa: A001
     fitted = load(model, recommender)
     confidence = opt.confidence_of(fitted, confidence, significance)
     level: dict[str, Any] = {"confidence": confidence, "significance": significance, "k": k}
@@ -302,6 +304,7 @@ def explain(
 
     [bold]Example:[/bold] surerec explain films --user 196 --item 302
     """
+    format = format_of(format, output)  # noqa: A001
     fitted = load(model, recommender)
     if is_group(user, together):
         people = members(fitted, user, history, times)

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from surerec._inputs import did_you_mean, read_text
+from surerec.cli._output import Format as FormatName
 from surerec.cli._output import messages
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.datasets import CATALOGUE, is_described, load_dataset, synthetic_of
@@ -166,7 +167,7 @@ RecommenderName = Annotated[
     ),
 ]
 Format = Annotated[
-    Literal["table", "json", "csv", "parquet"],
+    FormatName,
     typer.Option(help="A table for people; json, csv or parquet for programs."),
 ]
 

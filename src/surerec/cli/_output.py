@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow.parquet as pq
 import typer
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     import polars as pl
     from rich.text import Text
+
+
+Format: TypeAlias = Literal["table", "json", "csv", "parquet"]
 
 
 class _Terminal(Console):
@@ -42,6 +45,19 @@ def stdout() -> Console:
 def messages() -> Console:
     """Give the console for messages."""
     return _Terminal(stderr=True, highlight=False, soft_wrap=True)
+
+
+def format_of(given: Format, output: Path | None) -> Format:
+    """Return the format to write: for a file without one, that of its name."""
+    if output is None or given != "table":
+        return given
+    named: dict[str, Format] = {".json": "json", ".csv": "csv", ".parquet": "parquet"}
+    if output.suffix.lower() not in named:
+        raise InputError(
+            f"{output}: a table for people is not written to a file: end the name in .json, .csv "
+            "or .parquet, or give --format."
+        )
+    return named[output.suffix.lower()]
 
 
 @contextmanager

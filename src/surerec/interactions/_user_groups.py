@@ -80,18 +80,11 @@ class UserGroups:
             return self
         place = {name: kept.index(name) if name in kept else len(kept) for name in self.names}
         moved = np.array([*(place[name] for name in self.names), -1], dtype=np.int32)
-        return UserGroups(self.column, (*kept, self._other(kept)), moved[self.codes])
+        return UserGroups(self.column, (*kept, _name_of_others(kept)), moved[self.codes])
 
     def other(self, before: UserGroups) -> str:
         """Return the name of the pooled groups; empty if none of `before` were pooled."""
         return "" if self.names == before.names else self.names[-1]
-
-    @staticmethod
-    def _other(kept: Sequence[str]) -> str:
-        name = OTHER
-        while name in kept:
-            name += " segments"
-        return name
 
     def moved(self, earlier: NDArray[np.integer]) -> UserGroups:
         """Give the same for other data, of whose users `earlier` says who they were; −1 for new."""
@@ -195,8 +188,15 @@ def pool_segments(source: Any, column: str = "segment", *, min_users: int) -> di
             )
     counts = Counter(found.values())
     kept = [name for name, n in counts.items() if n >= min_users]
-    other = UserGroups._other(kept)  # noqa: SLF001  # of this file
+    other = _name_of_others(kept)
     return {user: label if label in kept else other for user, label in found.items()}
+
+
+def _name_of_others(kept: Sequence[str]) -> str:
+    name = OTHER
+    while name in kept:
+        name += " segments"
+    return name
 
 
 def read_members(source: Any, column: str = "group") -> dict[Any, list[Any]]:

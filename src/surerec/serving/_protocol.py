@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 _REST_SECONDS = 1.0  # for the rest of a request that was answered before it ended
-
+_LEAST_RATE = 16_384  # bytes a second at which an answer must be read
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
 _LENIENT = re.compile(rb"(?<!\r)\n|\n[ \t]")  # a bare line feed, or a folded header
 
@@ -29,7 +30,9 @@ class StrictConnection(h11.Connection):
     """
 
     def next_event(self) -> Any:
-        """Return the next event; RemoteProtocolError for a head that can be read in two ways."""
+        """Return the next event; RemoteProtocolError for what can be read in two ways."""
+        in_body = self.their_state is h11.SEND_BODY
+        before = self.trailing_data[0] if in_body else b""
         if self.their_state is h11.IDLE:
             head = self.trailing_data[0].partition(b"\r\n\r\n")[0]
             if _LENIENT.search(head):
@@ -37,9 +40,18 @@ class StrictConnection(h11.Connection):
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = {name for name, _ in event.headers}
-            if {b"content-length", b"transfer-encoding"} <= names:
+            if names >= _FRAMING:
                 raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
+        elif in_body and isinstance(event, h11.EndOfMessage):
+            self._check_trailers(before[: len(before) - len(self.trailing_data[0])], event)
         return event
+
+    def _check_trailers(self, end: bytes, event: h11.EndOfMessage) -> None:
+        """Refuse an end of a chunked body that can be read in two ways."""
+        if len(end) > 1:
+            end = end.removeprefix(b"\n")  # of the line end behind the chunk before
+        if _LENIENT.search(end) or any(name in _FRAMING for name, _ in event.headers):
+            raise h11.RemoteProtocolError("bare line feed, folded or framing header in a trailer")
 
 
 class GuardedProtocol(H11Protocol):
@@ -49,12 +61,16 @@ class GuardedProtocol(H11Protocol):
     """
 
     head_seconds = 10.0
-    """Time in which a request's head must be complete."""
+    """Time in which a request's head must be complete, and that a client may pause in reading."""
     most_connections = 1_000
     """One more is told to come back, and closed."""
 
     head_timer: asyncio.TimerHandle | None = None
     rest_timer: asyncio.TimerHandle | None = None
+    unread_timer: asyncio.TimerHandle | None = None
+    unread_since = 0.0
+    patience = 0.0
+    """Seconds for which the answer under way may still wait for its reader."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -63,6 +79,10 @@ class GuardedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # Paused as long as anything waits to be read: with a margin, the last bytes of an answer
+        # could hold the connection.
+        transport.set_write_buffer_limits(high=0)
+        self.patience = self.head_seconds
         if len(self.connections) > self.most_connections:
             REFUSED.labels("connections").inc()
             self._say(
@@ -85,9 +105,36 @@ class GuardedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
         self._rest_came()
+        self._was_read()
         super().connection_lost(exc)
 
+    def pause_writing(self) -> None:
+        """Wait for a reader, for a time in proportion to what is unread, all in all."""
+        super().pause_writing()
+        self.unread_since = self.loop.time()
+        self.patience += self.transport.get_write_buffer_size() / _LEAST_RATE
+        self.unread_timer = self.loop.call_later(self.patience, self._unread)
+
+    def resume_writing(self) -> None:
+        self._was_read()
+        super().resume_writing()
+
+    def _was_read(self) -> None:
+        if self.unread_timer is not None:
+            self.unread_timer.cancel()
+            self.unread_timer = None
+            is_over = self.cycle is None or self.cycle.response_complete
+            waited = self.loop.time() - self.unread_since
+            self.patience = self.head_seconds if is_over else self.patience - waited
+
+    def _unread(self) -> None:
+        self.unread_timer = None
+        REFUSED.labels("slow").inc()
+        self.transport.abort()  # closing would wait until all is read
+
     def on_response_complete(self) -> None:
+        if self.unread_timer is None:
+            self.patience = self.head_seconds
         super().on_response_complete()
         answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
         if answered and not self.transport.is_closing():
