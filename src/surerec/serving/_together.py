@@ -116,7 +116,11 @@ def group_explanation(model: ServedModel, asked: ask.AskGroupExplanation) -> byt
     return write(answer)
 
 
-def _set_of(model: ServedModel, asked: ask.AskGroupGuarantee, **more: Any) -> GroupSet:
+def _set_of(
+    model: ServedModel,
+    asked: ask.AskGroupGuarantee | ask.AskGroupRecommendations,
+    **more: Any,
+) -> GroupSet:
     _, recommender = _for_groups(model, asked)
     level = level_of(recommender, asked)
     whom: dict[str, Any] = {"group": _members(asked), "together": asked.together, "at": asked.at}
