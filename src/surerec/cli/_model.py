@@ -94,7 +94,6 @@ def recommend(
     """
     format = format_of(format, output)  # noqa: A001
     fitted = load(model, recommender)
-    confidence = opt.confidence_of(fitted, confidence, significance)
     level: dict[str, Any] = {"confidence": confidence, "significance": significance, "k": k}
     level["items"] = opt.read_known(items, fitted.items_, unknown)
     if group_file is not None:
@@ -238,7 +237,6 @@ def recommend_all(
     profiles = fitted.statistics_.interactions
     wanted = opt.read_known(users, None if profiles is None else profiles.users, unknown)
     more["items"] = opt.read_known(items, fitted.items_, unknown)
-    confidence = opt.confidence_of(fitted, confidence, significance)
     begin = perf_counter()
     people = None if histories is None else _people(fitted, histories, leave_out=leave_out, at=at)
     frames = fitted.iter_recommendations(

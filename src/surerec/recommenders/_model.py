@@ -104,7 +104,7 @@ class FittedModel(ModelParts):
         query : Query, optional
             Instead of these, what :meth:`query` made of them.
         confidence, significance : float, optional
-            1 − ε, or ε itself: one of the two, in (0, 1).
+            1 − ε, or ε itself, in (0, 1); by default a confidence of 0.9.
         k : int, optional
             Cut the set to the k best. This voids the guarantee, and the result says so.
         exclude : iterable of ids, default=()
@@ -348,38 +348,22 @@ class FittedModel(ModelParts):
 
     def iter_recommendations(
         self,
+        /,
         users: Sequence[Any] | None = None,
         *,
         histories: Any = None,
         leave_out: bool = False,
         at: Any = None,
-        confidence: float | None = None,
-        significance: float | None = None,
-        k: int | None = None,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        items: Iterable[Any] | None = None,
-        among: str | None = None,
-        chances: bool = False,
         unknown: str = "check",
+        **options: Any,
     ) -> Iterator[pl.DataFrame]:
-        """Recommend to many people, some at a time, so that results can be written as they come.
+        """Recommend to many users, some at a time, so that results can be written as they come.
 
-        Yields the rows of :meth:`recommend_many`, people in the order given.
+        Yields the rows of :meth:`recommend_many`, which has the same parameters.
         """
-        options = self.options(
-            confidence,
-            significance,
-            k=k,
-            min_probability=min_probability,
-            precision=precision,
-            items=items,
-            among=among,
-            chances=chances,
-            unknown=unknown,
-        )
+        checked = self.options(unknown=unknown, **options)
         whom = _batch.read_users(self, users, histories, leave_out, at, unknown)
-        yield from _batch.batches(self, whom, options)
+        yield from _batch.batches(self, whom, checked)
 
     def hit_probability(
         self,

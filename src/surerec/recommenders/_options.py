@@ -9,7 +9,7 @@ import numpy as np
 
 from surerec._arguments import check_flag, check_text
 from surerec._checks import check_whole
-from surerec.conformal import DEFAULT_CONFIDENCE, significance_of
+from surerec.conformal import significance_of
 from surerec.errors import InputError, NoConfidence, NotOffered
 from surerec.futures import SLATE_MOST
 
@@ -155,8 +155,6 @@ def check_options(
     if precision is not None:
         require(calibration, "precision", kind)
         precision = check_fraction("precision", precision)
-        if confidence is None and significance is None:
-            confidence = DEFAULT_CONFIDENCE
     elif "precision" in calibration.features:
         raise NotOffered(
             "This recommender promises precision: say which share of what is shown must be taken, "

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
-from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import NoUsers
 from surerec.recommenders import RecommendOptions
 from surerec.serving import _asked as ask
@@ -33,7 +32,7 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     name, recommender, query = _person(model, asked)
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
-    level = level_of(recommender, asked)
+    level = level_of(asked)
     choosing, unknown = _choosing(recommender, asked)
     picks = model.recommend(recommender, query, **level, **choosing, k=k, exclude=asked.exclude)
     return write_set({**about_set(name, picks), **unknown}, picks)
@@ -43,7 +42,7 @@ def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
     name, recommender, query = _person(model, asked)
     choosing, unknown = _choosing(recommender, asked)
-    picks = model.recommend(recommender, query, **level_of(recommender, asked), **choosing)
+    picks = model.recommend(recommender, query, **level_of(asked), **choosing)
     return write({**about_set(name, picks), **unknown})
 
 
@@ -142,7 +141,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     known = codes[codes >= 0]
     if not len(known):
         raise Problem(404, "None of these users is known.")
-    level = level_of(recommender, asked)
+    level = level_of(asked)
     choosing, unknown = _choosing(recommender, asked)
     cut = None if choosing else model.cut(**level)
     asked_at = level if cut is None else {"significance": cut}
@@ -247,13 +246,9 @@ def _history(asked: ask._AboutPerson) -> dict[str, Any]:
     return {"history": asked.history, "times": asked.times, "at": asked.at}
 
 
-def level_of(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:
-    """Give the level that is asked for; the usual one where nothing is said."""
-    if asked.significance is not None:
-        return {"significance": asked.significance}
-    if asked.confidence is not None:
-        return {"confidence": asked.confidence}
-    return {"confidence": DEFAULT_CONFIDENCE} if "confidence" in recommender.model_.features else {}
+def level_of(asked: ask._AtLevel) -> dict[str, Any]:
+    """Return the level that is asked for, as `recommend` takes it."""
+    return {"confidence": asked.confidence, "significance": asked.significance}
 
 
 def _choosing(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.conformal import DEFAULT_CONFIDENCE, significance_of
+from surerec.conformal import significance_of
 from surerec.errors import InputError, StaleModelWarning
 from surerec.recommenders import load_all
 from surerec.serving._search import TitleSearch
@@ -252,9 +252,7 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
     usual = _SAMPLE_SIZE if interactions is None else int(np.median(np.diff(interactions.offsets)))
     most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
     history = recommender.items_.ids.gather(most_popular).to_list()
-    asked: dict[str, Any] = (
-        {"confidence": DEFAULT_CONFIDENCE} if "confidence" in recommender.model_.features else {}
-    )
+    asked: dict[str, Any] = {}
     if "precision" in recommender.model_.features:
         asked["precision"] = _SAMPLE_PRECISION
     try:
@@ -273,7 +271,7 @@ def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]
         recommender.recommend(user, **asked).to_frame()
         recommender.recommend_many([user], k=1, **asked)  # the batch has its own
     return {
-        "confidence": asked.get("confidence"),
+        "confidence": picks.confidence,
         "history_length": len(history),
         "sentence": picks.guarantee,
     }

@@ -122,7 +122,7 @@ def _set_of(
     **more: Any,
 ) -> GroupSet:
     _, recommender = _for_groups(model, asked)
-    level = level_of(recommender, asked)
+    level = level_of(asked)
     whom: dict[str, Any] = {"group": _members(asked), "together": asked.together, "at": asked.at}
     picks = recommender.recommend(**whom, **level, **more)
     assert isinstance(picks, GroupSet)  # noqa: S101  # as it was asked for a group
