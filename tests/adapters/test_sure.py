@@ -1,15 +1,11 @@
 """Wrapped models have probabilities, precision, short lists and named lists, too."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.storage import save_model
 from tests.adapters.test_wrap import Popular, neighbours
-from tests.storage.stored_models import reseal
 
 
 @pytest.fixture(scope="module")
@@ -79,22 +75,6 @@ def test_named_lists_are_calibrated_before_saving(halves, near, tmp_path):
     assert back.recommend(1, confidence=0.8, among="even").to_frame().equals(picks.to_frame())
     with pytest.raises(sr.InputError, match="name lists before saving it"):
         back.allow("odd", near[1][1::2])
-
-
-def test_a_folder_of_an_earlier_version_answers_as_before(halves, near, tmp_path):
-    sure = wrapped(halves, near)
-    spec = sure.to_spec()
-    old = {name: array for name, array in spec.arrays.items() if not name.startswith("chances_")}
-    save_model(tmp_path / "model", sure.statistics_, {"near": replace(spec, arrays=old)})
-    reseal(tmp_path / "model", lambda card: card.update(format_version=3))
-    back = sr.load(tmp_path / "model", scorer=near[0])
-    one, two = (each.recommend(1, confidence=0.8) for each in (sure, back))
-    assert one.items == two.items
-    assert one.guarantee == two.guarantee
-    assert "before it is fitted again" in two.about_probability
-    reseal(tmp_path / "model", lambda card: card.update(format_version=2))
-    with pytest.raises(sr.InputError, match="damaged"):  # format 2 has rows of counts
-        sr.load(tmp_path / "model", scorer=near[0])
 
 
 @pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")

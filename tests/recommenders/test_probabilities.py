@@ -173,7 +173,7 @@ def test_equal_probabilities_choose_nothing(films, monkeypatch):
         model.recommend(history=[1, 2, 3, 4, 5, 6], confidence=0.8, min_probability=0.05)
 
 
-def test_a_folder_of_an_earlier_version_answers_as_before(model):
+def test_a_model_without_probabilities_answers_as_one_with_them(model):
     spec = model.to_spec()
     old = {name: array for name, array in spec.arrays.items() if not name.startswith("chances_")}
     earlier = sr.PopulationConformal("CM12").restore(model.statistics_, old, {})
@@ -181,10 +181,10 @@ def test_a_folder_of_an_earlier_version_answers_as_before(model):
     assert one.items == two.items
     assert one.guarantee == two.guarantee
     assert two.to_frame()["probability"].is_null().all()
-    assert "before it is fitted again" in two.about_probability
-    with pytest.raises(InputError, match="before it is fitted again"):
+    assert "users who can calibrate" in two.about_probability
+    with pytest.raises(InputError, match="users who can calibrate"):
         earlier.recommend(user=7, confidence=0.8, min_probability=0.1)
-    with pytest.raises(InputError, match="fit it again"):
+    with pytest.raises(InputError, match="this model has fewer"):
         earlier.allow("some", [1, 2])
 
 

@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 NO_CHANCES: Final = (
-    f"they need at least {FEWEST_USERS} users who can calibrate; a model that an earlier surerec "
-    "saved has none before it is fitted again, and a live one that forgot one of these users none "
-    "before it is counted anew"
+    f"they need at least {FEWEST_USERS} users who can calibrate; a live model that forgot one of "
+    "these users has none before it is counted anew"
 )
 SWAYED: Final = "what this user took next tipped the choice of how items are compared"
 
