@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from surerec.calibration._assessment import Assessment
-from surerec.calibration._chances import MOST_HITS
+from surerec.calibration._chances import MOST_HITS, ItemChances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +57,8 @@ class Calibration(ABC):
     features: frozenset[str] = frozenset()
     reasons: Mapping[str, str] = MappingProxyType({})
     people: UserGroups | None = None
+    chances: ItemChances | None = None
+    """What probabilities of items are calibrated on; None where there are none."""
     period: tuple[int, int] = (0, 0)
     """The times between which calibration users' held-out interactions lie."""
     valid_until: int | None = None

@@ -309,7 +309,7 @@ def _risk_rule(model: PopulationConformal, asked: _Asked) -> _Rule:
 
 def _precision_rule(model: PopulationConformal, asked: _Asked) -> _Rule:
     """Show what the model's tested thresholds let through."""
-    chances = model.item_probabilities_
+    chances = model.model_.calibration.chances
     n_bins = 0 if chances is None else chances.bins.n
     lowest = [_lowest_bin(model, epsilon, asked.delta, n_bins) for epsilon in asked.significances]
 

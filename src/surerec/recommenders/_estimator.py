@@ -14,7 +14,7 @@ from surerec._checks import check_whole
 from surerec._compiling import compile_progress
 from surerec._progress import stage, time_stages
 from surerec._shown import shown
-from surerec.calibration import NamedItems, refuse_false_declaration
+from surerec.calibration import NamedItems, UserCalibration, refuse_false_declaration
 from surerec.errors import InputError, NotFittedError, NotOffered
 from surerec.measures import as_scorer
 from surerec.precedence import as_statistics
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Calibration, UserCalibration
-    from surerec.interactions import IdMap
+    from surerec.calibration import Calibration, CalibrationUsers
+    from surerec.interactions import IdMap, UserGroups
     from surerec.measures import Recipe, Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._group_model import GroupModel
@@ -171,6 +171,23 @@ class Recommender(ABC):
     def scorer_(self) -> Scorer:
         """What scores the items."""
         return self.model_.scorer
+
+    @property
+    def calibration_(self) -> CalibrationUsers:
+        """What is kept of the calibration users, of a user-level calibration."""
+        return self._user_level.users
+
+    @property
+    def _user_level(self) -> UserCalibration:
+        found = self.model_.calibration
+        if not isinstance(found, UserCalibration):
+            raise NotOffered(how_to_get("period", self.model_.kind))
+        return found
+
+    @property
+    def user_groups_(self) -> UserGroups | None:
+        """The segments of the users, by a column of their own."""
+        return self.model_.segments
 
     @property
     def name_(self) -> str:

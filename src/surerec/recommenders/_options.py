@@ -115,7 +115,7 @@ _HOW: Final = {
     "hits": "{kind} has no chances of lists; PopulationConformal has.",
     "item_lists": "{kind} has no named lists; PopulationConformal has (model.allow).",
     "groups": ("{kind} has no sets for groups; PopulationConformal and InductiveConformal have."),
-    "period": "{kind} has no calibration users, whose interactions would have an end.",
+    "period": "{kind} is not calibrated on users; PopulationConformal is.",
     "segments": "This {kind} has no groups by a column of people's own: ask without group=.",
 }
 """How to get what a model lacks, by feature."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.calibration import CalibrationUsers, Cut, ItemChances, NamedItems, Promise
+    from surerec.calibration import Cut, NamedItems, Promise
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike, Scorer
@@ -318,7 +318,7 @@ class PopulationConformal(Recommender):
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
         model, recipe = self.model_, self.recipe()
         now, scorer, profiles = model.statistics, model.scorer, model.profiles()
-        mine = self._calibration()
+        mine = self._user_level
         cases = cases_of(mine, profiles)
         past = now
         if cases.moment is not None:
@@ -335,31 +335,6 @@ class PopulationConformal(Recommender):
             model.segments,
             listed,
         )
-
-    def _calibration(self) -> UserCalibration:
-        found = self.model_.calibration
-        assert isinstance(found, UserCalibration)  # noqa: S101  # it makes no other
-        return found
-
-    @property
-    def calibration_(self) -> CalibrationUsers:
-        """What is kept of the calibration users."""
-        return self._calibration().users
-
-    @property
-    def item_probabilities_(self) -> ItemChances | None:
-        """What probabilities of items are calibrated on; None with too few calibration users."""
-        return self._calibration().chances
-
-    @property
-    def user_groups_(self) -> UserGroups | None:
-        """The segments of the users, by a column of their own."""
-        return self.model_.segments
-
-    @property
-    def n_length_groups(self) -> int:
-        """How many groups by the number of known items are asked for."""
-        return parse_groups(self.groups)[1]
 
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
         """Return this recommender on statistics, with some parameters changed.

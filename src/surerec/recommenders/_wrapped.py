@@ -29,7 +29,7 @@ from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders._estimator import Recommender, timed
 from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
 from surerec.recommenders._measured import OWN
-from surerec.recommenders._segments import parse_groups, read_groups, stored_groups
+from surerec.recommenders._segments import read_groups, stored_groups
 from surerec.recommenders._user_level import Sample, SavedLevel, Statement, UserLevel, saved_state
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
 from surerec.recommenders._wrapped_people import check_catalogue, refuse_newcomers, who
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
-    from surerec.calibration import CalibrationUsers, Cut, NamedItems, Promise
+    from surerec.calibration import Cut, NamedItems, Promise
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.recommenders._model import FittedModel
@@ -164,7 +164,7 @@ class WrappedRecommender(Recommender):
             with stage("learning"):
                 known, scorer = self._fit_copy(recipe, whole, whole)
             segments = read_groups(self.groups, user_groups, known.interactions)
-            users = self._calibration()
+            users = self._user_level
             self.model_ = self._composed(
                 known, scorer, (users.users, users.chances), self._refitted(about, scorer), segments
             )
@@ -408,26 +408,6 @@ class WrappedRecommender(Recommender):
             return scorer
         whole = adapter.completed(self.fallback, statistics, scorer.columns, scorer.rows)
         return WrappedScorer(whole, scorer.columns, scorer.rows, by_user=True, knows_all=True)
-
-    def _calibration(self) -> UserCalibration:
-        found = self.model_.calibration
-        assert isinstance(found, UserCalibration)  # noqa: S101  # it makes no other
-        return found
-
-    @property
-    def calibration_(self) -> CalibrationUsers:
-        """What is kept of the calibration users."""
-        return self._calibration().users
-
-    @property
-    def user_groups_(self) -> UserGroups | None:
-        """The segments of the users, by a column of their own."""
-        return self.model_.segments
-
-    @property
-    def n_length_groups(self) -> int:
-        """How many groups by the number of known items are asked for."""
-        return parse_groups(self.groups)[1]
 
     @property
     def floor_(self) -> float:
