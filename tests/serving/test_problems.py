@@ -152,5 +152,6 @@ def test_without_a_level_the_default_confidence_is_meant(model):
 def test_a_model_past_its_window_is_served_with_a_warning(tmp_path):
     films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2400, seed=1)
     sr.PopulationConformal("CM12", window=120).fit(films).save(tmp_path / "model")
-    with pytest.warns(StaleModelWarning, match=r"population-cm12 was calibrated .*recalibrate"):
+    warned = r"population-cm12 was calibrated .*recalibrate"
+    with pytest.warns(errors.StaleModelWarning, match=warned):
         load_served(tmp_path / "model")
