@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import surerec as sr
+from benchmarks.serving_processes import family
 from surerec.live import Live
 from surerec.measures import Query, as_recipe
 
@@ -67,14 +68,14 @@ class Killed:
 
 
 class _Server:
-    """``surerec serve``, in a session of its own, so that all of it can be killed at once."""
+    """``surerec serve``, which is killed with all of its workers."""
 
     def __init__(self, folder: Path, log: Path) -> None:
         with log.open("wb") as out:
             self._process = subprocess.Popen(  # noqa: S603  # our own command
                 [sys.executable, "-m", "surerec", "serve", str(folder), "--port", "0",
                  "--workers", "1", "--insecure-admin"],
-                stderr=out, start_new_session=True,
+                stderr=out,
             )  # fmt: skip
         self._log = log
         self.url = self._wait()
@@ -89,10 +90,17 @@ class _Server:
         raise RuntimeError(f"The server did not start: {self._log.read_text()}")
 
     def kill(self) -> None:
-        """Kill its processes, none of which can do anything about it."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """Kill its processes, none of which can do anything about it.
+
+        Workers are sessions of their own: one that lost its supervisor ends in good order.
+        """
+        processes = family(self._process.pid) if self._process.poll() is None else []
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         self._process.wait()
+        while any(_runs(process) for process in processes):
+            time.sleep(0.001)
 
     def send(self, events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """Send events; None if they were not acknowledged."""
@@ -111,6 +119,14 @@ class _Server:
             raise
         except (OSError, HTTPException, ValueError):  # cut off, at worst in the midst of an answer
             return None
+
+
+def _runs(process: int) -> bool:
+    """Tell whether a process is there, and more than the remains of one."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _stream(n_events: int, seed: int) -> tuple[sr.Interactions, list[dict[str, Any]]]:

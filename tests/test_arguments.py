@@ -150,6 +150,17 @@ def test_profiles(given, says):
     refused(lambda: sr.Interactions.from_profiles(**given), says)
 
 
+def test_users_left_out_may_be_an_array(films):
+    counts = sr.count_precedence(films)
+    for users in ([], [1], [1, 2]):
+        known, told = np.array([0]), np.array(users, dtype=np.int64)
+        assert (
+            counts.items_outside(known, told).tolist()
+            == counts.items_outside(known, users).tolist()
+        )
+        assert counts.without_users(told).n_users == counts.n_users - len(users)
+
+
 def test_codes_times_and_counts(films, counts):
     for call in (
         lambda: films.taken(60),
@@ -163,6 +174,11 @@ def test_codes_times_and_counts(films, counts):
         lambda: counts.predecessors(-1),
         lambda: counts.items_outside([99]),
         lambda: counts.without_user(60),
+        lambda: counts.without_user(None),
+        lambda: counts.without_user([1, 2]),
+        lambda: counts.without_user(np.arange(6).reshape(2, 3)),
+        lambda: counts.without_users(5),
+        lambda: counts.without_users([[1]]),
         lambda: sr.count_precedence(5),
         lambda: sr.count_precedence(films, ties=np.array(["order"])),
         lambda: sr.strongest_pairs(films),

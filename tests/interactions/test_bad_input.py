@@ -86,6 +86,14 @@ def test_a_missing_file_is_named(tmp_path):
         sr.read_interactions(tmp_path)
 
 
+@pytest.mark.parametrize("role", ["user", "item"])
+def test_an_empty_name_of_users_or_items_is_no_column(write, role):
+    path = write("r.csv", HEAD.replace(role, "x") + "1,2,3,4\n")
+    for source in (path, pl.read_csv(path)):
+        with pytest.raises(sr.InputError, match=f"no {role} column among"):
+            sr.read_interactions(source, **{role: ""})
+
+
 def test_a_named_column_that_is_not_there(write):
     with pytest.raises(sr.InputError, match="there is no column 'who'; found: 'user', 'item'"):
         sr.read_interactions(write("r.csv", HEAD + "1,2,3,4\n"), user="who")

@@ -99,7 +99,7 @@ def read_lists(
     >>> len(lists.users), lists.offsets.tolist(), lists.scores.tolist()
     (2, [0, 2, 3], [0.2, 0.9, 1.0])
     """
-    table, by = _table(source, columns, {"user": user, "item": item}, score)
+    table, by = _table(source, columns, {"user": user or None, "item": item or None}, score)
     _refuse_unreadable(table)
     cells, _ = usable(table, None, skip_bad=False)
     if not len(cells):

@@ -127,7 +127,7 @@ def read_interactions(
         skip_bad=skip_bad,
         n_rows=n_rows,
     )
-    wanted = {"user": user, "item": item, "time": time, "rating": rating}
+    wanted = {"user": user or None, "item": item or None, "time": time, "rating": rating}
     if titles is not None:
         titles = read_titles(titles, item=item, title=title)
     elif title:

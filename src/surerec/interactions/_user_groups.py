@@ -235,7 +235,7 @@ def _pairs(source: Any, column: str, reading: Mapping[str, Any]) -> tuple[pl.Dat
         rows = {"id": pl.Series(ids, dtype=pl.Object), "label": as_labels(labels)}
         return pl.DataFrame(rows), "The groups"
     # Any frame or file is taken as interactions are; what is an item there is a group here.
-    wanted = {"user": reading.get("user"), "item": column, "time": ""}
+    wanted = {"user": reading.get("user") or None, "item": column, "time": ""}
     table = concatenate(read_tables(source, wanted, reading.get("columns")))
     rows = {"id": table.frame["user"], "label": as_text(table.frame["item"])}
     return pl.DataFrame(rows).unique(maintain_order=True), table.name

@@ -14,6 +14,7 @@ from surerec._checks import check_whole
 from surerec._compiling import compile_progress
 from surerec._memory import available_memory, in_words
 from surerec._progress import progress, stage
+from surerec._shown import shown
 from surerec.errors import InputError
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
+_NO_PROFILES = "These counts were given without profiles: no user can be left out."
 
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 
@@ -193,7 +195,7 @@ class PrecedenceStatistics:
 
     def unknown_without(self, users: Sequence[int]) -> NDArray[np.int64]:
         """Return the codes of the items that nobody consumed other than the given users."""
-        if not users or not self.counts_profiles:
+        if len(users) == 0 or not self.counts_profiles:
             return self._unconsumed
         if len(users) == 1:
             own = self.taken_by(users[0])[0]
@@ -213,7 +215,7 @@ class PrecedenceStatistics:
 
         What they consumed of `known`, or alone, may keep its place: it is no candidate.
         """
-        if not users or not self.counts_profiles:
+        if len(users) == 0 or not self.counts_profiles:
             return self.popularity
         own = self._consumed_by(users)
         own = own[self.support[own] > 1]
@@ -223,9 +225,16 @@ class PrecedenceStatistics:
         return places_without(self.popularity, self.support, own) if len(own) else self.popularity
 
     def _consumed_by(self, users: Iterable[int]) -> NDArray[np.uint32]:
-        return np.concatenate(
-            [_NO_ITEMS, *(self.taken_by(user)[0] for user in dict.fromkeys(users))]
-        )
+        return np.concatenate([_NO_ITEMS, *(self.taken_by(user)[0] for user in self._each(users))])
+
+    def _each(self, users: Iterable[int]) -> dict[int, None]:
+        """Give users by code, each once, or refuse them."""
+        if self.interactions is None:
+            raise InputError(_NO_PROFILES)
+        if not np.iterable(users):
+            raise InputError(f"users is {shown(users)}; it must be a list of codes.")
+        n_users = self.interactions.n_users
+        return dict.fromkeys(check_code("user", user, n_users) for user in users)
 
     @cached_property
     def _unconsumed(self) -> NDArray[np.int64]:
@@ -255,7 +264,7 @@ class PrecedenceStatistics:
         >>> statistics.n_users, statistics.followers(0).tolist(), statistics.followers(1).tolist()
         (1, [0, 0], [1, 0])
         """
-        profiles = [self.profile_of(user) for user in dict.fromkeys(users)]
+        profiles = [self.profile_of(user) for user in self._each(users)]
         items = np.concatenate([_NO_ITEMS, *(taken for taken, _ in profiles)])
         instants = np.concatenate([_NO_TIMES, *(when for _, when in profiles)])
         offsets = np.concatenate(([0], np.cumsum([len(taken) for taken, _ in profiles])))
@@ -274,7 +283,7 @@ class PrecedenceStatistics:
         if user is None:
             return _NO_ITEMS, _NO_TIMES
         if self.interactions is None:
-            raise InputError("These counts were given without profiles: no user can be left out.")
+            raise InputError(_NO_PROFILES)
         return self.interactions.taken(user), self.interactions.times_of(user)
 
     def profile_of(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:

@@ -61,7 +61,7 @@ def read_source(
     skip_bad: bool = False,
 ) -> Source:
     """Find the columns, look at all rows once, and say which can be used."""
-    wanted = {"user": user, "item": item, "time": time, "rating": rating}
+    wanted = {"user": user or None, "item": item or None, "time": time, "rating": rating}
     where = _WHERE
     columns = find_columns(frame.columns, wanted, where)
     kinds = {name: kind.split("(")[0] for name, kind in frame.dtypes}
