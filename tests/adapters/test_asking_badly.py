@@ -124,12 +124,6 @@ def test_a_user_and_a_history_at_once(halves):
         sure.recommend(halves[0].users[1], history=[1, 2], confidence=0.8)
 
 
-def test_it_is_not_recalibrated(halves):
-    sure = some(halves).calibrate(*halves)
-    with pytest.raises(sr.InputError, match="is renewed by fit"):
-        sure.recalibrate(halves[0])
-
-
 def test_it_is_not_asked_before_it_is_calibrated(halves):
     with pytest.raises(sr.NotFittedError, match=r"call calibrate\(past, future\) or fit"):
         some(halves).recommend(1, confidence=0.8)

@@ -1,6 +1,7 @@
 """Wrapped models pass the contract tests that surerec's own recommenders pass."""
 
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_large_catalogues_are_scored_in_small_blocks(monkeypatch):
         adapter, scorer.columns, scorer.rows, by_user=scorer.by_user, knows_all=False
     )
     assert narrow.at_once == 3
-    monkeypatch.setattr(sure, "_scorer", narrow)
+    monkeypatch.setattr(sure, "model_", replace(sure.model_, scorer=narrow))
     batches = list(sure.iter_recommendations(confidence=0.8))
     assert max(asked) == 3
     assert len(batches) == 30

@@ -364,8 +364,7 @@ def test_a_list_of_everything_is_no_list(films):
 
 
 @pytest.mark.parametrize("window", [None, 200])
-def test_a_list_added_later_is_the_list_given_at_fit(films, window, monkeypatch):
-    monkeypatch.setattr(sr.PopulationConformal, "_warn_if_stale", lambda _: None)
+def test_a_list_added_later_is_the_list_given_at_fit(films, window):
     some = films.items.ids.to_list()[::2]
     one = sr.PopulationConformal("CM12", window=window).fit(films)
     cases = cases_of(one.model_.calibration, films)

@@ -137,7 +137,7 @@ def test_forged_chances_are_refused(precise, name, change):
 )
 def test_forged_lists_are_refused(films, name, change):
     model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
-    arrays = model._calibration_arrays()
+    arrays = model._calibration_state()[0]
     assert len(lists_from_parts(arrays, 600, 80)[0]) == 1
     with pytest.raises(ValueError, match=r"not those of|no text|not there|decode"):
         lists_from_parts({**arrays, name: change(arrays[name])}, 600, 80)

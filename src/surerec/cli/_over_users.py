@@ -115,8 +115,8 @@ def recalibrate(
     }
     if not fitted:
         raise InputError(
-            f"{model}: nothing in it is calibrated over users; fit one with "
-            "--recommender population-cm12."
+            f"{model}: nothing in it can be recalibrated; fit one with --recommender "
+            "population-cm12. A wrapped model is calibrated again by surerec calibrate."
         )
     newer = data()
     ties = next(iter(fitted.values())).statistics_.ties

@@ -432,7 +432,6 @@ class Recommender(ABC):
         texts: Mapping[str, str],
     ) -> Self:
         """Be as it was when saved; KeyError or ValueError if it has no use for these parts."""
-        self._validate()
         self.model_ = self._restored(as_statistics("fit", statistics), dict(arrays), dict(texts))
         return self
 

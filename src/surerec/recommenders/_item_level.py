@@ -112,7 +112,7 @@ class InductiveConformal(Recommender):
         """
         self._validate()
         statistics = as_statistics("fit", data)
-        return self._refitted(statistics, fit_scorer(self.recipe(), statistics))
+        return self.fit_with(statistics, fit_scorer(self.recipe(), statistics))
 
     def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
         calibration = ItemCalibration(self.train_share, self.smoothed, self.seed)
@@ -124,6 +124,7 @@ class InductiveConformal(Recommender):
         arrays: dict[str, NDArray[Any]],
         texts: dict[str, str],
     ) -> FittedModel:
+        self._validate()
         recipe = self.recipe()
         mine = of_scorer(recipe, arrays, texts)
         refuse_others(self, arrays, texts)
@@ -138,9 +139,10 @@ class InductiveConformal(Recommender):
         if learns or not self.is_fitted or self.model_.statistics is not statistics:
             return super().fitted_on(statistics, **params)
         other = type(self)(**{**self.get_params(), **params})
-        return other._refitted(statistics, self.model_.scorer)  # noqa: SLF001  # of the same class
+        return other.fit_with(statistics, self.model_.scorer)
 
-    def _refitted(self, statistics: PrecedenceStatistics, scorer: Scorer) -> Self:
+    def fit_with(self, statistics: PrecedenceStatistics, scorer: Scorer) -> Self:
+        """Calibrate a scorer that was fitted on these statistics already."""
         self._validate()
         self.model_ = self._composed(statistics, scorer)
         return self
@@ -214,7 +216,6 @@ class TransductiveConformal(Recommender):
     @timed("Fitted")
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
-        self._validate()
         self.model_ = self._restored(as_statistics("fit", data), {}, {})
         return self
 
@@ -224,6 +225,7 @@ class TransductiveConformal(Recommender):
         arrays: dict[str, NDArray[Any]],
         texts: dict[str, str],
     ) -> FittedModel:
+        self._validate()
         refuse_others(self, arrays, texts)
         calibration = TransductiveCalibration(
             self.aggregate,
@@ -275,7 +277,6 @@ class PrecedenceMining(Recommender):
     @timed("Fitted")
     def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
         """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
-        self._validate()
         self.model_ = self._restored(as_statistics("fit", data), {}, {})
         return self
 
@@ -285,6 +286,7 @@ class PrecedenceMining(Recommender):
         arrays: dict[str, NDArray[Any]],
         texts: dict[str, str],
     ) -> FittedModel:
+        self._validate()
         refuse_others(self, arrays, texts)
         return self._fitted(statistics, self.recipe().fit(statistics), Uncalibrated())
 

@@ -388,6 +388,7 @@ class PopulationConformal(Recommender):
         arrays: dict[str, NDArray[Any]],
         texts: dict[str, str],
     ) -> FittedModel:
+        self._validate()
         recipe = self.recipe()
         mine = of_scorer(recipe, arrays, texts)
         saved = SavedLevel.read(self._settings(), statistics, arrays, texts)

@@ -347,7 +347,7 @@ class WrappedRecommender(Recommender):
 
     def default_name(self) -> str:
         """Return a name such as "population-als"."""
-        return f"{find_promise(self.promise).prefix}-{self._adapter().name}".lower()
+        return f"{find_promise(self.promise).prefix}-{self.recipe().name}".lower()
 
     def _settings(self) -> UserLevel:
         cut = self.cut
