@@ -461,7 +461,7 @@ def _measuring(these: Subjects) -> list[Call]:
 
     def query(first: Any = 1, **given: Any) -> Any:
         asked = measures.Query(**given)
-        these.models[0].assess(asked)
+        these.models[0].model_.assess(asked)
         return asked.first(first)
 
     return [
