@@ -48,7 +48,7 @@ def compare(data: str, confidence: float, rounds: int = 3) -> tuple[float, float
     rows = np.arange(served.n_users)
     theirs, ours = [], []
     for _ in range(rounds):
-        theirs.append(_seconds(lambda: sure.model_.recommend(rows, taken, N=served.n_items)))
+        theirs.append(_seconds(lambda: sure.wrapped_.recommend(rows, taken, N=served.n_items)))
         ours.append(_seconds(lambda: sure.recommend_many(confidence=confidence)))
     return min(theirs), min(ours)
 

@@ -50,11 +50,13 @@ def _told(folder: str, *, verify: bool) -> dict[str, Any]:
 def _digest(model: Recommender) -> str:
     """Give all answers, shortened: users and new people, one and many, explained."""
     answers: list[Any] = []
-    asked: dict[str, Any] = {"confidence": 0.8} if model.gives_confidence else {"k": 10}
+    asked: dict[str, Any] = (
+        {"confidence": 0.8} if "confidence" in model.model_.features else {"k": 10}
+    )
     for whom in [{"user": user} for user in USERS] + [{"history": HISTORY}]:
         answers += _asked(lambda whom=whom: _rows(model.recommend(**whom, **asked)))
         answers += _asked(lambda whom=whom: repr(model.explain(**whom, item=_ITEM)))
-    if model.gives_confidence:
+    if "confidence" in model.model_.features:
         answers += _asked(lambda: model.p_values(USERS[0]).rows())
     answers += _asked(lambda: model.recommend_many(**{**asked, "k": 5}).rows())
     if isinstance(model, sr.PopulationConformal):

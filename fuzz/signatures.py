@@ -181,7 +181,7 @@ def _recommenders(these: Subjects) -> list[Call]:
         model = kind(**settings)
         repr(model)
         model.fit(data)
-        level = {"confidence": 0.8} if model.gives_confidence else {}
+        level = {"confidence": 0.8} if "confidence" in model.model_.features else {}
         model.recommend(user, **level)
         model.recommend_many([1, 2], k=3, **level)
         model.explain(user, item=next(i for i in range(1, 21) if i not in _taken(these, user)))
@@ -234,7 +234,7 @@ def _asking(these: Subjects) -> list[Call]:
         "query": (person, frozenset(), 1.0),
         "candidates": ({"query": query}, frozenset({"query"}), 1.0),
         "assess": ({"query": query, "candidates": _CODES}, frozenset({"query"}), 1.0),
-        "significance": (level, frozenset({"confidence", "significance"}), 1.0),
+        "options": (level, frozenset({"confidence", "significance"}), 1.0),
         "save": (
             {"folder": these.path, "name": _one(None, "a", "b c", ".."), "overwrite": _FLAG},
             frozenset({"folder"}),
@@ -256,7 +256,8 @@ def _asking(these: Subjects) -> list[Call]:
             model = type(these.models[4])(**these.models[4].get_params()).fit(these.later)
         if not isinstance(model, type(these.models[0]).__mro__[1]):
             model = these.models[0]
-        answer = getattr(model, method)(**given)
+        asked = model.model_ if method in {"candidates", "assess"} else model
+        answer = getattr(asked, method)(**given)
         if method == "recalibrate":
             answer.recommend(1, confidence=0.8)
         return answer
@@ -460,7 +461,7 @@ def _measuring(these: Subjects) -> list[Call]:
 
     def query(first: Any = 1, **given: Any) -> Any:
         asked = measures.Query(**given)
-        these.models[0].assess(asked)
+        these.models[0].model_.assess(asked)
         return asked.first(first)
 
     return [

@@ -174,4 +174,3 @@ def test_what_was_fitted_last_answers_and_every_answer_says_who(run, folder):
     assert "recommendations by icrs4 to again.csv" in written.err
     older = sr.load(folder / "again", "icrs12")
     assert older.recommend(7, confidence=0.7).recommender == "icrs12"
-    assert older.set_params(measure="CM3").recommend(7, confidence=0.7).recommender == "icrs3"

@@ -54,7 +54,10 @@ def test_fit_keeps_the_titles(cli, shop, model, tmp_path):
     done = cli("fit", shop / "orders.csv", tmp_path / "model", "--title", "product_name")
     assert done.code == 0, done.err
     assert re.search(r"Titles +[0-9]+ of 40 items have one", done.err)
-    assert sr.load(tmp_path / "model").titles_.to_list() == sr.load(model).titles_.to_list()
+    assert (
+        sr.load(tmp_path / "model").model_.titles.to_list()
+        == sr.load(model).model_.titles.to_list()
+    )
 
 
 def test_recommendations_have_titles(cli, model):

@@ -35,7 +35,7 @@ def one_user(folder: str, name: str, n_users: int, n_warm: int, memory: int | No
     model = _model(name).fit(sr.count_precedence(data, memory=memory))
 
     def p_values(user: int) -> object:
-        return model.assess(Query.of_user(data, user)).p_values
+        return model.model_.assess(Query.of_user(data, user)).p_values
 
     users = some_users(data.n_users, n_users, n_warm)
     figures = each(p_values, users, n_warm)

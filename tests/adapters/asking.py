@@ -34,7 +34,7 @@ def subject_around(make):
     """Give a subject of the contract with the model that serves: a folder wants it back."""
     data = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
     fitted = Subject(make, data).fitted
-    found = Subject(make, data, scorer=fitted.model_)
+    found = Subject(make, data, scorer=fitted.wrapped_)
     found.__dict__["fitted"] = fitted
     return found
 

@@ -1,6 +1,7 @@
 """Wrapped models pass the contract tests that surerec's own recommenders pass."""
 
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -64,7 +65,7 @@ SUBJECTS = {name: Subject(make, DATA) for name, make in MAKERS.items()}
 def subject_of(name):
     """Give the subject with the model that serves: a folder wants it back."""
     subject = SUBJECTS[name]
-    served = subject.fitted.model_
+    served = subject.fitted.wrapped_
     found = Subject(subject.make, DATA, scorer=served)
     found.__dict__["fitted"] = subject.fitted
     return found
@@ -87,7 +88,7 @@ def test_it_is_not_served(tmp_path):
 def test_many_at_once_are_answered_as_one_by_one(monkeypatch):
     model = SUBJECTS["als, hits in groups"].fitted
     fast = model.recommend_many(confidence=0.8)
-    monkeypatch.setattr(type(model._calibration()), "best_of_many", lambda *_: None)
+    monkeypatch.setattr(type(model.model_.calibration), "best_of_many", lambda *_: None)
     assert model.recommend_many(confidence=0.8).equals(fast)
 
 
@@ -101,13 +102,13 @@ def test_large_catalogues_are_scored_in_small_blocks(monkeypatch):
         adapter, "score_histories", lambda some: asked.append(len(some)) or ask(some)
     )
     monkeypatch.setattr("surerec.adapters._scorer._MOST_BYTES", 8 * 60 * 3)
-    monkeypatch.setattr("surerec.recommenders._many._ROWS_AT_ONCE", 60 * 10)
+    monkeypatch.setattr("surerec.recommenders._batch._ROWS_AT_ONCE", 60 * 10)
     scorer = sure.scorer_
     narrow = type(scorer)(
         adapter, scorer.columns, scorer.rows, by_user=scorer.by_user, knows_all=False
     )
     assert narrow.at_once == 3
-    monkeypatch.setattr(sure, "_scorer", narrow)
+    monkeypatch.setattr(sure, "model_", replace(sure.model_, scorer=narrow))
     batches = list(sure.iter_recommendations(confidence=0.8))
     assert max(asked) == 3
     assert len(batches) == 30

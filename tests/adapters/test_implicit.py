@@ -112,8 +112,8 @@ def test_the_model_is_never_changed(name, fitted, films, halves, matrix):
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_copy_begins_afresh(name, fitted, films):
     """Matrix factorisation of implicit goes on from the factors that it finds."""
-    from_fitted = sr.wrap(fitted[name]).fit(films).model_
-    from_new = sr.wrap(make(name)).fit(films).model_
+    from_fitted = sr.wrap(fitted[name]).fit(films).wrapped_
+    from_new = sr.wrap(make(name)).fit(films).wrapped_
     assert from_fitted is not fitted[name]
     assert same(learned(from_fitted), learned(from_new))
 
@@ -130,7 +130,7 @@ def test_futures_of_calibration_users_are_not_in_the_fit(name, films):
     expected = np.bincount(in_fit.items_taken, minlength=films.n_items)
     assert counted == {films.items[c]: n for c, n in enumerate(expected) if n}
     if name == "als":
-        assert sure.model_.user_factors.shape[0] == films.n_users
+        assert sure.wrapped_.user_factors.shape[0] == films.n_users
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -138,7 +138,7 @@ def test_a_fitted_model_is_calibrated_on_a_future(name, fitted, halves, matrix):
     ids = {"items": np.array(matrix[1]), "users": np.array(matrix[2])}
     sure = sr.wrap(fitted[name], **ids).calibrate(*halves)
     assert sure.covers_ == "fit"
-    assert sure.model_ is fitted[name]
+    assert sure.wrapped_ is fitted[name]
     user = matrix[2][1]
     picks = sure.recommend(user, confidence=0.8)
     assert "over people of the fit, if they" in picks.guarantee

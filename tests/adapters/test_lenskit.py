@@ -149,7 +149,7 @@ def test_a_trained_pipeline_is_calibrated_and_saved(name, trained, halves, tmp_p
     pipeline = trained(name)
     sure = sr.wrap(pipeline).calibrate(*halves)
     assert sure.covers_ == "fit"
-    assert sure.model_ is pipeline
+    assert sure.wrapped_ is pipeline
     user = halves[0].users[3]
     picks = sure.recommend(user, confidence=0.6)
     assert "over people of the fit, if they" in picks.guarantee
@@ -168,7 +168,7 @@ def test_a_copy_begins_afresh_and_the_pipeline_is_left_alone(name, trained, film
     pipeline, user = trained(name), halves[0].users[3]
     before = asked(pipeline, user, adapt(pipeline))
     from_trained = sr.wrap(pipeline).fit(films)
-    assert from_trained.model_ is not pipeline
+    assert from_trained.wrapped_ is not pipeline
     assert np.array_equal(asked(pipeline, user, adapt(pipeline)), before, equal_nan=True)
     ours, theirs = (each.recommend_many(confidence=0.7) for each in (from_new, from_trained))
     assert ours.equals(theirs)

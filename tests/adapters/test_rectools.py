@@ -212,7 +212,7 @@ def test_a_fitted_model_is_calibrated_and_saved(name, fitted, dataset, named, tm
     ids = {"items": dataset.item_id_map, "users": dataset.user_id_map}
     sure = sr.wrap(model, **ids).calibrate(*named)
     assert sure.covers_ == "fit"
-    assert sure.model_ is model
+    assert sure.wrapped_ is model
     user = dataset.user_id_map.external_ids[4]
     picks = sure.recommend(int(user), confidence=0.6)
     if name == "recently popular":  # most items have no score, and so are out of reach
@@ -237,7 +237,7 @@ def test_a_copy_begins_afresh_and_the_model_is_left_alone(name, fitted, films, d
     model = fitted(name)
     before = scored(adapt(model), dataset, np.arange(9))
     from_fitted = sr.wrap(model).fit(films)
-    assert from_fitted.model_ is not model
+    assert from_fitted.wrapped_ is not model
     assert np.array_equal(scored(adapt(model), dataset, np.arange(9)), before, equal_nan=True)
     ours, theirs = (each.recommend_many(confidence=0.7) for each in (from_new, from_fitted))
     assert ours.equals(theirs)
@@ -257,7 +257,7 @@ def test_what_nobody_took_has_no_score(films):
     items = [*films.items.ids.to_list(), 10_001]
     sure = sr.wrap(make("ease"), items=items).fit(films)
     scores = sure.scorer_.adapter.score_histories([np.array([1, 2, len(items) - 1])])
-    assert np.isnan(scores).sum() == len(items) - len(sure.model_.weight) >= 1
+    assert np.isnan(scores).sum() == len(items) - len(sure.wrapped_.weight) >= 1
     assert 10_001 not in sure.recommend(history=[1, 2, 3, 4, 5], confidence=0.99).items
 
 

@@ -38,7 +38,7 @@ def test_dropped_repeats_are_counted_and_said(halves, again, tmp_path):
     )
     assert "dropped" not in same.guarantee
     sure.save(tmp_path / "model")
-    back = sr.load(tmp_path / "model", scorer=sure.model_)
+    back = sr.load(tmp_path / "model", scorer=sure.wrapped_)
     assert back.recommend(user, confidence=0.8).guarantee == picks.guarantee
 
 

@@ -1,15 +1,11 @@
 """Wrapped models have probabilities, precision, short lists and named lists, too."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.storage import save_model
 from tests.adapters.test_wrap import Popular, neighbours
-from tests.storage.stored_models import reseal
 
 
 @pytest.fixture(scope="module")
@@ -81,22 +77,6 @@ def test_named_lists_are_calibrated_before_saving(halves, near, tmp_path):
         back.allow("odd", near[1][1::2])
 
 
-def test_a_folder_of_an_earlier_version_answers_as_before(halves, near, tmp_path):
-    sure = wrapped(halves, near)
-    spec = sure.to_spec()
-    old = {name: array for name, array in spec.arrays.items() if not name.startswith("chances_")}
-    save_model(tmp_path / "model", sure.statistics_, {"near": replace(spec, arrays=old)})
-    reseal(tmp_path / "model", lambda card: card.update(format_version=3))
-    back = sr.load(tmp_path / "model", scorer=near[0])
-    one, two = (each.recommend(1, confidence=0.8) for each in (sure, back))
-    assert one.items == two.items
-    assert one.guarantee == two.guarantee
-    assert "before it is fitted again" in two.about_probability
-    reseal(tmp_path / "model", lambda card: card.update(format_version=2))
-    with pytest.raises(sr.InputError, match="damaged"):  # format 2 has rows of counts
-        sr.load(tmp_path / "model", scorer=near[0])
-
-
 @pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")
 @pytest.mark.parametrize("settings", [{}, {"covers": "fit"}, {"window": 60.0, "refit": True}])
 def test_a_copy_that_is_fitted_here_has_them_as_well(films, settings):
@@ -126,7 +106,7 @@ def test_lists_of_the_best_have_no_probability_for_what_is_in_none(halves, near)
     found = sure.recommend(1, confidence=0.01 if sure.floor_ < 0.9 else 0.05)
     assert len(found) <= 20
     query = sure.query(1)
-    assessment = sure.assess(query)
+    assessment = sure.model_.assess(query)
     listed = set(frame.filter(user_id=1)["item_id"])
     inside = np.array([sure.items_[int(code)] in listed for code in assessment.candidates])
     assert np.isnan(assessment.chances(np.flatnonzero(~inside)).probability).all()

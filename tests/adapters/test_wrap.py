@@ -106,7 +106,7 @@ def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):
     in_fit = np.bincount(
         films.without_users(sure.calibration_.users).items_taken, minlength=films.n_items
     )
-    assert sorted(sure.model_.counts) == sorted(in_fit[in_fit > 0])
+    assert sorted(sure.wrapped_.counts) == sorted(in_fit[in_fit > 0])
     history = films.profile(1)["item_id"].to_list()
     said = sure.recommend(history=history, confidence=0.8).guarantee
     assert "over people whom the model was not fitted on, if they are exchangeable" in said
@@ -132,7 +132,7 @@ def test_people_of_the_fit_are_covered_and_their_calibration_users_are_not(films
 
 def test_refitted_by_profile_nobody_is_promised_anything(films):
     sure = sr.wrap(Popular(), refit=True).fit(films)
-    assert sure.model_.counts.sum() == films.n_rows
+    assert sure.wrapped_.counts.sum() == films.n_rows
     said = sure.recommend(history=films.profile(1)["item_id"], confidence=0.8).guarantee
     assert said.startswith("None for this person: Popular was fitted again on the items that had")
 
@@ -144,7 +144,7 @@ def test_newcomers_over_the_calendar_are_not_in_the_fit(films):
     assert len(held)
     begin = int(films.times.max()) + 1 - 60 * DAY
     in_fit = films.until(begin).without_users(held)
-    assert sure.model_.counts.sum() == in_fit.n_rows
+    assert sure.wrapped_.counts.sum() == in_fit.n_rows
     assert "not fitted on" in sure.recommend(films.users[int(held[0])], confidence=0.8).guarantee
     again = sr.wrap(Popular(), window=60, refit=True).fit(films)
     said = again.recommend(films.users[int(held[0])], confidence=0.8).guarantee
@@ -158,7 +158,7 @@ def test_the_calendar_says_of_which_days_it_speaks(films):
     said = sure.recommend(films.users[int(user)], confidence=0.8).guarantee
     assert "Of items new to the user that they consume in the 60 days from 2021-10-31 on" in said
     again = sr.wrap(Popular(), window=60, covers="fit", refit=True).fit(films)
-    assert again.model_.counts.sum() == films.n_rows > sure.model_.counts.sum()
+    assert again.wrapped_.counts.sum() == films.n_rows > sure.wrapped_.counts.sum()
     said = again.recommend(films.users[int(user)], confidence=0.8).guarantee
     assert "Of items new to the user that they consume in the next 60 days" in said
     assert "and if Popular as fitted up to their end ranks as the one that they calibrated" in said
@@ -205,7 +205,7 @@ def test_it_says_what_it_is():
 def test_a_fitted_one_can_be_copied(films):
     sure = sr.wrap(Popular()).fit(films)
     twin = copy.deepcopy(sure)
-    assert twin.model_ is not sure.model_
+    assert twin.wrapped_ is not sure.wrapped_
     history = films.profile(1)["item_id"].to_list()
     picks = [each.recommend(history=history, confidence=0.8).to_frame() for each in (sure, twin)]
     assert picks[0].equals(picks[1])

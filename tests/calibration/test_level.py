@@ -37,13 +37,15 @@ def test_the_level_of_an_item_is_that_of_an_assessment(settings) -> None:
     model = sr.PopulationConformal("CM12", **settings).fit(films)
     for user in range(0, 120, 7):
         query = Query.of_user(films, user)
-        candidates = model.candidates(query)
-        levels = model.assess(query).levels_below
-        assert [model.level(query, item) for item in candidates[:9].tolist()] == levels[:9].tolist()
+        candidates = model.model_.candidates(query)
+        levels = model.model_.assess(query).levels_below
+        assert [model.model_.level(query, item) for item in candidates[:9].tolist()] == levels[
+            :9
+        ].tolist()
 
 
 def test_a_promise_of_precision_has_no_levels() -> None:
     films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=3)
     model = sr.PopulationConformal("CM12", promise="precision").fit(films)
     with pytest.raises(NotOffered, match="no level"):
-        model.level(Query.of_user(films, 1), 2)
+        model.model_.level(Query.of_user(films, 1), 2)

@@ -48,7 +48,7 @@ def check_all(model, data, counts, users):
     """Compare sets, p-values and scores with those of exact scores by other counts of the same."""
     for user in users:
         for query in (Query.of_user(data, user), Query(data.taken(user).astype(np.int64))):
-            found = model.assess(query)
+            found = model.model_.assess(query)
             n_training = len(query.history) - found.n_calibration
             expected = one_by_one(counts, query, n_training, found.candidates)
             assert isinstance(found.evidence, RoughScores)
@@ -110,7 +110,7 @@ def test_looking_at_scores_first_changes_nothing():
     model = sr.InductiveConformal("CM12").fit(data)
     for user in range(20):
         query = Query.of_user(data, user)
-        looked, not_looked = model.assess(query), model.assess(query)
+        looked, not_looked = model.model_.assess(query), model.model_.assess(query)
         assert len(looked.score) == len(looked.candidates)
         np.testing.assert_array_equal(looked.included(0.2), not_looked.included(0.2))
         np.testing.assert_array_equal(looked.counts, not_looked.counts)
@@ -123,7 +123,7 @@ def test_who_took_more_than_is_known_and_what_is_known_are_scored_exactly():
     profile = data.taken(3).astype(np.int64)
     less = Query(profile[:9], (3,))
     for query, candidates in ((less, profile[9:]), (Query.of_user(data, 3), profile[::2])):
-        found = model.assess(query, candidates)
+        found = model.model_.assess(query, candidates)
         n_training = len(query.history) - found.n_calibration
         expected = one_by_one(counts, query, n_training, candidates)
         np.testing.assert_array_equal(found.included(0.3), expected.included(0.3))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec._calendar import DAY
-from surerec.errors import InputError, NotFittedError
+from surerec.errors import InputError
 from surerec.evaluation import choose_users, evaluate, split_user
 from surerec.measures import MeasureScorer, Query, find_measure
 from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedRecipe, LearnedScorer
@@ -240,12 +240,6 @@ def test_names(model):
         find_measure("lerned")
 
 
-def test_a_measure_that_was_not_learned_yet_says_so(statistics):
-    model = sr.InductiveConformal("CM12").fit(statistics).set_params(measure="learned")
-    with pytest.raises(NotFittedError, match="fit again"):
-        model.recommend(user=7, confidence=0.8)
-
-
 def test_evaluation_trains_once(statistics, monkeypatch):
     train, calls = LearnedMeasure.train, []
 
@@ -271,7 +265,7 @@ def test_trees_are_trained_for_the_promises_own_future(future):
     if "window" not in future:
         assert params["n_next"] == [3, 3, 3, 3]
     # In the mean over the calibration users, what it says is what happens.
-    users, chances = model.calibration_, model._calibrated.chances
+    users, chances = model.calibration_, model.model_.calibration.chances
     happened = chances.hits[:80].sum()
     said = []
     for user, known in zip(users.users[:80], users.n_known[:80], strict=True):

@@ -106,7 +106,7 @@ def test_it_is_judged_by_what_the_person_would_have_been_given(live, films, mode
     item = int(live.recommend(user, confidence=0.9).items[-1])
     inside = {c: item in live.recommend(user, confidence=c).items for c in (0.7, 0.8, 0.9)}
     code, query = films.items.code(item), Query.of_user(films, place)
-    level = model.assess(query, np.array([code])).levels_below[0]
+    level = model.model_.assess(query, np.array([code])).levels_below[0]
     live.observe({"user": user, "item": item, "time": end + 1})
     steering = live._ledger.steering
     assert steering == Terms().steering().after(level)

@@ -23,7 +23,7 @@ def slow_levels(model, most):
             if model.statistics_.support[items[place]] == 1:
                 continue
             query = Query(items[:place], (user,), times[:place])
-            level = model.assess(query, items[place : place + 1]).levels_below[0]
+            level = model.model_.assess(query, items[place : place + 1]).levels_below[0]
             found.append((-times[place], user, place, level))
     return [level for *_, level in sorted(found)[:most]]
 

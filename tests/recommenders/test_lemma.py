@@ -32,7 +32,7 @@ def p_values(model, statistics, people, seeds=None):
     found = []
     for place, (known, new) in enumerate(people):
         if seeds is not None:
-            model.set_params(seed=seeds + place)
+            model = model.fitted_on(statistics, seed=seeds + place)
         history = ids.gather(known).to_list()
         frame = model.p_values(history=history, items=[ids[int(new)]])
         found.append(frame["p_value"][0])

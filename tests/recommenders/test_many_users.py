@@ -78,7 +78,7 @@ def test_many_users_are_told_who_is_covered(settings, k):
     assert len(set(covered.values())) == 2
     for user in list(covered)[::11]:
         assert covered[user] == is_covered(model, user=user, **asked)
-    said = model.guarantee_to_all(model.wanted(**asked, k=k))
+    said = model.guarantee_to_all(model.options(**asked, k=k))
     assert said.startswith("None for lists") == (k is not None)
     assert "this person" not in said
 

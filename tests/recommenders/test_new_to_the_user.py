@@ -26,7 +26,7 @@ def test_the_guarantee_of_every_recommender_says_it(films, name):
     asked = {"precision": 0.1} if name.startswith("precision") else {"confidence": 0.7}
     user = films.users[3]
     assert "new to the user" in model.recommend(user, **asked).guarantee
-    assert "new to " in model.guarantee_to_all(model.wanted(**asked))
+    assert "new to " in model.guarantee_to_all(model.options(**asked))
 
 
 def test_slates_lists_and_probabilities_say_it(films, population):

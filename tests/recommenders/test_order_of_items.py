@@ -43,13 +43,14 @@ def shuffled(films):
 @pytest.mark.parametrize("name", MODELS)
 def test_codes_decide_nothing(films, shuffled, name):
     model = MODELS[name]
-    level = {"confidence": 0.8} if model.gives_confidence else {}
+    has_levels = name != "mining"
+    level = {"confidence": 0.8} if has_levels else {}
     answers = []
     for counts in (sr.count_precedence(films), shuffled):
         fitted, data = type(model)(**model.get_params()).fit(counts), counts.interactions
         frames = [fitted.recommend_many(k=k, **level) for k in (None, 7)]
         frames += [fitted.recommend(user, **level).to_frame() for user in data.users.ids[:4]]
-        if model.gives_confidence:
+        if has_levels:
             frames.append(fitted.p_values(data.users[0]))
         answers.append([frame.select(pl.exclude("title")) for frame in frames])
     for here, there in zip(*answers, strict=True):

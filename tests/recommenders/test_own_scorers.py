@@ -150,7 +150,7 @@ def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
 def test_several_users_to_leave_out_are_refused_by_what_can_leave_out_one(films):
     model = sr.InductiveConformal(Habit).fit(films)
     with pytest.raises(sr.InputError, match="2 users are to be left out at once"):
-        model.assess(Query(np.array([1, 2, 3]), users=(4, 5)))
+        model.model_.assess(Query(np.array([1, 2, 3]), users=(4, 5)))
 
 
 def test_only_allowed_items_are_recommended_and_nothing_is_promised_of_them(films):
@@ -180,10 +180,14 @@ def test_a_recipe_that_makes_nothing_that_scores_is_refused(films):
     assert Parts({}, {}) == ({}, {})
 
 
-def test_calibrated_with_one_measure_it_does_not_answer_with_another(films):
-    model = sr.PopulationConformal("CM12").fit(films).set_params(measure="CM4")
-    with pytest.raises(sr.NotFittedError, match="call fit again"):
-        model.recommend(user=3, confidence=0.8)
+def test_changed_parameters_take_effect_at_the_next_fit(films, tmp_path):
+    model = sr.PopulationConformal("CM12").fit(films)
+    before = model.recommend(user=3, confidence=0.8).items
+    model.set_params(measure="CM4")
+    assert model.recommend(user=3, confidence=0.8).items == before
+    with pytest.raises(sr.InputError, match="measure was changed after fit: call fit again"):
+        model.save(tmp_path / "model")
+    assert model.fit(films).recommend(user=3, confidence=0.8).recommender == "population-cm4"
 
 
 def test_the_old_name_of_contributions_still_works(films):

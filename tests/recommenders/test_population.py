@@ -6,10 +6,9 @@ import pytest
 
 import surerec as sr
 from surerec.conformal import RiskCurve
-from surerec.errors import InputError, StaleModelWarning
+from surerec.errors import InputError
 from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer
-from surerec.recommenders import _over_users
 
 
 @pytest.fixture(scope="module")
@@ -151,31 +150,22 @@ def test_people_unlike_the_calibration_users_are_promised_nothing(films, counts)
     assert "at most 20% is left out" in picks.guarantee
 
 
-def test_a_window_calibrates_by_the_calendar(films, monkeypatch):
+def test_a_window_calibrates_by_the_calendar(films):
     end = int(films.times.max()) + 1
     model = sr.PopulationConformal("CM12", window=120, horizon=5).fit(films)
     begin = end - 120 * 86_400_000_000
     first, last = model.calibration_.period
     assert begin <= first <= last < end
-    monkeypatch.setattr(_over_users, "_now", lambda: model.valid_until_)
     picks = model.recommend(history=films.items.ids[:8].to_list(), confidence=0.8)
     assert "Of the next 5 items new to the user within 120 days" in picks.guarantee
 
 
-def test_a_model_knows_its_age_and_warns_once_where_it_is_served(films, monkeypatch):
+def test_a_model_knows_its_age(films):
     model = sr.PopulationConformal("CM12", window=120).fit(films)
-    history = films.items.ids[:8].to_list()
-    inside = model.valid_until_ - timedelta(days=1)
-    monkeypatch.setattr(_over_users, "_now", lambda: inside)
-    model.recommend(history=history, confidence=0.8)  # warnings are errors here
-    assert timedelta(days=118) < model.age() < timedelta(days=121)
-    monkeypatch.setattr(_over_users, "_now", lambda: inside + timedelta(days=30))
-    model.recommend(history=history, confidence=0.8)  # a study of past data is not warned
-    model.warns_when_stale = True
-    with pytest.warns(StaleModelWarning, match="calibrated for the 120 days after .*recalibrate"):
-        model.recommend(history=history, confidence=0.8)
-    model.recommend(history=history, confidence=0.8)
+    inside = model.model_.valid_until - timedelta(days=1)
+    assert timedelta(days=118) < model.age(inside) < timedelta(days=121)
     assert model.age(datetime(2030, 1, 1, tzinfo=UTC)) > timedelta(days=2_000)
+    assert sr.PopulationConformal("CM12").fit(films).model_.valid_until is None
 
 
 def test_recalibrating_is_calibrating_on_what_came_later(films):

@@ -31,7 +31,7 @@ def precise(films):
 
 def slow_rows(model):
     """Count one calibration user's candidates by bin, item by item."""
-    chances, users = model._calibrated.chances, model.calibration_
+    chances, users = model.model_.calibration.chances, model.calibration_
     interactions = model.statistics_.interactions
     for place in (0, 7, 31):
         user, n_known = int(users.users[place]), int(users.n_known[place])
@@ -49,7 +49,7 @@ def slow_rows(model):
 
 
 def test_candidates_are_counted_by_bin_with_the_user_left_out(model):
-    chances = model._calibrated.chances
+    chances = model.model_.calibration.chances
     for place, counts, hits in slow_rows(model):
         assert counts.tolist() == chances.counts[place].tolist()
         assert hits.tolist() == chances.hits[place].tolist()
@@ -101,7 +101,7 @@ def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
 @pytest.mark.parametrize("which", [0, 1])
 def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
     """Let one calibration user have taken everything; what they are told must not change."""
-    calibrated = model._calibrated
+    calibrated = model.model_.calibration
     chances = calibrated.chances
     place = int(np.flatnonzero(chances.chooses == bool(which))[3])
     hits = chances.hits.copy()
@@ -113,7 +113,7 @@ def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
 
 
 def test_who_tipped_the_choice_of_the_scale_is_told_nothing(model, monkeypatch):
-    chances = model._calibrated.chances
+    chances = model.model_.calibration.chances
     place = int(np.flatnonzero(chances.chooses)[0])
     user = model.statistics_.interactions.users[int(model.calibration_.users[place])]
     monkeypatch.setitem(chances.__dict__, "swayed", np.arange(len(chances.swayed)) == place)
@@ -173,7 +173,7 @@ def test_equal_probabilities_choose_nothing(films, monkeypatch):
         model.recommend(history=[1, 2, 3, 4, 5, 6], confidence=0.8, min_probability=0.05)
 
 
-def test_a_folder_of_an_earlier_version_answers_as_before(model):
+def test_a_model_without_probabilities_answers_as_one_with_them(model):
     spec = model.to_spec()
     old = {name: array for name, array in spec.arrays.items() if not name.startswith("chances_")}
     earlier = sr.PopulationConformal("CM12").restore(model.statistics_, old, {})
@@ -181,10 +181,10 @@ def test_a_folder_of_an_earlier_version_answers_as_before(model):
     assert one.items == two.items
     assert one.guarantee == two.guarantee
     assert two.to_frame()["probability"].is_null().all()
-    assert "before it is fitted again" in two.about_probability
-    with pytest.raises(InputError, match="before it is fitted again"):
+    assert "users who can calibrate" in two.about_probability
+    with pytest.raises(InputError, match="users who can calibrate"):
         earlier.recommend(user=7, confidence=0.8, min_probability=0.1)
-    with pytest.raises(InputError, match="fit it again"):
+    with pytest.raises(InputError, match="this model has fewer"):
         earlier.allow("some", [1, 2])
 
 
@@ -287,8 +287,9 @@ def test_too_few_people_to_test_a_precision_are_told_how_many_it_takes(films):
 def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
     users = precise.calibration_
     user = int(users.users[11])
-    found = precise.assess(
-        Query.of_user(precise.statistics_.interactions, user), wanted=precise.wanted(precision=0.3)
+    found = precise.model_.assess(
+        Query.of_user(precise.statistics_.interactions, user),
+        options=precise.options(precision=0.3),
     )
     own = found.own
     assert found.served._members[own] == 11
@@ -363,11 +364,10 @@ def test_a_list_of_everything_is_no_list(films):
 
 
 @pytest.mark.parametrize("window", [None, 200])
-def test_a_list_added_later_is_the_list_given_at_fit(films, window, monkeypatch):
-    monkeypatch.setattr(sr.PopulationConformal, "_warn_if_stale", lambda _: None)
+def test_a_list_added_later_is_the_list_given_at_fit(films, window):
     some = films.items.ids.to_list()[::2]
     one = sr.PopulationConformal("CM12", window=window).fit(films)
-    cases = cases_of(one._calibrated, films)
+    cases = cases_of(one.model_.calibration, films)
     np.testing.assert_array_equal(cases.n_known, one.calibration_.n_known)
     newer = one.allow("half", some)
     assert newer.recommend(user=7, confidence=0.8, among="half").items
@@ -516,7 +516,7 @@ def test_many_lists_have_the_chances_of_each(model):
 
 def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
     """Let one calibration user have taken nothing that is ranked high."""
-    calibrated, user = model._calibrated, int(model.calibration_.users[23])
+    calibrated, user = model.model_.calibration, int(model.calibration_.users[23])
     query = Query.of_user(model.statistics_.interactions, user)
     ranking = calibrated.rank(model.scorer_, model.statistics_, query)[2]
     before = calibrated.list_chances([query], [ranking], [5])

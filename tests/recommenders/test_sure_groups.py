@@ -28,7 +28,7 @@ def precise(films, country):
 
 def test_each_country_is_tested_by_its_own_people(precise, films, country, tmp_path):
     history = films.items.ids[:8].to_list()
-    users, chances = precise.calibration_.users, precise._calibrated.chances
+    users, chances = precise.calibration_.users, precise.model_.calibration.chances
     found = {}
     for label in ("AT", "DE"):
         picks = precise.recommend(history=history, group=label, precision=0.15)
@@ -115,7 +115,7 @@ def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):
     ],
 )
 def test_forged_chances_are_refused(precise, name, change):
-    arrays = precise._calibrated.chances.to_arrays()
+    arrays = precise.model_.calibration.chances.to_arrays()
     n = len(precise.calibration_)
     assert ItemChances.from_arrays(arrays, n).bins.n == len(arrays["edges"]) + 1
     with pytest.raises(ValueError, match="not those of probabilities"):
@@ -137,7 +137,7 @@ def test_forged_chances_are_refused(precise, name, change):
 )
 def test_forged_lists_are_refused(films, name, change):
     model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
-    arrays = model._calibration_arrays()
+    arrays = model._calibration_state()[0]
     assert len(lists_from_parts(arrays, 600, 80)[0]) == 1
     with pytest.raises(ValueError, match=r"not those of|no text|not there|decode"):
         lists_from_parts({**arrays, name: change(arrays[name])}, 600, 80)

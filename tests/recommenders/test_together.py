@@ -174,7 +174,7 @@ def test_what_is_not_offered(model, films, users):
     wrapped = sr.wrap(own, items=past.items.ids).calibrate(past, future)
     with pytest.raises(NotOffered, match="cannot be left out"):
         wrapped.recommend(group=users[:2], confidence=0.8)
-    assert wrapped.offers_together() == ()
+    assert wrapped.model_.offers_together() == ()
 
     def careful(statistics):
         class Careful:

@@ -48,7 +48,7 @@ def test_a_set_for_a_user_is_the_librarys(client, known):
 @pytest.mark.parametrize("name", ["icrs3", "crs-max", "precedence-mining"])
 def test_every_recommender_of_the_folder_answers(client, model_folder, known, name):
     model, user = sr.load(model_folder, name), known[1]
-    level = {"confidence": 0.7} if model.gives_confidence else {}
+    level = {"confidence": 0.7} if "confidence" in model.model_.features else {}
     body = {"user": user, "recommender": name, **level}
     told = client.post("v1/recommendations", json=body).json()
     picks = model.recommend(user, **level)

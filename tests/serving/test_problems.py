@@ -147,3 +147,11 @@ def test_without_a_level_the_default_confidence_is_meant(model):
     given = ask.AskRecommendations(user=1, confidence=DEFAULT_CONFIDENCE)
     left_out = ask.AskRecommendations(user=1)
     assert answers.recommendations(model, left_out) == answers.recommendations(model, given)
+
+
+def test_a_model_past_its_window_is_served_with_a_warning(tmp_path):
+    films = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2400, seed=1)
+    sr.PopulationConformal("CM12", window=120).fit(films).save(tmp_path / "model")
+    warned = r"population-cm12 was calibrated .*recalibrate"
+    with pytest.warns(errors.StaleModelWarning, match=warned):
+        load_served(tmp_path / "model")

@@ -48,7 +48,7 @@ def test_titles_are_those_of_a_fit_in_memory(spark, tmp_path):
 @pytest.mark.parametrize("name", [*NAMES, *LEARNED])
 def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
     model = sr.load(folder, name)
-    wanted = {"significance": 0.2} if model.gives_confidence else {}
+    wanted = {"significance": 0.2} if "confidence" in model.model_.features else {}
     users = model.statistics_.interactions.users.ids.gather(range(0, 300, 7)).to_list()[::-1]
     expected = model.recommend_many(users, k=9, **wanted)
     place = tmp_path / "picks"
@@ -58,5 +58,5 @@ def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
     assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
     assert [path.name for path in tmp_path.iterdir()] == ["picks"]
     about = spark.read.parquet(str(place)).schema["covered"].metadata
-    guarantee = model.guarantee_to_all(model.wanted(k=9, **wanted))
+    guarantee = model.guarantee_to_all(model.options(k=9, **wanted))
     assert about == {"surerec.recommender": name, "surerec.guarantee": guarantee}

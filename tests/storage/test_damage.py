@@ -85,11 +85,11 @@ def test_sentences_for_truncation_name_the_sizes(model):
 def test_a_newer_format_asks_for_an_upgrade(model, sealed):
     path = model / "manifest.json"
     if sealed:
-        reseal(model, lambda card: card.update(format_version=5, shape="new"))
+        reseal(model, lambda card: card.update(format_version=6, shape="new"))
     else:
-        path.write_text('{"format": "surerec-model", "format_version": 5}')
+        path.write_text('{"format": "surerec-model", "format_version": 6}')
     before = path.read_bytes()
-    newer = r"model was written by a newer surerec \(format 5, and this one reads 4\); upgrade"
+    newer = r"model was written by a newer surerec \(format 6, and this one reads 5\); upgrade"
     for question in (load_model, read_card):
         with pytest.raises(InputError, match=newer):
             question(model)

@@ -178,5 +178,5 @@ def test_a_window_beyond_the_calendar_never_ends(folder):
 
     forge(folder, replaced)
     model = sr.load(folder, "population")
-    assert model.valid_until_.year == 9999
+    assert model.model_.valid_until.year == 9999
     assert model.recommend(1, confidence=0.8).guarantee

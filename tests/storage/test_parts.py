@@ -103,7 +103,7 @@ def test_specs_are_equal_if_all_their_parts_are():
 
 def test_the_card_names_the_parts_and_their_files(model):
     card = read_card(model)
-    assert card["format_version"] == 4
+    assert card["format_version"] == 5
     assert card["recommenders"]["main"] == {"kind": MAIN.kind, "params": MAIN.params}
     learned = card["recommenders"]["learned"]
     assert learned.keys() == {"kind", "params", "arrays", "texts"}
@@ -151,22 +151,17 @@ def test_replaced_parts_go_and_shared_ones_stay(model):
     assert_tidy(model)
 
 
-def test_without_parts_a_folder_is_one_that_any_surerec_reads(model):
+def test_recommenders_without_parts_replace_those_with(model):
     save_model(model, old_statistics(), {"learned": OTHER})
     assert part_files(model) == []
-    assert read_card(model)["format_version"] == 1
     assert load_model(model).recommenders == {"main": MAIN, "learned": OTHER}
 
 
-def test_older_folders_with_parts_open_and_are_renewed_by_saving(model):
-    reseal(model, lambda card: card.update(format_version=3))
-    with pytest.raises(InputError, match="damaged"):  # format 3 has no rows of counts
+@pytest.mark.parametrize("version", [1, 4])
+def test_an_older_folder_gets_one_sentence(model, version):
+    reseal(model, lambda card: card.update(format_version=version))
+    with pytest.raises(InputError, match=rf"earlier surerec \(format {version}\): refit it"):
         load_model(model)
-    reseal(model, lambda card: card.update(format_version=2))
-    assert load_model(model).recommenders == {"main": MAIN, "learned": LEARNED}
-    save_model(model, old_statistics(), {"other": OTHER})
-    assert read_card(model)["format_version"] == 4
-    assert load_model(model).recommenders["learned"] == LEARNED
 
 
 def test_other_statistics_take_the_parts_away(model):
@@ -251,8 +246,6 @@ def swap_files(card):
 
 
 HOSTILE = [
-    lambda card: card.update(format_version=1),
-    lambda card: card.update(format_version=0),
     lambda card: learned(card)["arrays"].update(thresholds="../../../etc/passwd"),
     lambda card: learned(card)["arrays"].update(thresholds="/etc/passwd"),
     lambda card: learned(card)["texts"].update(trees="/etc/passwd"),

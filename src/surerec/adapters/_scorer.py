@@ -40,6 +40,7 @@ class WrappedScorer(Scorer):
     """
 
     leaves_users_out = False
+    takes_user_histories = False
     checked = True  # here, in the order of the model, where infinite is what has no score
 
     def __init__(

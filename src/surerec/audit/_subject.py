@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.calibration import find_promise
+from surerec.calibration import ItemCalibration, UserCalibration
 from surerec.evaluation import Shares
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
 from surerec.recommenders import (
-    InductiveConformal,
-    PopulationConformal,
     Recommender,
     WrappedRecommender,
 )
@@ -131,35 +129,35 @@ def of_recommender(name: str, model: Recommender) -> Subject:
     >>> of_recommender("mine", model).shares.sizes(100)
     (15, 45)
     """
-    if isinstance(model, InductiveConformal):
+    calibration = model.model_.calibration
+    if isinstance(calibration, ItemCalibration):
         return Subject(
             name,
             model.recipe(),
             model.scorer_,
-            train_share=model.train_share,
-            smoothed=model.smoothed,
+            train_share=calibration.train_share,
+            smoothed=calibration.smoothed,
             kind="item-time",
         )
-    if isinstance(model, PopulationConformal):
-        cut = getattr(model, "cut_", model.cut) or "score"
+    if isinstance(calibration, UserCalibration):
         subject = Subject(
             name,
             model.recipe(),
             model.scorer_,
-            horizons={find_promise(model.promise).name: model.horizon},
-            window=model.window,
-            groups=max(model.n_length_groups, Subject.groups),
-            min_known=model.min_known,
-            kind=f"{find_promise(model.promise).kind}-{cut}",
-            segments=model.user_groups_,
+            horizons={calibration.promised.name: calibration.horizon},
+            window=calibration.window,
+            groups=max(calibration.n_groups, Subject.groups),
+            min_known=calibration.min_known,
+            kind=f"{calibration.promised.kind}-{calibration.cut}",
+            segments=calibration.people,
         )
         return _of_wrapped(subject, model) if isinstance(model, WrappedRecommender) else subject
     return Subject(
         name,
         OwnRecipe(lambda statistics: _RanksOf(model, statistics)),
-        item_level=model.gives_confidence,
-        judge=model if model.gives_confidence else None,
-        kind="item-time" if model.gives_confidence else "",
+        item_level="confidence" in model.model_.features,
+        judge=model if "confidence" in model.model_.features else None,
+        kind="item-time" if "confidence" in model.model_.features else "",
         train_share=getattr(model, "train_share", Subject.train_share),
         comparable=False,
     )
@@ -187,7 +185,7 @@ class _RanksOf(Scorer):
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Give the place of each item from the end of the ranking; equal for a tie."""
-        assessed = self._model.assess(query)
+        assessed = self._model.model_.assess(query)
         scores = np.zeros(self._statistics.n_items)
         scores[assessed.candidates] = np.unique(assessed.score, return_inverse=True)[1]
         return scores

@@ -74,8 +74,7 @@ def cases_of(calibration: UserCalibration, interactions: Interactions) -> Cases:
     users, chances = calibration.users, calibration.chances
     if chances is None:
         raise InputError(
-            f"Lists are calibrated on at least {FEWEST_USERS} users, and this model has fewer, or "
-            "was saved by an earlier surerec: fit it again."
+            f"Lists are calibrated on at least {FEWEST_USERS} users, and this model has fewer."
         )
     known = interactions.offsets[users.users] + users.n_before
     stops = known + np.bincount(users.owners, minlength=len(users))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from surerec.calibration._assessment import Assessment
+from surerec.calibration._chances import MOST_HITS, ItemChances
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from surerec.conformal import CalibratedProbability
+    from surerec.interactions import UserGroups
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -36,7 +41,40 @@ class BestOfMany(NamedTuple):
 
 
 class Calibration(ABC):
-    """Gives an assessment of the candidates of a query, and says what a confidence promises."""
+    """Turns scores into sets, and states what a confidence guarantees.
+
+    Attributes
+    ----------
+    features : frozenset of str
+        What a request may ask for: "confidence", "levels", "probability", "min_probability",
+        "precision", "hits", "item_lists", "segments", "period".
+    reasons : mapping of str to str
+        Why a feature is missing, where that is not simply the kind of calibration.
+    people : UserGroups or None
+        The segment of each user, where thresholds are calibrated by segment.
+    """
+
+    features: frozenset[str] = frozenset()
+    reasons: Mapping[str, str] = MappingProxyType({})
+    people: UserGroups | None = None
+    chances: ItemChances | None = None
+    """What probabilities of items are calibrated on; None where there are none."""
+    period: tuple[int, int] = (0, 0)
+    """The times between which calibration users' held-out interactions lie."""
+    valid_until: int | None = None
+    """The time up to which it was calibrated; None if it says nothing of that."""
+
+    def headline(self, confidence: float) -> str:  # noqa: ARG002
+        """Return what is guaranteed in a few words, without the assumption."""
+        return "only ranks, and promises nothing"
+
+    def at(self, precision: float) -> Calibration:  # noqa: ARG002
+        """Return the calibration for a precision; by default all have the same."""
+        return self
+
+    def within_list(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the candidates that this calibration is about; by default all."""
+        return candidates
 
     def scored(self, query: Query) -> Query:
         """Give the part of what is known that candidates are scored by: all, or the beginning."""
@@ -74,6 +112,29 @@ class Calibration(ABC):
     @abstractmethod
     def promise_to_all(self, significance: float) -> str:
         """Return what the confidence guarantees to every covered user, with the assumption."""
+
+    def has_user(self, user: int) -> bool:  # noqa: ARG002
+        """Return whether a user, by code, calibrates; by default nobody does."""
+        return False
+
+    def level(
+        self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int
+    ) -> float:
+        """Return the ε below which one candidate is in the set."""
+        found = self.assess(scorer, statistics, query, np.array([item]))
+        return float(1 - found.entry_confidences[0])
+
+    def list_hits(
+        self,
+        queries: Sequence[Query],  # noqa: ARG002
+        assessments: Sequence[Assessment],  # noqa: ARG002
+        lengths: Sequence[int],
+    ) -> NDArray[np.float64]:
+        """Return the probabilities of at least one, two, three hits in lists, 3 × users.
+
+        NaN where nothing is calibrated, as it is by default.
+        """
+        return np.full((MOST_HITS, len(lengths)), np.nan)
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Say why every item qualifies at a confidence that cannot be supported."""

@@ -101,9 +101,18 @@ class ItemCalibration(Calibration):
         Of the random numbers for that: the same for the same person and item, always.
     """
 
+    features = frozenset({"confidence", "levels"})
+
     train_share: float = 0.5
     smoothed: bool = False
     seed: int = 0
+
+    def headline(self, confidence: float) -> str:
+        """Return what is guaranteed in a few words."""
+        return (
+            f"keeps {confidence:.0%} of items new to the user that they will consume, if their "
+            "taste stands still"
+        )
 
     def scored(self, query: Query) -> Query:
         """Give the proper training items."""

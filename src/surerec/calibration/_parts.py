@@ -35,7 +35,7 @@ def to_parts(calibration: UserCalibration) -> dict[str, NDArray[Any]]:
 def from_parts(arrays: Mapping[str, NDArray[Any]], n_users: int) -> Kept:
     """Read it back; KeyError or ValueError if these are not the arrays of a calibration.
 
-    Folders of earlier versions have no chances. `n_users` are the users of the data.
+    `n_users` are the users of the data. There are no chances with few calibration users.
     """
     chances, rest = _beginning(arrays, _CHANCES)
     users = CalibrationUsers.from_arrays(rest)

@@ -205,6 +205,11 @@ class PrecisionCalibration(UserCalibration):
     def __post_init__(self) -> None:
         """Take a promise that is tested, not controlled."""
 
+    @cached_property
+    def features(self) -> frozenset[str]:  # type: ignore[override]
+        """What a request may ask for."""
+        return super().features - {"levels"} | {"precision"}
+
     def at(self, precision: float) -> PrecisionCalibration:
         """Give the same for a precision."""
         other = replace(self, precision=precision)

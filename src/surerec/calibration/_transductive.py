@@ -41,10 +41,19 @@ class TransductiveCalibration(Calibration):
         Compare every pair instead of searching.
     """
 
+    features = frozenset({"confidence", "levels"})
+
     aggregate: OverLater
     literal: bool
     train_share: float
     plain: bool
+
+    def headline(self, confidence: float) -> str:
+        """Return what is guaranteed in a few words."""
+        return (
+            f"keeps {confidence:.0%} of items new to the user that they will consume: the older "
+            "method, not proven"
+        )
 
     def scored(self, query: Query) -> Query:
         """Give the training items."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._calendar import DAY
 from surerec.calibration._assessment import UserAssessment
 from surerec.calibration._budget import list_chances
 from surerec.calibration._calibration import Calibration
@@ -40,9 +41,8 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 NO_CHANCES: Final = (
-    f"they need at least {FEWEST_USERS} users who can calibrate; a model that an earlier surerec "
-    "saved has none before it is fitted again, and a live one that forgot one of these users none "
-    "before it is counted anew"
+    f"they need at least {FEWEST_USERS} users who can calibrate; a live model that forgot one of "
+    "these users has none before it is counted anew"
 )
 SWAYED: Final = "what this user took next tipped the choice of how items are compared"
 
@@ -103,6 +103,56 @@ class UserCalibration(Calibration):
             )
 
     @cached_property
+    def features(self) -> frozenset[str]:  # type: ignore[override]
+        """What a request may ask for."""
+        found = {"confidence", "levels", "item_lists", "hits", "period"}
+        if self.chances is not None:
+            found |= {"probability"}
+            found |= {"min_probability"} if self.chances.tells_items_apart else set()
+        found |= set() if self.people is None else {"segments"}
+        return frozenset(found)
+
+    @cached_property
+    def reasons(self) -> dict[str, str]:  # type: ignore[override]
+        """Why features are missing."""
+        return {
+            "probability": f"There are no probabilities: {NO_CHANCES}.",
+            "min_probability": (
+                "Every item has the same probability: the scorer does not tell what people take "
+                "from what they do not, so min_probability cannot choose."
+            ),
+            "precision": (
+                f"This recommender promises {self.promised.name}, not precision: fit "
+                'PopulationConformal(promise="precision"), on the command line precision-cm12.'
+            ),
+        }
+
+    def headline(self, confidence: float) -> str:
+        """Return what is guaranteed in a few words."""
+        return self.promised.headline(confidence)
+
+    @property
+    def period(self) -> tuple[int, int]:  # type: ignore[override]
+        """The times between which calibration users' held-out interactions lie."""
+        begin, end = self.users.period
+        return int(begin), int(end)
+
+    @property
+    def valid_until(self) -> int | None:  # type: ignore[override]
+        """The end of the window that a temporal split was calibrated for."""
+        return None if self.window is None else self.period[1] + int(self.window * DAY)
+
+    def has_user(self, user: int) -> bool:
+        """Return whether a user, by code, calibrates."""
+        return self.users.place_of(user) is not None
+
+    def within_list(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the candidates that are in the item list, if it is calibrated on one."""
+        if self.listed is None:
+            return candidates
+        return np.intersect1d(candidates, self.listed.codes)
+
+    @cached_property
     def _thresholds(self) -> Thresholds:
         return Thresholds(self.users, self.promised, self.n_groups, self._labels)
 
@@ -112,12 +162,11 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _terms(self) -> Terms:
-        begin, end = (int(time) for time in self.users.period)
         return Terms(
             self.promised,
             self.horizon,
             self.window,
-            (begin, end),
+            self.period,
             self.coverage,
             self.about,
             self.listed,
@@ -348,6 +397,19 @@ class UserCalibration(Calibration):
         found = list_chances(self.users, self.chances, at + 1, features, places)
         for part in found:
             part[:, n == 0] = np.nan
+        return found
+
+    def list_hits(
+        self,
+        queries: Sequence[Query],
+        assessments: Sequence[Assessment],
+        lengths: Sequence[int],
+    ) -> NDArray[np.float64]:
+        """Return the probabilities of at least one, two, three hits in lists, 3 × users."""
+        rankings = [each.ranking for each in assessments if each.ranking is not None]
+        found = self.list_chances(queries, rankings, lengths).probability
+        # Nobody like a user with a gap calibrated.
+        found[:, np.array([bool(each.gap) for each in assessments])] = np.nan
         return found
 
     def promise(self, significance: float, assessment: UserAssessment) -> str:

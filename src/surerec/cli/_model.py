@@ -42,7 +42,13 @@ from surerec.interactions import (
 from surerec.recommenders import GroupSet, load
 
 if TYPE_CHECKING:
-    from surerec.recommenders import Explanation, Histories, RecommendationSet, Recommender, Wanted
+    from surerec.recommenders import (
+        Explanation,
+        Histories,
+        RecommendationSet,
+        Recommender,
+        RecommendOptions,
+    )
 
 
 _Output = Annotated[
@@ -88,7 +94,6 @@ def recommend(
     """
     format = format_of(format, output)  # noqa: A001
     fitted = load(model, recommender)
-    confidence = opt.confidence_of(fitted, confidence, significance)
     level: dict[str, Any] = {"confidence": confidence, "significance": significance, "k": k}
     level["items"] = opt.read_known(items, fitted.items_, unknown)
     if group_file is not None:
@@ -232,13 +237,12 @@ def recommend_all(
     profiles = fitted.statistics_.interactions
     wanted = opt.read_known(users, None if profiles is None else profiles.users, unknown)
     more["items"] = opt.read_known(items, fitted.items_, unknown)
-    confidence = opt.confidence_of(fitted, confidence, significance)
     begin = perf_counter()
     people = None if histories is None else _people(fitted, histories, leave_out=leave_out, at=at)
     frames = fitted.iter_recommendations(
         wanted, histories=people, confidence=confidence, significance=significance, k=k, **more
     )
-    asked = fitted.wanted(confidence, significance, k=k, **more)
+    asked = fitted.options(confidence, significance, k=k, **more)
     said = _guarantee_to_all(fitted, asked, people)
     tally = Tally(fitted, len(wanted) if wanted is not None else None, people)
     counted = tally.counting(frames)
@@ -256,8 +260,10 @@ def recommend_all(
         messages().print(_show.plain(sentence))
 
 
-def _guarantee_to_all(fitted: Recommender, asked: Wanted, people: Histories | None) -> str:
-    said = fitted.guarantee_to_all(asked)
+def _guarantee_to_all(
+    fitted: Recommender, asked: RecommendOptions, people: Histories | None
+) -> str:
+    said = fitted.model_.guarantee_to_all(asked)
     assumes = "" if people is None or asked.significance is None else people.assumes
     return f"{said} {assumes}".rstrip()
 

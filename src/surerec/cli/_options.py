@@ -11,7 +11,6 @@ from rich.markup import escape
 from surerec._inputs import did_you_mean, read_text
 from surerec.cli._output import Format as FormatName
 from surerec.cli._output import messages
-from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.datasets import CATALOGUE, is_described, load_dataset, synthetic_of
 from surerec.errors import InputError
 from surerec.interactions import (
@@ -307,12 +306,3 @@ def as_times(given: list[str] | None) -> list[str] | None:
     if given is None:
         return None
     return [part.strip() for text in given for part in text.split(",") if part.strip()]
-
-
-def confidence_of(
-    fitted: Recommender, confidence: float | None, significance: float | None
-) -> float | None:
-    """Give the confidence that is asked for; where nothing is said the usual one, if it has any."""
-    if confidence is None and significance is None and fitted.gives_confidence:
-        return DEFAULT_CONFIDENCE
-    return confidence

@@ -115,8 +115,8 @@ def recalibrate(
     }
     if not fitted:
         raise InputError(
-            f"{model}: nothing in it is calibrated over users; fit one with "
-            "--recommender population-cm12."
+            f"{model}: nothing in it can be recalibrated; fit one with --recommender "
+            "population-cm12. A wrapped model is calibrated again by surerec calibrate."
         )
     newer = data()
     ties = next(iter(fitted.values())).statistics_.ties
@@ -158,13 +158,13 @@ def allow(
 
 def choose_over_users(
     model: Path, recommender: str | None
-) -> tuple[dict[str, Recommender], dict[str, PopulationConformal]]:
+) -> tuple[dict[str, Recommender], dict[str, Recommender]]:
     """Give all recommenders of a folder, and those over users that are meant: one, or all."""
     every = load_all(model)
     chosen = {
         each: fitted
         for each, fitted in every.items()
-        if isinstance(fitted, PopulationConformal) and recommender in (None, each)
+        if "item_lists" in fitted.model_.features and recommender in (None, each)
     }
     if not chosen:
         raise InputError(
@@ -174,8 +174,8 @@ def choose_over_users(
     return every, chosen
 
 
-def _over_users(fitted: Recommender) -> PopulationConformal:
-    if isinstance(fitted, PopulationConformal):
+def _over_users(fitted: Recommender) -> Recommender:
+    if "hits" in fitted.model_.features:
         return fitted
     raise InputError(
         f"{fitted.name_} is a {type(fitted).__name__}, which is not calibrated over users: choose "

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from surerec.cli import _show
 from surerec.cli._output import messages
-from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
 from surerec.interactions import is_address
 from surerec.storage import read_card
@@ -93,11 +92,8 @@ def recommend_on_spark(
     from surerec.recommenders import load  # noqa: PLC0415  # needed here alone
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
-    is_open = wanted["confidence"] is None and wanted["significance"] is None
     fitted = load(model, recommender, verify=False)
-    if is_open and fitted.gives_confidence:
-        wanted["confidence"] = DEFAULT_CONFIDENCE
-    said = fitted.guarantee_to_all(fitted.wanted(**wanted))
+    said = fitted.model_.guarantee_to_all(fitted.options(**wanted))
     begin = perf_counter()
     spark = spark_session(**session)
     name = recommender or next(iter(read_card(model)["recommenders"]), "")

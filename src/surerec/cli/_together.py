@@ -199,7 +199,7 @@ def recommend_file(
     """Recommend to all groups of a file."""
     frame = fitted.recommend_groups(path, **asked)
     together = asked.pop("together")
-    said = fitted.guarantee_to_groups(path, fitted.wanted(**asked), together)
+    said = fitted.guarantee_to_groups(path, fitted.options(**asked), together)
     if kind == "json":
         about = {"recommender": fitted.name_, "guarantee": said}
         write_text(to_json({**about, "items": frame.to_dicts()}) + "\n", output)

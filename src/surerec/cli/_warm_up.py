@@ -19,7 +19,7 @@ from surerec.cli._output import messages
 from surerec.datasets import synthetic
 from surerec.errors import InputError
 from surerec.precedence import count_precedence
-from surerec.recommenders import PopulationConformal, load, make_recommender, save_all
+from surerec.recommenders import load, make_recommender, save_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,19 +85,21 @@ def _asked(counts: PrecedenceStatistics, *names: str) -> None:
         save_all(Path(folder) / "model", fitted)
         for name in names:
             model = load(Path(folder) / "model", name)
-            level: dict[str, Any] = {"confidence": 0.8} if model.gives_confidence else {}
-            level |= {"precision": 0.1} if model.promises_precision else {}
+            level: dict[str, Any] = (
+                {"confidence": 0.8} if "confidence" in model.model_.features else {}
+            )
+            level |= {"precision": 0.1} if "precision" in model.model_.features else {}
             users = model.statistics_.interactions.users  # type: ignore[union-attr]
             best = model.recommend(users[0], **level)
             best.to_frame()  # as scores and p-values are found only when they are looked at
-            if model.gives_confidence:
+            if "confidence" in model.model_.features:
                 model.p_values(users[0])
             model.recommend(history=best.items[:3] or model.items_.ids[:3].to_list(), **level)
             model.recommend_many(**level)
             model.recommend_many(k=3, **level)
             if best.items:
                 model.explain(users[0], item=best.items[0])
-            if isinstance(model, PopulationConformal):
+            if "hits" in model.model_.features:
                 model.hit_probability(users[0], k=5)
 
 

@@ -117,16 +117,17 @@ def highest_confidence(n_calibration: int) -> float:
 
 
 def significance_of(confidence: float | None, significance: float | None) -> float:
-    """Give ε from either of the two ways to say it.
+    """Return ε from either of the two ways to state it; by default the confidence is 0.9.
 
     Examples
     --------
-    >>> significance_of(None, 0.1)
-    0.1
+    >>> significance_of(None, 0.1), round(significance_of(None, None), 3)
+    (0.1, 0.1)
     """
-    if (confidence is None) == (significance is None):
-        which = "not both" if confidence is not None else "one of the two"
-        raise InputError(f"Give confidence or significance (1 − confidence), {which}.")
+    if confidence is not None and significance is not None:
+        raise InputError("Give confidence or significance (1 − confidence), not both.")
+    if significance is None and confidence is None:
+        confidence = DEFAULT_CONFIDENCE
     name = "confidence" if significance is None else "significance"
     value = confidence if significance is None else significance
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):

@@ -97,7 +97,7 @@ def _recommender(
         share = len(split.training) / len(split.known)
         params["train_share"] = min(share, 1 - 1e-12)
     fitted = model.fitted_on(statistics, **params)
-    return Judgement.of(fitted.assess(Query(split.known, (split.user,)), candidates))
+    return Judgement.of(fitted.model_.assess(Query(split.known, (split.user,)), candidates))
 
 
 def assess_split(

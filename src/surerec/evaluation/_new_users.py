@@ -19,7 +19,7 @@ from surerec.futures import Cases, observe, profile_cases
 from surerec.interactions import Interactions
 from surerec.measures import Query, as_recipe
 from surerec.precedence import count_precedence
-from surerec.recommenders import PopulationConformal, Wanted
+from surerec.recommenders import PopulationConformal, RecommendOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -309,7 +309,7 @@ def _risk_rule(model: PopulationConformal, asked: _Asked) -> _Rule:
 
 def _precision_rule(model: PopulationConformal, asked: _Asked) -> _Rule:
     """Show what the model's tested thresholds let through."""
-    chances = model.item_probabilities_
+    chances = model.model_.calibration.chances
     n_bins = 0 if chances is None else chances.bins.n
     lowest = [_lowest_bin(model, epsilon, asked.delta, n_bins) for epsilon in asked.significances]
 
@@ -332,7 +332,7 @@ def _lowest_bin(model: PopulationConformal, epsilon: float, delta: float, n_bins
     """Return the lowest bin that is shown at ε; beyond the last where ε is refused."""
     anyone = Query(np.arange(min(model.min_known, model.statistics_.n_items)))
     try:
-        found = model.assess(anyone, wanted=Wanted(precision=float(1 - epsilon)))
+        found = model.model_.assess(anyone, options=RecommendOptions(precision=float(1 - epsilon)))
         return int(found.passed(delta).threshold)  # type: ignore[attr-defined]
     except NotOffered:
         return n_bins

@@ -57,7 +57,7 @@ def _ask(
     model: Recommender, known: NDArray[np.int64], user: int | None, candidates: NDArray[np.int64]
 ) -> Callable[[], object]:
     query = Query(known, () if user is None else (user,))
-    return lambda: model.assess(query, candidates)  # without frames and titles
+    return lambda: model.model_.assess(query, candidates)  # without frames and titles
 
 
 def times_table(name: str, statistics: PrecedenceStatistics, settings: Settings) -> pl.DataFrame:

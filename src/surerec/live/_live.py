@@ -318,7 +318,7 @@ class Live(Recounting):
             says = too_little_known(len(query.history), model.min_known)
         else:
             says = kept_live(steering, place, self._ages())
-            says = f"{says} {model.assumption(query)}".rstrip()
+            says = f"{says} {model.model_.assumption(query)}".rstrip()
             if len(found) < found.full_size:
                 says = f"None for this list, from which items were left out. The whole set: {says}"
         entries = np.asarray(found.columns[Columns.EntryConfidence])

@@ -119,7 +119,7 @@ class Served:
         """Know a user no more; tell how many items they had, and whether they calibrated."""
         code = self.profiles.users.code(user)
         n_items = len(self.profiles.taken(code))
-        calibrated = self.recommender.calibrates(code)
+        calibrated = self.recommender.model_.calibrates(code)
         self.counts.forget(user)
         if calibrated:
             # Of what else was made with them, nothing is kept either: no probabilities, no lists.
@@ -143,7 +143,7 @@ class Served:
         if len(taken) < self.recommender.min_known:
             return Verdict(TOO_LITTLE)
         with lives_on():
-            level = self.recommender.level(Query.of_user(self.profiles, who), what)
+            level = self.recommender.model_.level(Query.of_user(self.profiles, who), what)
         popular = self.counts.popularity[what] * _POPULAR < self.counts.n_items
         people = next((words for below, words in _KNOWN if len(taken) < below), _MANY)
         groups = (people, "popular items" if popular else "other items")

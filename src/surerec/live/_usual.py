@@ -55,7 +55,7 @@ def usual_levels(model: PopulationConformal, most: int = _MOST) -> NDArray[np.fl
         user = int(owners[place])
         known = slice(int(offsets[user]), place)
         query = Query(items[known].astype(np.int64), (user,), times[known])
-        return model.level(query, int(items[place]))
+        return model.model_.level(query, int(items[place]))
 
     with lives_on():
         return np.array(list(run_blocks(level, places.tolist())), dtype=np.float64)

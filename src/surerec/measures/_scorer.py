@@ -70,6 +70,8 @@ class Scorer:
         where there is no faster way than `score`.
     takes_histories : bool
         Whether it scores people who are in no data by a history.
+    takes_user_histories : bool
+        Whether it scores a user of the data by a history given beside the user.
     at_once : int
         How many people it scores together faster than one by one; 1 if that gains nothing.
     is_partial : bool
@@ -90,6 +92,7 @@ class Scorer:
     unit: str = "score"
     plan: Plan | None = None
     takes_histories: bool = True
+    takes_user_histories: bool = True
     at_once: int = 1
     is_partial: bool = False
     uses_times: bool = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from surerec._arguments import check_flag, check_path, check_text
 from surerec._shown import shown
 from surerec.errors import InputError, SurerecError, UnknownRecommender
-from surerec.recommenders._base import Recommender
+from surerec.recommenders._estimator import Recommender
 from surerec.recommenders._measured import given_measure
 from surerec.recommenders._names import KINDS
 from surerec.storage import load_model, save_model

@@ -10,17 +10,19 @@ from surerec._shown import near, shown
 from surerec.calibration import PROMISES
 from surerec.errors import InputError
 from surerec.measures import recipe_names
-from surerec.recommenders._inductive import InductiveConformal
+from surerec.recommenders._item_level import (
+    InductiveConformal,
+    PrecedenceMining,
+    TransductiveConformal,
+)
 from surerec.recommenders._population import PopulationConformal
-from surerec.recommenders._precedence_mining import PrecedenceMining
-from surerec.recommenders._transductive import TransductiveConformal
 from surerec.recommenders._wrapped import WrappedRecommender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from surerec.calibration import Promise
-    from surerec.recommenders._base import Recommender
+    from surerec.recommenders._estimator import Recommender
 
 KINDS: dict[str, type[Recommender]] = {
     kind.__name__: kind

@@ -1,51 +1,53 @@
-"""Sets whose promise is calibrated over users: it holds in time order, and sets are smaller."""
+"""Sets whose guarantee is calibrated over users: it holds in time order, and sets are smaller."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
-from surerec._arguments import check_choice, check_number, check_seed
-from surerec._checks import check_whole
-from surerec.calibration import (
-    Cut,
-    find_promise,
-    from_parts,
-    lists_from_parts,
-    lists_to_parts,
-    to_parts,
-)
-from surerec.futures import check_horizon
-from surerec.measures import as_recipe
-from surerec.recommenders._calibrating import count_without
-from surerec.recommenders._fitted import timed
-from surerec.recommenders._groups import (
+from surerec._arguments import check_flag, check_kind
+from surerec._calendar import DAY, day_of
+from surerec._progress import stage
+from surerec.calibration import LeftOut, UserCalibration, cases_of, find_promise
+from surerec.errors import InputError
+from surerec.futures import codes_in, profile_cases, window_cases
+from surerec.interactions import Interactions
+from surerec.measures import as_recipe, as_scorer
+from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
+from surerec.recommenders._estimator import Recommender, fit_scorer, of_scorer, timed
+from surerec.recommenders._measured import stored_measure
+from surerec.recommenders._segments import (
     Groups,
     groups_by_id,
-    groups_from_arrays,
-    groups_from_texts,
-    groups_to_parts,
     parse_groups,
     read_groups,
+    renewed_groups,
+    stored_groups,
 )
-from surerec.recommenders._measured import stored_measure
-from surerec.recommenders._over_groups import OverGroups
-from surerec.together import companies_from_parts, companies_to_parts
+from surerec.recommenders._user_level import (
+    Sample,
+    SavedLevel,
+    Statement,
+    UserLevel,
+    moved_lists,
+    not_apart,
+    saved_state,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.calibration import Promise
-    from surerec.futures import Horizon
+    from surerec.calibration import Cut, NamedItems, Promise
+    from surerec.futures import Cases, Horizon
+    from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike, Scorer
-    from surerec.precedence import PrecedenceStatistics
-
-_MOST_DAYS: Final = 1_000_000
-"""Of a window: it ends in the calendar, which has hardly four times as many."""
+    from surerec.recommenders._model import FittedModel
 
 
-class PopulationConformal(OverGroups):
+class PopulationConformal(Recommender):
     """Recommendation sets calibrated over users, by conformal risk control.
 
     A measure ranks all items by the whole known profile. How much of the ranking a set must hold is
@@ -137,7 +139,7 @@ class PopulationConformal(OverGroups):
     def fit(
         self,
         data: Any,
-        y: object = None,
+        y: object = None,  # noqa: ARG002
         *,
         user_groups: Any = None,
         lists: Mapping[str, Iterable[Any]] | None = None,
@@ -172,110 +174,258 @@ class PopulationConformal(OverGroups):
         users, whose futures lie between 2020-03-10 and 2021-12-30: as the calendar moves on it
         holds less well, and the scores also used what other people did later.
         """
-        self._given_groups = user_groups
-        try:
-            super().fit(data, y)
-        finally:
-            del self._given_groups
+        self._validate()
+        statistics = as_statistics("fit", data)
+        segments = read_groups(self.groups, user_groups, statistics.interactions)
+        self.model_ = self._learned(statistics, segments)
         return self._allow_all(lists)
 
-    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
-        """Give another of its kind on statistics, with some settings changed.
+    def _learned(
+        self, statistics: PrecedenceStatistics, segments: UserGroups | None
+    ) -> FittedModel:
+        """Fit the measure, and calibrate it on held-out interactions."""
+        profiles, recipe = statistics.interactions, self.recipe()
+        if profiles is None:
+            raise InputError("These counts were given without profiles: nobody can calibrate.")
+        if segments is None and (column := parse_groups(self.groups)[0]) is not None:
+            raise InputError(
+                f"groups is {self.groups!r}: fit needs the {column} of each user, "
+                "fit(…, user_groups=…) with a mapping, a frame or a file (--groups-file on the "
+                "command line)."
+            )
+        if self.window is None:
+            cases = profile_cases(profiles, self.horizon, min_known=self.min_known)
+            sample = self._sample(recipe, statistics, cases)
+            return self._calibrated(recipe, statistics, sample, segments)
+        end = _end(profiles)
+        begin = end - int(self.window * DAY)
+        cases = window_cases(profiles, begin, end, self.horizon, min_known=self.min_known)
+        past = count_like(statistics, profiles.until(begin))
+        # Fitted on the past of what calibrates it, and nothing later.
+        sample = self._sample(recipe, past, cases)
+        return self._updated(recipe, self._calibrated(recipe, statistics, sample, segments), None)
 
-        Its users' groups go with it.
+    def _sample(
+        self,
+        recipe: Recipe,
+        past: PrecedenceStatistics,
+        cases: Cases,
+        scorer: Scorer | None = None,
+    ) -> Sample:
+        """Return a scorer fitted on the past, unless it is given, and who calibrates it.
+
+        Users who cannot be left out of what was learned must not be in it: then some of them, half
+        at the most, calibrate it and have no part in the fit.
         """
-        mine = getattr(self, "user_groups_", None)
-        if mine is None or (self.statistics_ is statistics and not params):
+        chosen = cases.sample(self.n_calibration, self.seed)
+        can_leave_out = recipe.leaves_users_out if scorer is None else scorer.leaves_users_out
+        if scorer is None and not (recipe.refits and can_leave_out is False):
+            scorer = fit_scorer(recipe, past)
+            can_leave_out = scorer.leaves_users_out
+        if scorer is None or (recipe.refits and can_leave_out is False):
+            chosen = cases.sample(min(self.n_calibration, max(1, len(cases) // 2)), self.seed)
+            users = codes_in(past, chosen.interactions)[0][chosen.users]
+            past = count_without(past, users[users >= 0])
+            with stage("learning"):
+                scorer = recipe.fit(past)
+        return Sample(scorer, past, chosen)
+
+    def _calibrated(
+        self,
+        recipe: Recipe,
+        statistics: PrecedenceStatistics,
+        sample: Sample,
+        segments: UserGroups | None,
+        lists: Iterable[NamedItems] = (),
+    ) -> FittedModel:
+        """Return the model that a sample of users calibrates, on the statistics that serve."""
+        settings, says = self._settings(), Statement(LeftOut(recipe.refits))
+        calibration = settings.calibrate(sample, says, statistics, segments)
+        made = {
+            each.name: settings.calibrate_list(sample, says, statistics, segments, each)
+            for each in lists
+        }
+        return self._fitted(
+            statistics, sample.scorer, calibration, settings.group_model(), item_lists=made
+        )
+
+    def _updated(
+        self, recipe: Recipe, model: FittedModel, earlier_users: NDArray[np.int64] | None
+    ) -> FittedModel:
+        """Return a model whose scorer knows all of its statistics, calibration users included."""
+        with stage("learning"):
+            scorer = recipe.update(model.scorer, model.statistics, earlier_users)
+        return replace(_not_apart(model, recipe), scorer=scorer)
+
+    @timed("Recalibrated")
+    def recalibrate(
+        self,
+        interactions: Interactions,
+        *,
+        refit: bool = True,
+        counts: PrecedenceStatistics | None = None,
+        user_groups: Any = None,
+    ) -> Self:
+        """Renew the threshold on what has happened since the counts were made.
+
+        The counts that exist are the past of that window, so nothing has to be counted for it.
+
+        Parameters
+        ----------
+        interactions : Interactions
+            All profiles as they are now: what was known, and what came later.
+        refit : bool, default=True
+            Count them too, after calibrating, so that the next window is served with all that is
+            known. Without it only the threshold is renewed, and no count is made.
+        counts : PrecedenceStatistics, optional
+            Of these interactions, if they were made before, for several recommenders.
+        user_groups : mapping, pandas Series, frame or path, optional
+            As in :meth:`fit`; by default users keep the groups that they have, and new users have
+            none.
+        """
+        check_kind("interactions", interactions, Interactions, "Interactions, all as they are now")
+        check_flag("refit", refit)
+        if counts is not None:
+            check_kind("counts", counts, PrecedenceStatistics, "counts of the interactions")
+            if counts.interactions is not interactions:
+                raise InputError("The counts are not of these interactions: leave counts= out.")
+        before = self.model_
+        past, segments, recipe = before.statistics, before.segments, self.recipe()
+        known = before.profiles()
+        begin, end = _end(known), _end(interactions)
+        if begin >= end:
+            raise InputError(
+                f"Nothing has happened since {day_of(begin)}, up to which was counted: there is "
+                "nothing to recalibrate on."
+            )
+        cases = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
+        now = past
+        if refit:
+            now = counts or count_precedence(interactions, ties=past.ties)
+        served = now.interactions if now.interactions is not None else known
+        if segments is not None:
+            segments = renewed_groups(segments, user_groups, past, served)
+        lists = moved_lists(before.item_lists, known.items, served.items)
+        sample = self._sample(recipe, past, cases, before.scorer)
+        model = self._calibrated(recipe, now, sample, segments, lists)
+        if refit:
+            model = self._updated(recipe, model, codes_in(past, interactions)[0])
+        else:
+            model = replace(model, groups=before.groups)
+        self.model_ = replace(model, name=before.name)
+        return self
+
+    def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
+        model, recipe = self.model_, self.recipe()
+        now, scorer, profiles = model.statistics, model.scorer, model.profiles()
+        mine = self._user_level
+        cases = cases_of(mine, profiles)
+        past = now
+        if cases.moment is not None:
+            past = count_like(now, profiles.until(cases.moment))
+        if recipe.refits and scorer.leaves_users_out is False:
+            users = codes_in(past, profiles)[0][cases.users]
+            past = count_without(past, users[users >= 0])
+        if past is not now and past.interactions is not None:
+            scorer = recipe.update(scorer, past, codes_in(now, past.interactions)[0])
+        return self._settings().calibrate_list(
+            Sample(scorer, past, cases),
+            Statement(mine.coverage),
+            now,
+            model.segments,
+            listed,
+        )
+
+    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        """Return this recommender on statistics, with some parameters changed.
+
+        Its users keep their segments.
+        """
+        segments = self.model_.segments if self.is_fitted else None
+        if segments is None or (self.model_.statistics is statistics and not params):
             return super().fitted_on(statistics, **params)
-        known = self.statistics_.interactions
-        assert known is not None  # noqa: S101  # it was fitted on profiles
-        made = type(self)(**{**self.get_params(), **params})
-        return made.fit(statistics, user_groups=groups_by_id(mine, known))
-
-    @property
-    def n_length_groups(self) -> int:
-        """How many groups by the number of known items are asked for."""
-        return parse_groups(self.groups)[1]
-
-    def _take(self, data: Any) -> None:
-        super()._take(data)
-        self._companies = {}
-        self._keep_groups(getattr(self, "_given_groups", None))
-
-    def _keep_groups(self, given: Any) -> None:
-        """Look up the group of each user of the statistics that were taken."""
-        self.user_groups_ = read_groups(self.groups, given, self.statistics_.interactions)
+        by_id = groups_by_id(segments, self.model_.profiles())
+        return type(self)(**{**self.get_params(), **params}).fit(statistics, user_groups=by_id)
 
     def default_name(self) -> str:
-        """Give a name such as "population-cm12" or "hit-cm12"."""
+        """Return a name such as "population-cm12" or "hit-cm12"."""
         return f"{find_promise(self.promise).prefix}-{self.recipe().name}".lower()
 
     def recipe(self) -> Recipe:
-        """Give what makes its scorer."""
+        """Return what makes the scorer."""
         return as_recipe(self.measure, seed=self.seed, horizon=self.horizon, window=self.window)
 
-    def _recipe_key(self) -> tuple[object, ...]:
-        return (self.measure,)
-
-    def _may_change(self, recipe: Recipe) -> bool:  # noqa: ARG002
-        return False  # it was calibrated with the one that was fitted
+    def _settings(self) -> UserLevel:
+        return UserLevel(
+            self.promise,
+            self.horizon,
+            "score" if self.cut is None else self.cut,
+            self.groups,
+            self.window,
+            self.n_calibration,
+            self.min_known,
+            self.seed,
+        )
 
     def _validate(self) -> None:
-        check_seed(self.seed)
+        self._settings()
         self.recipe()
-        find_promise(self.promise)
-        check_choice("cut", self._cut_by(), get_args(Cut))
-        check_horizon(self.horizon)
-        parse_groups(self.groups)
-        check_whole("n_calibration", self.n_calibration)
-        check_whole("min_known", self.min_known)
-        if self.window is not None:
-            must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
-            check_number("window", self.window, 0, _MOST_DAYS, must, ends=(False, True))
 
-    def _stored_params(self, recipe: Recipe) -> dict[str, Any]:
+    def _stored_params(self) -> dict[str, Any]:
         return {
             **self.settings(),
-            "measure": stored_measure(self.measure, recipe),
+            "measure": stored_measure(self.measure, self.recipe()),
             "promise": find_promise(self.promise).name,
-            "groups": self._stored_groups(),
+            "groups": stored_groups(self.groups),
         }
 
-    def _stored_groups(self) -> object:
-        return list(self.groups) if isinstance(self.groups, tuple) else self.groups
+    def _calibration_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+        return saved_state(self.model_)
 
-    def _calibration_arrays(self) -> dict[str, NDArray[Any]]:
-        arrays = to_parts(self._calibrated) | lists_to_parts(self._lists.values())
-        arrays |= companies_to_parts(self._by_size().values())
-        return arrays | groups_to_parts(self.user_groups_)[0]
-
-    def _calibration_texts(self) -> dict[str, str]:
-        return groups_to_parts(self.user_groups_)[1]
-
-    def _restore_texts(self, texts: Mapping[str, str]) -> None:
-        self.user_groups_, rest = groups_from_texts(self.groups, texts)
-        super()._restore_texts(rest)
-
-    def _restore_calibration(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        now = self.statistics_
-        self.user_groups_, rest = groups_from_arrays(self.user_groups_, arrays, now.n_user_codes)
-        companies, rest = companies_from_parts(
-            rest, now.n_user_codes, check_horizon(self.horizon), self.min_known
-        )
-        self._companies = {0 if c.formed == "given" else c.size: c for c in companies}
-        lists, rest = lists_from_parts(rest, now.n_user_codes, now.n_items)
-        self._calibrated = self._calibration_of(*from_parts(rest, now.n_user_codes))
-        self._lists = {
-            listed.name: self._calibration_of(*kept, listed=listed) for listed, kept in lists
-        }
-
-    def _restored_scorer(
-        self, recipe: Recipe, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, str]
-    ) -> Scorer:
-        scorer = super()._restored_scorer(recipe, arrays, texts)
-        users = self.calibration_.users
-        if not arrays and not texts and scorer.leaves_users_out is False and recipe.refits:
-            return recipe.fit(count_without(self.statistics_, users[users >= 0]))
+    def _restored(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: dict[str, NDArray[Any]],
+        texts: dict[str, str],
+    ) -> FittedModel:
+        self._validate()
+        recipe = self.recipe()
+        mine = of_scorer(recipe, arrays, texts)
+        saved = SavedLevel.read(self._settings(), statistics, arrays, texts)
+        calibration, lists = saved.calibrations(Statement(LeftOut(recipe.refits)))
+        scorer = recipe.restore(statistics, *mine)
+        groups = self._settings().group_model(saved.by_size)
+        model = self._fitted(statistics, scorer, calibration, groups, item_lists=lists)
+        if not any(mine) and scorer.leaves_users_out is False and recipe.refits:
+            users = calibration.users.users
+            apart = recipe.fit(count_without(statistics, users[users >= 0]))
+            return replace(model, scorer=as_scorer(apart, statistics.n_items))
         # A stored scorer may have been fitted since it was calibrated.
-        self._not_apart()
-        return scorer
+        return _not_apart(model, recipe)
+
+
+def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
+    """Return a model whose calibration users may have a part in what serves by now."""
+    assert isinstance(model.calibration, UserCalibration)  # noqa: S101  # it makes no other
+    return replace(
+        model,
+        calibration=not_apart(model.calibration, refits=recipe.refits),
+        item_lists={
+            name: not_apart(each, refits=recipe.refits) for name, each in model.item_lists.items()
+        },
+    )
+
+
+def count_without(
+    statistics: PrecedenceStatistics, users: NDArray[np.int64]
+) -> PrecedenceStatistics:
+    """Count again without some users."""
+    assert statistics.interactions is not None  # noqa: S101  # it was fitted on profiles
+    return count_like(statistics, statistics.interactions.without_users(users))
+
+
+def _end(interactions: Interactions) -> int:
+    """Give the instant after everything that happened."""
+    if not interactions.n_rows:
+        raise InputError("The data hold no interactions: there is nothing to calibrate on.")
+    return int(interactions.times.max()) + 1

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.errors import InputError, NoUsers, UnknownHistory
+from surerec.errors import InputError, LeftOutWarning, NoUsers, UnknownHistory
 from surerec.interactions import History
 from surerec.measures import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numpy.typing import NDArray
 
     from surerec.interactions import IdMap
     from surerec.measures import Scorer
@@ -67,6 +70,14 @@ def resolve(
         moment,
         ignored=ignored,
     )
+
+
+def select_known(ids: IdMap, values: Iterable[Any], unknown: str) -> NDArray[np.int64]:
+    """Return the codes of the known ids of a list, and warn of the others."""
+    found = ids.select(values, unknown)
+    if found.skipped:
+        warnings.warn(found.message, LeftOutWarning, stacklevel=5)
+    return found.codes
 
 
 def refuse_times(times: Any, at: Any, why: str) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, BestOfMany
     from surerec.conformal import CalibratedProbability
-    from surerec.recommenders._wanted import Wanted
 
 
 RANKS_ONLY: Final = "None: this recommender ranks, and promises nothing about its ranking."
@@ -196,11 +195,8 @@ def guarantee(
     return f"None for this list, from which items were left out. The whole set: {promise}"
 
 
-def left_out_of(wanted: Wanted, said: str) -> str:
-    """Return the guarantee of whole sets, which lists with items left out do not have."""
-    shortened = (wanted.limit, wanted.min_probability, wanted.allowed, wanted.excluded)
-    if all(each is None for each in shortened):
-        return said
+def left_out_of(said: str) -> str:
+    """Return the guarantee of whole sets as that of lists with items left out."""
     return f"None for lists from which items were left out. The whole sets: {said}"
 
 

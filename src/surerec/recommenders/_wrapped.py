@@ -1,48 +1,66 @@
-"""Anybody's model behind the questions of surerec: sets whose promise is calibrated over users."""
+"""Anybody's model behind the questions of surerec, with a guarantee calibrated over users."""
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
-from surerec._arguments import check_choice
+import numpy as np
+
+from surerec._arguments import check_choice, check_kind
 from surerec._calendar import DAY
 from surerec._progress import stage
 from surerec.adapters import (
+    ListsAdapter,
     WrappedRecipe,
     WrappedScorer,
+    adapt,
+    check_fallback,
     ids_of,
     of_fitted,
     on_catalogue,
 )
-from surerec.calibration import calibrate
+from surerec.calibration import UserCalibration, find_promise
 from surerec.errors import InputError
 from surerec.futures import drop_repeats, following_cases, profile_cases, window_cases
-from surerec.interactions import Interactions, read_interactions
+from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
-from surerec.recommenders._fingerprint import refuse_constant
-from surerec.recommenders._fitted import timed
+from surerec.recommenders._estimator import Recommender, timed
+from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
+from surerec.recommenders._measured import OWN
+from surerec.recommenders._segments import read_groups, stored_groups
+from surerec.recommenders._user_level import Sample, SavedLevel, Statement, UserLevel, saved_state
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
-from surerec.recommenders._wrapped_model import WrappedModel
 from surerec.recommenders._wrapped_people import check_catalogue, refuse_newcomers, who
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from surerec.calibration import CalibrationUsers, Cut, ItemChances, Promise
+    from numpy.typing import NDArray
+
+    from surerec.adapters import Adapter
+    from surerec.calibration import Cut, NamedItems, Promise
     from surerec.futures import Cases, Horizon
+    from surerec.interactions import UserGroups
+    from surerec.recommenders._model import FittedModel
 
 Repeats: TypeAlias = Literal["error", "drop"]
 """How `calibrate` treats future rows of items that the user has in the past."""
 
+_PROBE = "wrapped_probe"
+_ABOUT = "wrapped_about"
 
-class WrappedRecommender(WrappedModel):
+
+class WrappedRecommender(Recommender):
     """Recommendation sets of somebody's own model, calibrated over users; see :func:`wrap`.
 
     Attributes
     ----------
-    model_ : object
-        The model that serves: the given one after `calibrate`, a copy after `fit`.
+    model_ : FittedModel
+        What answers.
+    wrapped_ : object
+        The wrapped model that serves: the given one after `calibrate`, a copy after `fit`.
     covers_ : {"fit", "newcomers"}
         Whom the promise is about.
     cut_ : {"rank", "score"}
@@ -50,6 +68,14 @@ class WrappedRecommender(WrappedModel):
     calibration_ : CalibrationUsers
         What is kept of the calibration users.
     """
+
+    _unfitted = (
+        "This model is not calibrated yet: call calibrate(past, future) or fit(interactions) first."
+    )
+    _about: About
+    _adapted: tuple[tuple[Any, ...], Adapter] | None = None
+    _sample: Sample | None = None
+    """What item lists are calibrated on; a folder does not have it."""
 
     def __init__(
         self,
@@ -115,15 +141,15 @@ class WrappedRecommender(WrappedModel):
         """
         self._validate()
         adapter, whole = self._adapter(), _interactions(data)
-        recipe = WrappedRecipe(adapter, by_user=self._covers(adapter) == "fit")
+        covers = self._covers(adapter)
+        recipe = WrappedRecipe(adapter, by_user=covers == "fit")
         if not recipe.refits:
             raise InputError(
                 f"{recipe.name} comes fitted, and no copy of it can be fitted: call "
                 "calibrate(past, future)."
             )
-        covers: Covers = self._covers(recipe.adapter)
-        if covers == "newcomers" and not recipe.adapter.folds_in:
-            refuse_newcomers(recipe.adapter)
+        if covers == "newcomers" and not adapter.folds_in:
+            refuse_newcomers(adapter)
         chosen, served, about = self._cut_apart(whole, covers)
         fitted = served
         if covers == "newcomers":
@@ -132,13 +158,16 @@ class WrappedRecommender(WrappedModel):
             fitted = served.keeping(~chosen.future_rows())
         with stage("learning"):
             known, scorer = self._fit_copy(recipe, served, fitted)
-        self._keep_groups(user_groups)
-        self._calibrate_model(scorer, known, chosen, about)
+        segments = read_groups(self.groups, user_groups, known.interactions)
+        self.model_ = self._calibrated(Sample(scorer, known, chosen), about, segments)
         if self.refit:
             with stage("learning"):
-                self._fit_copy(recipe, whole, whole)
-            self._keep_groups(user_groups)
-            self._keep_about(self._kept_calibration(), self._refitted(about))
+                known, scorer = self._fit_copy(recipe, whole, whole)
+            segments = read_groups(self.groups, user_groups, known.interactions)
+            users = self._user_level
+            self.model_ = self._composed(
+                known, scorer, (users.users, users.chances), self._refitted(about, scorer), segments
+            )
         return self._allow_all(lists)
 
     def _fit_copy(
@@ -151,32 +180,29 @@ class WrappedRecommender(WrappedModel):
         profiles = on_catalogue(fitted, fitted, items).interactions
         assert profiles is not None  # noqa: S101  # made of profiles
         assert known.interactions is not None  # noqa: S101
-        scorer = recipe.scorer(profiles, known.interactions)
-        self.statistics_, self.items_ = known, known.interactions.items
-        self._keep_scorer(scorer)
-        return known, scorer
+        return known, recipe.scorer(profiles, known.interactions)
 
     def _cut_apart(self, whole: Interactions, covers: Covers) -> tuple[Cases, Interactions, About]:
         """Choose calibration users; give them, what is known when they are asked, and of what."""
-        about = About(covers, self._cut_by())
+        about = About(covers, self._settings().cut)
         if self.window is None:
             cases = profile_cases(whole, self.horizon, min_known=self.min_known)
             # People of the fit are treated alike only if few are treated as calibration users.
-            chosen = self._sample(cases, at_most_half=True)
+            chosen = self._sampled(cases, at_most_half=True)
             return chosen, whole, replace(about, set_aside=covers == "fit")
         end = int(whole.times.max()) + 1
         begin = end - int(self.window * DAY)
         cases = window_cases(whole, begin, end, self.horizon, min_known=self.min_known)
-        chosen = self._sample(cases, at_most_half=covers == "newcomers")
+        chosen = self._sampled(cases, at_most_half=covers == "newcomers")
         about = replace(about, future=days_from(begin, self.window, self.horizon))
         return chosen, whole.until(begin), about
 
-    def _sample(self, cases: Cases, *, at_most_half: bool) -> Cases:
+    def _sampled(self, cases: Cases, *, at_most_half: bool) -> Cases:
         most = max(1, len(cases) // 2) if at_most_half else len(cases)
         return cases.sample(min(self.n_calibration, most), self.seed)
 
-    def _refitted(self, about: About) -> About:
-        name = self._wrapped_scorer().name
+    def _refitted(self, about: About, scorer: WrappedScorer) -> About:
+        name = scorer.name
         if self.window is None:
             reason = (
                 f"{name} was fitted again on the items that had calibrated it, so that nothing is "
@@ -207,6 +233,7 @@ class WrappedRecommender(WrappedModel):
             What they took then, which the model must not know.
         user_groups, lists
             The group of each user, and named lists; see :meth:`PopulationConformal.fit`.
+
         repeats : {"error", "drop"}, default="error"
             How to treat rows of the future whose item the user has in the past. The guarantee is
             of items new to the user: "drop" leaves them out, warns with their count, and states it
@@ -239,43 +266,213 @@ class WrappedRecommender(WrappedModel):
                 f"Nobody with a future {'was' if covers == 'fit' else 'was not'} in the fit of "
                 f"{adapter.name}, so nobody calibrates it: users= or covers= may be wrong."
             )
-        chosen = self._sample(cases, at_most_half=False)
+        chosen = self._sampled(cases, at_most_half=False)
         statistics = on_catalogue(known, known, adapter.catalogue)
         assert statistics.interactions is not None  # noqa: S101  # made of profiles
         by_user, knows_all = covers == "fit", adapter.knows_all or covers == "newcomers"
         scorer = of_fitted(
             adapter, statistics.interactions, in_fit, by_user=by_user, knows_all=knows_all
         )
-        self.statistics_, self.items_ = statistics, statistics.interactions.items
-        self._keep_scorer(self._completed(scorer))
-        self._keep_groups(user_groups)
         about = About(
             covers,
-            self._cut_by(),
+            self._settings().cut,
             future=what_follows(known, later, self.horizon),
             assumes=f"{adapter.name} learned nothing from those futures{_without(dropped)}",
         )
-        self._calibrate_model(self._wrapped_scorer(), statistics, chosen, about)
+        sample = Sample(self._completed(scorer, statistics), statistics, chosen)
+        segments = read_groups(self.groups, user_groups, statistics.interactions)
+        self.model_ = self._calibrated(sample, about, segments)
         return self._allow_all(lists)
 
-    def _calibrate_model(
-        self, scorer: WrappedScorer, known: PrecedenceStatistics, chosen: Cases, about: About
-    ) -> None:
-        kept = calibrate(scorer, known, chosen, about.cut, known, seed=self.seed)
-        if not len(kept[0]):
+    def _calibrated(self, sample: Sample, about: About, segments: UserGroups | None) -> FittedModel:
+        """Return the model that a sample of users calibrates."""
+        known, scorer = sample.past, sample.scorer
+        assert isinstance(scorer, WrappedScorer)  # noqa: S101  # of its own recipe
+        found = self._settings().calibrate(sample, _says(about, scorer), known, segments)
+        if not len(found.users):
             raise InputError(
                 f"Not one item that the calibration users took is known to {scorer.name}."
             )
-        refuse_constant(scorer, known, kept[0])
-        self._calibrated_on = scorer, known, chosen
-        self._keep_about(kept, about)
+        refuse_constant(scorer, known, found.users)
+        self._sample = sample
+        return self._composed(known, scorer, (found.users, found.chances), about, segments)
 
-    def _kept_calibration(self) -> tuple[CalibrationUsers, ItemChances | None]:
-        return self._calibrated.users, self._calibrated.chances
+    def _composed(
+        self,
+        statistics: PrecedenceStatistics,
+        scorer: WrappedScorer,
+        kept: Any,
+        about: About,
+        segments: UserGroups | None,
+    ) -> FittedModel:
+        self._about = about
+        settings = self._settings()
+        calibration = settings.calibration(kept, _says(about, scorer), segments)
+        return self._fitted(statistics, scorer, calibration, settings.group_model())
 
-    def _keep_about(self, kept: tuple[CalibrationUsers, ItemChances | None], about: About) -> None:
-        self._about, self._lists = about, {}
-        self._calibrated = self._calibration_of(*kept)
+    def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
+        """Return the calibration on an item list, while the calibration users are known."""
+        if self._sample is None:
+            raise InputError(
+                "A saved wrapped model does not hold what its calibration users took then: name "
+                "lists before saving it, by allow(…) or lists=."
+            )
+        model, says = self.model_, _says(self._about, self._wrapped_scorer())
+        return self._settings().calibrate_list(
+            self._sample, says, self._sample.past, model.segments, listed
+        )
+
+    def recipe(self) -> WrappedRecipe:
+        """Return what fits a copy of the model."""
+        adapter = self._adapter()
+        covers = self._about.covers if self.is_fitted else self._covers(adapter)
+        return WrappedRecipe(adapter, by_user=covers == "fit")
+
+    def _adapter(self) -> Adapter:
+        given = (self.model, self.items, self.users, self.name)
+        kept = self._adapted
+        if kept is None or any(a is not b for a, b in zip(kept[0], given, strict=True)):
+            adapter = adapt(*given[:3])  # lists are read once
+            if self.name is not None:
+                adapter = copy(adapter)
+                adapter.given_name = self.name
+            kept = self._adapted = (given, adapter)
+        return kept[1]
+
+    def _covers(self, adapter: Adapter) -> Covers:
+        """Return whom `fit` is to cover: users of the fit if the model keeps something of them."""
+        if self.covers is not None:
+            return self.covers
+        return "fit" if adapter.knows_users else "newcomers"
+
+    def default_name(self) -> str:
+        """Return a name such as "population-als"."""
+        return f"{find_promise(self.promise).prefix}-{self.recipe().name}".lower()
+
+    def _settings(self) -> UserLevel:
+        cut = self.cut
+        if cut is None:
+            cut = "score" if self._adapter().has_value else "rank"
+        return UserLevel(
+            self.promise,
+            self.horizon,
+            cut,
+            self.groups,
+            self.window,
+            self.n_calibration,
+            self.min_known,
+            self.seed,
+        )
+
+    def _validate(self) -> None:
+        if self.covers is not None:
+            check_choice("covers", self.covers, get_args(Covers))
+        self._settings()
+        if self.name is not None and not check_kind("name", self.name, str, "a text").strip():
+            raise InputError("name is empty; name the model as its readers know it.")
+        if self.fallback is not None:
+            check_fallback(self.fallback)
+            if not isinstance(self._adapter(), ListsAdapter):
+                raise InputError("fallback= completes lists, and this model is not one of lists.")
+
+    def check(self) -> None:
+        """Refuse an unknown kind of model, ids that are not its own, and impossible settings."""
+        self._validate()
+
+    @property
+    def wrapped_(self) -> Any:
+        """The wrapped model that serves."""
+        return self._wrapped_scorer().adapter.model
+
+    @property
+    def covers_(self) -> Covers:
+        """Whom the guarantee is about."""
+        self.require_fit()
+        return self._about.covers
+
+    @property
+    def cut_(self) -> Cut:
+        """Where sets are cut."""
+        self.require_fit()
+        return self._about.cut
+
+    def _wrapped_scorer(self) -> WrappedScorer:
+        scorer = self.scorer_
+        assert isinstance(scorer, WrappedScorer)  # noqa: S101  # of its own recipe
+        return scorer
+
+    def _completed(self, scorer: WrappedScorer, statistics: PrecedenceStatistics) -> WrappedScorer:
+        """Return a scorer whose lists are completed by what is known, if that is asked for."""
+        adapter = scorer.adapter
+        if self.fallback is None or not isinstance(adapter, ListsAdapter):
+            return scorer
+        whole = adapter.completed(self.fallback, statistics, scorer.columns, scorer.rows)
+        return WrappedScorer(whole, scorer.columns, scorer.rows, by_user=True, knows_all=True)
+
+    @property
+    def floor_(self) -> float:
+        """The smallest ε that can be guaranteed: what no set can hold is missed at any."""
+        if find_promise(self.promise).tested:
+            raise InputError("What promises precision has no smallest ε: it tests each precision.")
+        return self.calibration_.curve(self.promise).lowest_level()
+
+    def _in_words(self, value: Any) -> str:
+        if value is self.model:
+            return self._adapter().name
+        for ids in (self.items, self.users):
+            if ids is not None and value is ids:
+                return f"<{len(list(ids)):,} ids>"
+        return super()._in_words(value)
+
+    def _stored_params(self) -> dict[str, Any]:
+        recipe = self.recipe()
+        return {
+            **self.settings(),
+            "model": {OWN: recipe.name} if recipe.stored is None else recipe.stored,
+            "promise": find_promise(self.promise).name,
+            "groups": stored_groups(self.groups),
+            "items": None,  # the statistics have them
+            "users": None,
+        }
+
+    def _calibration_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+        arrays, texts = saved_state(self.model_)
+        found = probe(self._wrapped_scorer(), self.statistics_, self.calibration_)
+        return {**arrays, _PROBE: found}, {**texts, _ABOUT: self._about.to_text()}
+
+    def _restored(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: dict[str, NDArray[Any]],
+        texts: dict[str, str],
+    ) -> FittedModel:
+        about = About.from_text(texts.pop(_ABOUT))
+        columns, rows = arrays["wrapped_columns"], arrays["wrapped_rows"]
+        n_users, profiles = statistics.n_users, statistics.interactions
+        n_items = statistics.n_items
+        if (
+            profiles is None
+            or not np.array_equal(np.sort(columns), np.arange(n_items))
+            or rows.shape != (n_users,)
+        ):
+            raise ValueError("they are not those of a wrapped model")
+        if isinstance(self.model, str) and self.model == ListsAdapter.stored:
+            self.model = _stored_lists(arrays, profiles, columns, rows)
+        by_column = profiles.items.ids.gather(np.argsort(columns))
+        adapter = same_kind(self.model, by_column)
+        adapter.given_name = self.name or adapter.given_name
+        by_user = adapter.knows_users and about.covers == "fit"
+        scorer = self._completed(
+            WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all),
+            statistics,
+        )
+        self._about, self._sample = about, None
+        own = {name: arrays[name] for name in arrays if not name.startswith("wrapped_")}
+        saved = SavedLevel.read(self._settings(), statistics, own, texts)
+        calibration, lists = saved.calibrations(_says(about, scorer))
+        check_same(scorer, statistics, calibration.users, arrays[_PROBE])
+        groups = self._settings().group_model(saved.by_size)
+        return self._fitted(statistics, scorer, calibration, groups, item_lists=lists)
 
 
 def _without(dropped: int) -> str:
@@ -283,6 +480,27 @@ def _without(dropped: int) -> str:
         return ""
     were = "repeat was" if dropped == 1 else "repeats were"
     return f", from which {dropped:,} {were} dropped"
+
+
+def _says(about: About, scorer: WrappedScorer) -> Statement:
+    coverage = about.coverage(scorer.rows >= 0, scorer.adapter.people)
+    return Statement(coverage, about.future, scorer.adapter.lacking)
+
+
+def _stored_lists(
+    arrays: Mapping[str, NDArray[Any]],
+    profiles: Interactions,
+    columns: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> ListsAdapter:
+    """Make lists from a folder; ValueError if lines are not those of its users."""
+    mine = {name.removeprefix("wrapped_"): array for name, array in arrays.items()}
+    have = np.flatnonzero(rows >= 0)
+    if not np.array_equal(np.sort(rows[have]), np.arange(len(have))):
+        raise ValueError("its lists are not those of its users")
+    users = IdMap(profiles.users.ids.gather(have[np.argsort(rows[have])]), noun="user")
+    items = IdMap(profiles.items.ids.gather(np.argsort(columns)), noun="item")
+    return ListsAdapter.restored(mine, items, users)
 
 
 def _interactions(given: Any) -> Interactions:

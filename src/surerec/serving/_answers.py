@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
-from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import NoUsers
-from surerec.recommenders import PopulationConformal
+from surerec.recommenders import RecommendOptions
 from surerec.serving import _asked as ask
 from surerec.serving._problems import Problem
 from surerec.serving._written import complement, finite, numbers, write, write_set
@@ -33,7 +32,7 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     name, recommender, query = _person(model, asked)
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
-    level = level_of(recommender, asked)
+    level = level_of(asked)
     choosing, unknown = _choosing(recommender, asked)
     picks = model.recommend(recommender, query, **level, **choosing, k=k, exclude=asked.exclude)
     return write_set({**about_set(name, picks), **unknown}, picks)
@@ -43,18 +42,19 @@ def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
     name, recommender, query = _person(model, asked)
     choosing, unknown = _choosing(recommender, asked)
-    picks = model.recommend(recommender, query, **level_of(recommender, asked), **choosing)
+    picks = model.recommend(recommender, query, **level_of(asked), **choosing)
     return write({**about_set(name, picks), **unknown})
 
 
 def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> bytes:
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
     name, recommender, query = _person(model, asked)
-    wanted = None
+    options = RecommendOptions()
     if asked.among is not None:
-        wanted = recommender.listed(asked.among)
-    found = recommender.assess(query, wanted=wanted)
-    by_confidence = recommender.gives_confidence and not recommender.promises_precision
+        options = recommender.model_.listed(asked.among)
+    found = recommender.model_.assess(query, options=options)
+    features = recommender.model_.features
+    by_confidence = "confidence" in features and "precision" not in features
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
     entries = model.steered(found.entry_confidences)
     first = order[: asked.limit]
@@ -73,7 +73,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     answer = {
         "recommender": name,
         "gives_confidence": by_confidence,
-        "promises_precision": recommender.promises_precision,
+        "promises_precision": "precision" in features,
         "about_probability": found.about_chances,
         "n_candidates": len(found.candidates),
         "highest_confidence": float(model.steered(np.array([found.highest_confidence]))[0]),
@@ -97,7 +97,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
 def p_values(model: ServedModel, asked: ask.AskPValues) -> bytes:
     """Give the p-value and the entry confidence of each item asked for."""
     name, recommender = recommender_of(model, asked.recommender)
-    if not recommender.gives_confidence:
+    if "confidence" not in recommender.model_.features:
         raise Problem(409, f"The recommender {name} ranks items and has no p-values.")
     query = _query(recommender, asked)
     found = recommender.items_.select(asked.items, asked.unknown)
@@ -141,12 +141,12 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     known = codes[codes >= 0]
     if not len(known):
         raise Problem(404, "None of these users is known.")
-    level = level_of(recommender, asked)
+    level = level_of(asked)
     choosing, unknown = _choosing(recommender, asked)
     cut = None if choosing else model.cut(**level)
     asked_at = level if cut is None else {"significance": cut}
-    wanted = recommender.wanted(**asked_at, **choosing, k=asked.k)
-    frame = recommender.rows_of(known, wanted)
+    options = recommender.options(**asked_at, **choosing, k=asked.k)
+    frame = recommender.model_.rows_of(known, options)
     if cut is not None:
         steered = model.steered(frame[Columns.EntryConfidence].to_numpy())
         entries = pl.Series(steered, nan_to_null=True)
@@ -170,7 +170,7 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
 def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
     """Give the k best items with their probabilities, and the chances of the list."""
     name, recommender = recommender_of(model, asked.recommender)
-    if not isinstance(recommender, PopulationConformal):
+    if "hits" not in recommender.model_.features:
         raise Problem(
             409, f"The recommender {name} is not calibrated over users: it has no slates."
         )
@@ -246,13 +246,9 @@ def _history(asked: ask._AboutPerson) -> dict[str, Any]:
     return {"history": asked.history, "times": asked.times, "at": asked.at}
 
 
-def level_of(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:
-    """Give the level that is asked for; the usual one where nothing is said."""
-    if asked.significance is not None:
-        return {"significance": asked.significance}
-    if asked.confidence is not None:
-        return {"confidence": asked.confidence}
-    return {"confidence": DEFAULT_CONFIDENCE} if recommender.gives_confidence else {}
+def level_of(asked: ask._AtLevel) -> dict[str, Any]:
+    """Return the level that is asked for, as `recommend` takes it."""
+    return {"confidence": asked.confidence, "significance": asked.significance}
 
 
 def _choosing(

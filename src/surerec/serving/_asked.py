@@ -93,10 +93,9 @@ class _Strict(BaseModel):
         return given
 
 
-class _Asked(_Strict):
-    recommender: Name | None = Field(
-        None, description="Which of the model's recommenders; its first if not given."
-    )
+OfModel = Annotated[
+    Name | None, Field(description="Which of the model's recommenders; its first if not given.")
+]
 
 
 def _check_times(history: list[Id] | None, times: Times | None) -> None:
@@ -116,9 +115,10 @@ def _check_moment(at: Time | None, histories: list[list[Id] | None]) -> None:
         raise ValueError("at is about a history: give history, or leave at out")
 
 
-class _AboutPerson(_Asked):
+class _AboutPerson(_Strict):
     model_config = ConfigDict(extra="forbid", json_schema_extra=_PERSON)
 
+    recommender: OfModel = None
     user: Id | None = Field(None, description="A user of the data.")
     history: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
         None, description="What a person took, in order; beside `user`, what is known of that user."
@@ -154,12 +154,6 @@ class _AtLevel(BaseModel):
         return self
 
 
-class AskGuarantee(_AtLevel, _AboutPerson):
-    """Whom a set is for, and how sure it must be."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={**_PERSON, **_ONE_LEVEL})
-
-
 class _Choosing(BaseModel):
     precision: Fraction | None = Field(
         None,
@@ -178,8 +172,13 @@ class _Choosing(BaseModel):
     unknown: Unknown = "check"
 
 
-class AskPromise(_Choosing, AskGuarantee):
+_PERSON_AND_LEVEL: Final = ConfigDict(extra="forbid", json_schema_extra={**_PERSON, **_ONE_LEVEL})
+
+
+class AskPromise(_Choosing, _AtLevel, _AboutPerson):
     """Whom a set is for, how sure it must be, and what it may hold."""
+
+    model_config = _PERSON_AND_LEVEL
 
 
 class _Cutting(BaseModel):
@@ -193,8 +192,10 @@ class _Cutting(BaseModel):
     )
 
 
-class AskRecommendations(_Cutting, AskPromise):
+class AskRecommendations(_Cutting, _Choosing, _AtLevel, _AboutPerson):
     """Whom to recommend to, how surely, and how much of the set."""
+
+    model_config = _PERSON_AND_LEVEL
 
 
 class AskEntryConfidences(_AboutPerson):
@@ -222,11 +223,12 @@ class AskExplanation(_AboutPerson):
     )
 
 
-class AskBatch(_Choosing, _AtLevel, _Asked):
+class AskBatch(_Choosing, _AtLevel, _Strict):
     """Which users to recommend to."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
 
+    recommender: OfModel = None
     users: list[Id] = Field(min_length=1, max_length=MAX_USERS)
     k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
         10, description="How many items for each."
@@ -270,7 +272,8 @@ class Member(_Strict):
         return self
 
 
-class _AboutGroup(_Asked):
+class _AboutGroup(_Strict):
+    recommender: OfModel = None
     members: Annotated[list[Member], Field(min_length=2, max_length=MAX_MEMBERS)] = Field(
         description="Those who choose together."
     )
@@ -308,8 +311,10 @@ class AskGroupGuarantee(_AtLevel, _AboutGroup):
     model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
 
 
-class AskGroupRecommendations(_Cutting, AskGroupGuarantee):
+class AskGroupRecommendations(_Cutting, _AtLevel, _AboutGroup):
     """Which group to recommend to, how surely, and how much of the set."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_LEVEL)
 
 
 class AskGroupEntryConfidences(_AboutGroup):

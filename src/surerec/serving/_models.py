@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.conformal import DEFAULT_CONFIDENCE, significance_of
-from surerec.errors import InputError
+from surerec.conformal import significance_of
+from surerec.errors import InputError, StaleModelWarning
 from surerec.recommenders import load_all
 from surerec.serving._search import TitleSearch
 from surerec.storage import read_card
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
     from surerec.live import Live
     from surerec.measures import Query
-    from surerec.recommenders import RecommendationSet, Recommender
+    from surerec.recommenders import FittedModel, RecommendationSet, Recommender
 
 
 _SAMPLE_SIZE = 40
@@ -182,8 +184,8 @@ def load_served(folder: Path) -> ServedModel:
 
 def served_of(card: Mapping[str, Any], recommenders: Mapping[str, Recommender]) -> ServedModel:
     """Give what answers need of loaded recommenders, and the card of their folder."""
-    for recommender in recommenders.values():
-        recommender.warns_when_stale = True
+    for name, recommender in recommenders.items():
+        _warn_if_stale(name, recommender.model_)
     any_one = next(iter(recommenders.values()))
     statistics = any_one.statistics_
     titles = None if statistics.interactions is None else statistics.interactions.titles
@@ -193,6 +195,18 @@ def served_of(card: Mapping[str, Any], recommenders: Mapping[str, Recommender]) 
         _public_card(card, recommenders),
         TitleSearch(any_one.items_.ids, titles, statistics.popularity),
     )
+
+
+def _warn_if_stale(name: str, model: FittedModel) -> None:
+    until = model.valid_until
+    if until is not None and datetime.now(UTC) > until:
+        warnings.warn(
+            f"{name} was calibrated for the time up to {until:%Y-%m-%d}, and that was "
+            f"{(datetime.now(UTC) - until).days:,} days ago: its guarantee may not hold any more. "
+            "Recalibrate it with newer data (surerec recalibrate).",
+            StaleModelWarning,
+            stacklevel=2,
+        )
 
 
 def _public_card(
@@ -214,11 +228,11 @@ def _public_card(
                 "kind": type(recommender).__name__,
                 "headline": recommender.headline(),
                 "params": recommender.settings(),
-                "gives_confidence": recommender.gives_confidence,
-                "gives_probabilities": recommender.gives_probabilities,
-                "promises_precision": recommender.promises_precision,
+                "gives_confidence": "confidence" in recommender.model_.features,
+                "gives_probabilities": "probability" in recommender.model_.features,
+                "promises_precision": "precision" in recommender.model_.features,
                 "lists": list(recommender.lists_),
-                "together": list(recommender.offers_together()),
+                "together": list(recommender.model_.offers_together()),
                 "group_sizes": list(getattr(recommender, "group_sizes_", ())),
                 "guarantee": _sample_guarantee(recommender),
             }
@@ -238,10 +252,8 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
     usual = _SAMPLE_SIZE if interactions is None else int(np.median(np.diff(interactions.offsets)))
     most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
     history = recommender.items_.ids.gather(most_popular).to_list()
-    asked: dict[str, Any] = (
-        {"confidence": DEFAULT_CONFIDENCE} if recommender.gives_confidence else {}
-    )
-    if recommender.promises_precision:
+    asked: dict[str, Any] = {}
+    if "precision" in recommender.model_.features:
         asked["precision"] = _SAMPLE_PRECISION
     try:
         return _sampled(recommender, history, asked)
@@ -252,14 +264,14 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
 def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]) -> dict[str, Any]:
     picks = recommender.recommend(history=history, **asked)
     picks.to_frame()  # as scores and p-values are found only when they are looked at
-    if recommender.gives_confidence:
+    if "confidence" in recommender.model_.features:
         recommender.p_values(history=history)
     interactions = recommender.statistics_.interactions
     for user in [] if interactions is None else interactions.users.suggested(1):
         recommender.recommend(user, **asked).to_frame()
         recommender.recommend_many([user], k=1, **asked)  # the batch has its own
     return {
-        "confidence": asked.get("confidence"),
+        "confidence": picks.confidence,
         "history_length": len(history),
         "sentence": picks.guarantee,
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surerec._columns import Columns
-from surerec.recommenders import GroupSet, PopulationConformal
+from surerec.recommenders import GroupSet
 from surerec.serving._answers import (
     about_set,
     curve_of,
@@ -51,7 +51,9 @@ def group_guarantee(model: ServedModel, asked: ask.AskGroupGuarantee) -> bytes:
 def group_entry_confidences(model: ServedModel, asked: ask.AskGroupEntryConfidences) -> bytes:
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
     name, recommender = _for_groups(model, asked)
-    found, party, together = recommender.assess_group(_members(asked), asked.together, at=asked.at)
+    found, party, together = recommender.model_.assess_group(
+        _members(asked), asked.together, at=asked.at
+    )
     order = found.ordered(_ALMOST_NEVER)
     first = order[: asked.limit]
     codes, ids = found.candidates[first], recommender.items_.ids
@@ -114,9 +116,13 @@ def group_explanation(model: ServedModel, asked: ask.AskGroupExplanation) -> byt
     return write(answer)
 
 
-def _set_of(model: ServedModel, asked: ask.AskGroupGuarantee, **more: Any) -> GroupSet:
+def _set_of(
+    model: ServedModel,
+    asked: ask.AskGroupGuarantee | ask.AskGroupRecommendations,
+    **more: Any,
+) -> GroupSet:
     _, recommender = _for_groups(model, asked)
-    level = level_of(recommender, asked)
+    level = level_of(asked)
     whom: dict[str, Any] = {"group": _members(asked), "together": asked.together, "at": asked.at}
     picks = recommender.recommend(**whom, **level, **more)
     assert isinstance(picks, GroupSet)  # noqa: S101  # as it was asked for a group
@@ -126,13 +132,14 @@ def _set_of(model: ServedModel, asked: ask.AskGroupGuarantee, **more: Any) -> Gr
 def _for_groups(model: ServedModel, asked: ask._AboutGroup) -> tuple[str, Recommender]:
     """Give which recommender is asked; none calibrates while somebody waits for an answer."""
     name, recommender = recommender_of(model, asked.recommender)
-    offered = recommender.offers_together()
+    offered = recommender.model_.offers_together()
     if offered and asked.together is not None and asked.together not in offered:
         raise Problem(
             409, f"The recommender {name} does not promise {asked.together}: {', '.join(offered)}."
         )
-    if isinstance(recommender, PopulationConformal) and offered:
-        sizes, n = recommender.group_sizes_, len(asked.members)
+    groups, n = recommender.model_.groups, len(asked.members)
+    if offered and groups is not None and groups.sizes is not None:
+        sizes = groups.sizes
         if n not in sizes:
             known = f"is calibrated for groups of {', '.join(map(str, sizes))} only"
             raise Problem(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from surerec.recommenders import Recommender, Wanted
+    from surerec.recommenders import Recommender, RecommendOptions
 
 
 _USERS_AT_ONCE = 256
@@ -53,7 +53,7 @@ class _Recommend:
     """A file of codes; None for all users."""
     n_users: int
     at_once: int
-    wanted: Wanted
+    options: RecommendOptions
 
     def rows(self, block: int) -> pl.DataFrame:
         """Give the rows of one block of users."""
@@ -65,7 +65,7 @@ class _Recommend:
             else np.load(self.users, mmap_mode="r")[here]
         )
         # By code: to sort millions of ids in each worker would take longer than most answers.
-        return model.rows_of(codes, self.wanted)
+        return model.model_.rows_of(codes, self.options)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task."""
@@ -123,7 +123,7 @@ def recommend_spark(
     if place.exists():
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
-    wanted = fitted.wanted(confidence, significance, k=k, unknown=unknown, **more)
+    options = fitted.options(confidence, significance, k=k, unknown=unknown, **more)
     interactions = fitted.statistics_.interactions
     if interactions is None:
         raise InputError("These statistics have no users to recommend to.")
@@ -154,11 +154,11 @@ def recommend_spark(
             None if codes is None else str(aside / "codes.npy"),
             n_users,
             _users_at_once(spark, n_users),
-            wanted,
+            options,
         )
         about = {
             "surerec.recommender": fitted.name_,
-            "surerec.guarantee": fitted.guarantee_to_all(wanted),
+            "surerec.guarantee": fitted.guarantee_to_all(options),
         }
         n_rows = _write(spark, ask, aside / "rows", about)
         (aside / "rows").replace(place)

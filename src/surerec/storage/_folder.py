@@ -132,6 +132,10 @@ def _decode(raw: bytes, folder: Path) -> Manifest:
         )
     if not is_intact(card, raw):
         raise changed
+    if isinstance(version, int) and version < FORMAT_VERSION:
+        raise InputError(
+            f"The model in {folder} was saved by an earlier surerec (format {version}): refit it."
+        )
     try:
         return Manifest.from_card(card)
     except ValueError:

@@ -16,7 +16,6 @@ from surerec.storage._layout import (
     MOST_TEXT,
     PART_ROLES,
     ROLES,
-    ROW_ROLES,
     file_name,
     role_of,
     roles_for,
@@ -28,14 +27,8 @@ if TYPE_CHECKING:
 
 
 FORMAT: Final = "surerec-model"
-FORMAT_VERSION: Final = 4
-"""The newest format that is read: in it, calibrations have probabilities."""
-_WITHOUT_ROWS: Final = 3
-"""The format of older folders whose statistics have no rows of counts."""
-_WITH_PARTS: Final = 2
-"""The format of older folders that have rows, and recommenders with parts."""
-_WITHOUT_PARTS: Final = 1
-"""The format of folders whose recommenders are a kind and parameters: any surerec reads them."""
+FORMAT_VERSION: Final = 5
+"""The one format that is read and written."""
 
 _CHECKSUM: Final = "sha256"
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -55,8 +48,6 @@ class Manifest:
     settings: Settings
     recommenders: dict[str, RecommenderCard]
     files: dict[str, FileRecord]
-    is_older: bool = False
-    """Whether it was read from a folder of before there were probabilities."""
 
     def has_statistics_of(self, other: Manifest) -> bool:
         """Tell whether both speak of the same statistics, whatever name the data go by."""
@@ -84,8 +75,8 @@ class Manifest:
         """Give the content as JSON has it."""
         return {
             "format": FORMAT,
-            "format_version": self._format(),
-            **{name: each for name, each in asdict(self).items() if name != "is_older"},
+            "format_version": FORMAT_VERSION,
+            **asdict(self),
             "recommenders": {name: each.card() for name, each in self.recommenders.items()},
         }
 
@@ -120,21 +111,9 @@ class Manifest:
                 for name, each in card["recommenders"].items()
             },
             {name: _file_record(name, record) for name, record in card["files"].items()},
-            card["format_version"] < FORMAT_VERSION,
         )
         manifest._check_files()
-        if manifest.card()["format_version"] != card["format_version"]:
-            raise ValueError(card["format_version"])
         return manifest
-
-    def _format(self) -> int:
-        """Give the oldest format that can say this, so that older ones of us read what they can."""
-        has_parts, has_rows = _part_files(self.recommenders), ROW_ROLES.get(self.settings.rows)
-        if has_parts and not self.is_older:
-            return FORMAT_VERSION
-        if not has_rows:
-            return _WITHOUT_ROWS
-        return _WITH_PARTS if has_parts else _WITHOUT_PARTS
 
     def _statistics_files(self) -> dict[str, FileRecord]:
         parts = PART_ROLES.values()

@@ -95,7 +95,7 @@ def many_histories(subject: Subject, _: Path) -> None:
 def p_values(subject: Subject, _: Path) -> None:
     """Check that one answer serves every confidence: items enter above their entry confidence."""
     user = subject.users[0]
-    if not subject.fitted.gives_confidence:
+    if "confidence" not in subject.fitted.model_.features:
         try:
             subject.fitted.p_values(user)
         except NoConfidence:
@@ -137,7 +137,7 @@ def explained(subject: Subject, _: Path) -> None:
 
 def nested(subject: Subject, _: Path) -> None:
     """Check that a set at a higher confidence holds every smaller one."""
-    if not subject.fitted.gives_confidence:
+    if "confidence" not in subject.fitted.model_.features:
         return
     for user in subject.users[:3]:
         sets = [set(subject.ask(subject.fitted, user, at).items) for at in _CONFIDENCES]
@@ -165,7 +165,7 @@ def fast_paths(subject: Subject, _: Path) -> None:
     codes = subject.interactions.users.require(subject.users)
     for code in codes:
         query = Query.of_user(subject.interactions, int(code))
-        candidates = model.candidates(query)
+        candidates = model.model_.candidates(query)
         fast, plain = (
             calibration.assess(each, statistics, query, candidates)
             for each in (scorer, _Plain(scorer))
@@ -179,7 +179,9 @@ def fast_paths(subject: Subject, _: Path) -> None:
         return
     for row, code in enumerate(codes):
         query = Query.of_user(subject.interactions, int(code))
-        plain = calibration.assess(_Plain(scorer), statistics, query, model.candidates(query))
+        plain = calibration.assess(
+            _Plain(scorer), statistics, query, model.model_.candidates(query)
+        )
         expected = plain.candidates[plain.ordered(0.2)[:4]]
         expect(
             np.array_equal(best.items[best.owners == row], expected), "the batch differs from plain"

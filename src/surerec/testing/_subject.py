@@ -96,7 +96,7 @@ class Subject:
 
     def level(self, confidence: float = 0.8) -> dict[str, Any]:
         """Give the confidence to ask at, if it has any."""
-        return {"confidence": confidence} if self.fitted.gives_confidence else {}
+        return {"confidence": confidence} if "confidence" in self.fitted.model_.features else {}
 
     def ask(self, model: Recommender, user: Any, confidence: float = 0.8) -> RecommendationSet:
         """Recommend to a user."""

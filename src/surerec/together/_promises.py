@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -11,42 +12,53 @@ from surerec.calibration import Promise
 from surerec.conformal import RiskCurve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from surerec.together._outcomes import GroupOutcomes
 
 
+@dataclass(frozen=True)
 class GroupPromise(Promise):
-    """A promise whose unit is a group: what it loses as its set grows.
+    """A guarantee whose unit is a group: what it loses as its set grows.
 
-    A new one is a class like this, and a row in :data:`GROUP_PROMISES`.
-
-    Attributes
+    Parameters
     ----------
+    name : str
+        What ``together=`` calls it.
     whose : str
         Whose items count, in words.
+    takers_needed : callable
+        Returns how many members must consume an item for it to count, by the size of the group.
     largest : int
         The largest groups that surerec forms itself for which it is offered: in larger ones hardly
-        any item is taken by so many.
+        any item is consumed by so many.
+    is_hit : bool
+        Whether one such item in the set is enough; else an equal share is lost with each that is
+        left out.
     """
 
+    name: str
+    whose: str = "any member"
+    takers_needed: Callable[[NDArray[np.int64]], NDArray[np.int64]] = np.ones_like
+    largest: int = 8
+    is_hit: bool = False
+
     horizon = 0.4
-    whose: ClassVar[str] = "any member"
-    largest: ClassVar[int] = 8
+
+    def __post_init__(self) -> None:
+        """Be called the same in the names of recommenders and in tables."""
+        for name in ("prefix", "kind"):
+            object.__setattr__(self, name, self.name)
 
     @property
     def who_takes(self) -> str:
         """Whose items count, with its verb."""
         return f"{self.whose} {'take' if self.whose.endswith('s') else 'takes'}"
 
-    def takers_needed(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give how many members must take an item for it to count, by the size of the group."""
-        return np.ones_like(sizes)
-
     def curve_of(self, outcomes: GroupOutcomes) -> tuple[RiskCurve, NDArray[np.int64]]:
-        """Give what groups lose as their sets grow, and which groups: those with such an item."""
+        """Return what groups lose as their sets grow, and which groups: those with such an item."""
         owners, ranks, takers = outcomes.by_item
         counts = takers >= self.takers_needed(outcomes.sizes)[owners]
         groups, units = np.unique(owners[counts], return_inverse=True)
@@ -55,11 +67,18 @@ class GroupPromise(Promise):
     def curve(
         self, entries: NDArray[np.float64], owners: NDArray[np.int64], n_users: int
     ) -> RiskCurve:
-        """Lose an equal share with each such item that is left out."""
-        return RiskCurve.of_shares(entries, owners, n_users)
+        """Return what is lost as sets grow, of the ranks of such items."""
+        of = RiskCurve.of_first if self.is_hit else RiskCurve.of_shares
+        return of(entries, owners, n_users)
 
     def sentence(self, significance: float, future: str, people: str) -> str:
-        """Say it; see :class:`surerec.calibration.Promise`."""
+        """Return the guarantee in words; see :class:`surerec.calibration.Promise`."""
+        if self.is_hit:
+            return (
+                f"At least one item new to every member that {self.who_takes} next ({future}) is "
+                f"in this set with probability at least {1 - significance:.4g}, over {people} who "
+                "take such an item"
+            )
         return (
             f"Of items new to every member that {self.who_takes} next ({future}), "
             f"at most {100 * significance:.4g}% is left out on average over {people} who take such "
@@ -67,45 +86,12 @@ class GroupPromise(Promise):
         )
 
     def title(self, future: str) -> str:  # noqa: ARG002  # the same for every future
-        """Give a few words for reports."""
-        return f"missed of what {self.who_takes}"
-
-
-class AnyTakes(GroupPromise):
-    """Of what any member takes next, at most a share ε is left out."""
-
-    name = prefix = kind = "any"
-
-
-class MostTake(GroupPromise):
-    """Of what more than half of the members take next, at most a share ε is left out."""
-
-    name = prefix = kind = "most"
-    whose = "more than half of the members"
-    largest = 4
-
-    def takers_needed(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the least number that is more than half."""
-        return sizes // 2 + 1
-
-
-class AllTake(GroupPromise):
-    """Of what all members take next, at most a share ε is left out."""
-
-    name = prefix = kind = "all"
-    whose = "all members"
-    largest = 2
-
-    def takers_needed(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Ask for everybody."""
-        return sizes
+        """Return a few words for reports."""
+        return f"{'no hit' if self.is_hit else 'missed'} of what {self.who_takes}"
 
 
 class WorstServed(GroupPromise):
     """The worst-served member misses at most a share ε of theirs, on average over groups."""
-
-    name = prefix = kind = "worst"
-    whose = "the worst-served member"
 
     def curve_of(self, outcomes: GroupOutcomes) -> tuple[RiskCurve, NDArray[np.int64]]:
         """Lose, with each set, as much as the member who misses the largest share."""
@@ -135,43 +121,20 @@ class WorstServed(GroupPromise):
         return "missed by the worst-served member"
 
 
-class _Hit(GroupPromise):
-    """With probability 1 − ε at least one such item is in the list."""
-
-    def curve(
-        self, entries: NDArray[np.float64], owners: NDArray[np.int64], n_users: int
-    ) -> RiskCurve:
-        """Lose all as long as no such item is let in."""
-        return RiskCurve.of_first(entries, owners, n_users)
-
-    def sentence(self, significance: float, future: str, people: str) -> str:
-        """Say it; see :class:`surerec.calibration.Promise`."""
-        return (
-            f"At least one item new to every member that {self.who_takes} next ({future}) is in "
-            f"this set with probability at least {1 - significance:.4g}, over {people} who take "
-            "such an item"
-        )
-
-    def title(self, future: str) -> str:  # noqa: ARG002
-        """Give a few words for reports."""
-        return f"no hit of what {self.who_takes}"
-
-
-class HitAny(_Hit, AnyTakes):
-    """With probability 1 − ε at least one item that any member takes is in the list."""
-
-    name = prefix = kind = "hit-any"
-
-
-class HitAll(_Hit, AllTake):
-    """With probability 1 − ε at least one item that all members take is in the list."""
-
-    name = prefix = kind = "hit-all"
+def _more_than_half(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return sizes // 2 + 1
 
 
 GROUP_PROMISES: Final[Mapping[str, GroupPromise]] = {
     promise.name: promise
-    for promise in (AnyTakes(), MostTake(), AllTake(), WorstServed(), HitAny(), HitAll())
+    for promise in (
+        GroupPromise("any"),
+        GroupPromise("most", "more than half of the members", _more_than_half, largest=4),
+        GroupPromise("all", "all members", np.positive, largest=2),
+        WorstServed("worst", "the worst-served member"),
+        GroupPromise("hit-any", is_hit=True),
+        GroupPromise("hit-all", "all members", np.positive, largest=2, is_hit=True),
+    )
 }
 """The promises over groups by name; a row more is a promise more, everywhere."""
 

@@ -44,12 +44,12 @@ class Promise(ABC):
         Whether an audit also looks at groups of people, and at a threshold for each.
     """
 
-    name: ClassVar[str]
-    prefix: ClassVar[str]
+    name: str
+    prefix: str
     horizon: ClassVar[Horizon]
     monotone: ClassVar[bool] = True
     tested: ClassVar[bool] = False
-    kind: ClassVar[str]
+    kind: str
     audited: ClassVar[tuple[Cut, ...]] = ("rank",)
     by_group: ClassVar[bool] = False
 

@@ -120,7 +120,7 @@ def per_user_p_values(
         known, future = cases.known(case), cases.future(case)
         candidates = statistics.items_outside(known)
         query = Query(known, (int(cases.users[case]),))
-        p_values = model.assess(query, candidates).p_values  # without frames
+        p_values = model.model_.assess(query, candidates).p_values  # without frames
         assert p_values is not None  # noqa: S101  # this kind has them
         unknown = statistics.unknown_without(query.users)
         p_values = np.where(np.isin(candidates, unknown), 0.0, p_values)

@@ -48,6 +48,11 @@ def parse_groups(groups: object) -> tuple[str | None, int]:
     )
 
 
+def stored_groups(groups: object) -> object:
+    """Return the parameter as a model folder keeps it."""
+    return list(groups) if isinstance(groups, tuple) else groups
+
+
 def read_groups(groups: object, given: Any, interactions: Interactions | None) -> UserGroups | None:
     """Look up the group of each user; None where there are none by a column."""
     column = parse_groups(groups)[0]

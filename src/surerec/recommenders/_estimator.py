@@ -1,0 +1,477 @@
+"""The base of the estimators: constructors store parameters, ``fit`` builds the model."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import update_wrapper, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+
+from surerec._arguments import check_flag, check_path, check_text
+from surerec._checks import check_whole
+from surerec._compiling import compile_progress
+from surerec._progress import stage, time_stages
+from surerec._shown import shown
+from surerec.calibration import NamedItems, UserCalibration, refuse_false_declaration
+from surerec.errors import InputError, NotFittedError, NotOffered
+from surerec.measures import as_scorer
+from surerec.precedence import as_statistics
+from surerec.recommenders._group_model import CalibratedGroups
+from surerec.recommenders._model import FittedModel
+from surerec.recommenders._options import how_to_get, require
+from surerec.storage import RecommenderSpec, save_model
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from surerec.calibration import Calibration, CalibrationUsers
+    from surerec.interactions import IdMap, UserGroups
+    from surerec.measures import Recipe, Scorer
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._group_model import GroupModel
+    from surerec.together import Aggregation, GroupCalibration
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_Self = TypeVar("_Self", bound="Recommender")
+
+NOT_SETTINGS: Final = frozenset({"verbose"})
+"""Parameters that no answer depends on."""
+
+
+def timed(
+    done: str,
+) -> Callable[[Callable[Concatenate[_Self, P], _Self]], Callable[Concatenate[_Self, P], _Self]]:
+    """Return a decorator of methods that log the time of their stages, as `verbose` asks.
+
+    Parameters
+    ----------
+    done : str
+        How the closing line begins, such as "Fitted".
+    """
+
+    def around(
+        method: Callable[Concatenate[_Self, P], _Self],
+    ) -> Callable[Concatenate[_Self, P], _Self]:
+        @wraps(method)
+        def inside(self: _Self, /, *args: P.args, **kwargs: P.kwargs) -> _Self:
+            with compile_progress(), time_stages(done, _checked(self.verbose)):
+                return method(self, *args, **kwargs)
+
+        return inside
+
+    return around
+
+
+def _checked(verbose: object) -> int:
+    return int(verbose) if isinstance(verbose, bool) else check_whole("verbose", verbose, lowest=0)
+
+
+def _delegated(
+    question: Callable[Concatenate[FittedModel, P], R],
+) -> Callable[Concatenate[Recommender, P], R]:
+    """Return a method of the estimator that asks its fitted model."""
+
+    def ask(self: Recommender, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return question(self.model_, *args, **kwargs)
+
+    update_wrapper(ask, question)
+    return ask
+
+
+class Recommender(ABC):
+    """Base of the estimators; fitted, they answer every question through :attr:`model_`."""
+
+    verbose: int = 0
+    model_: FittedModel
+    """What answers; :meth:`fit` makes it."""
+    _fitted_with: Mapping[str, Any]
+    _unfitted = "This {kind} is not fitted yet: call fit first."
+
+    # What is fitted.
+
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """Return what makes the scorer, by the parameters as they are."""
+
+    @abstractmethod
+    def default_name(self) -> str:
+        """Return the name in answers, such as "icrs12"."""
+
+    @abstractmethod
+    def _validate(self) -> None:
+        """Refuse impossible parameters."""
+
+    @abstractmethod
+    def fit(self, data: Any, y: object = None) -> Self:
+        """Fit on interactions; see the estimators."""
+
+    @abstractmethod
+    def _restored(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: dict[str, NDArray[Any]],
+        texts: dict[str, str],
+    ) -> FittedModel:
+        """Return the model that was saved; KeyError or ValueError if the parts do not fit."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise NotFittedError for what only a fitted one has."""
+        if name in ("model_", "_fitted_with"):
+            raise NotFittedError(self._unfitted.format(kind=type(self).__name__))
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute {name!r}", name=name, obj=self
+        )
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it was fitted."""
+        return "model_" in vars(self)
+
+    def require_fit(self) -> None:
+        """Raise NotFittedError if it is not fitted."""
+        _ = self.model_
+
+    def _fitted(
+        self,
+        statistics: PrecedenceStatistics,
+        scorer: Scorer,
+        calibration: Calibration,
+        groups: GroupModel | None = None,
+        item_lists: Mapping[str, UserCalibration] | None = None,
+    ) -> FittedModel:
+        """Return a fitted model composed of these parts, of the parameters as they are."""
+        self._fitted_with = self.settings()
+        return FittedModel(
+            kind=type(self).__name__,
+            name=self.default_name(),
+            statistics=statistics,
+            scorer=as_scorer(scorer, statistics.n_items),
+            calibration=calibration,
+            groups=groups,
+            item_lists=item_lists or {},
+        )
+
+    @property
+    def statistics_(self) -> PrecedenceStatistics:
+        """The statistics that it was fitted on."""
+        return self.model_.statistics
+
+    @property
+    def items_(self) -> IdMap:
+        """The ids of the items, by code."""
+        return self.model_.items
+
+    @property
+    def scorer_(self) -> Scorer:
+        """What scores the items."""
+        return self.model_.scorer
+
+    @property
+    def calibration_(self) -> CalibrationUsers:
+        """What is kept of the calibration users, of a user-level calibration."""
+        return self._user_level.users
+
+    @property
+    def _user_level(self) -> UserCalibration:
+        found = self.model_.calibration
+        if not isinstance(found, UserCalibration):
+            raise NotOffered(how_to_get("period", self.model_.kind))
+        return found
+
+    @property
+    def user_groups_(self) -> UserGroups | None:
+        """The segments of the users, by a column of their own."""
+        return self.model_.segments
+
+    @property
+    def name_(self) -> str:
+        """The name in its answers: that of the model folder, else :meth:`default_name`."""
+        return self.model_.name
+
+    @property
+    def lists_(self) -> dict[str, list[Any]]:
+        """The calibrated item lists, each with its items."""
+        return self.model_.lists
+
+    def named(self, name: str) -> Self:
+        """Take the name that a model folder knows it by."""
+        self.model_ = replace(self.model_, name=name)
+        return self
+
+    # Questions.
+
+    recommend = _delegated(FittedModel.recommend)
+    recommend_many = _delegated(FittedModel.recommend_many)
+    recommend_groups = _delegated(FittedModel.recommend_groups)
+    iter_recommendations = _delegated(FittedModel.iter_recommendations)
+    p_values = _delegated(FittedModel.p_values)
+    explain = _delegated(FittedModel.explain)
+    explain_group = _delegated(FittedModel.explain_group)
+    guarantee_to_all = _delegated(FittedModel.guarantee_to_all)
+    guarantee_to_groups = _delegated(FittedModel.guarantee_to_groups)
+    hit_probability = _delegated(FittedModel.hit_probability)
+    histories = _delegated(FittedModel.histories)
+    age = _delegated(FittedModel.age)
+    query = _delegated(FittedModel.query)
+    options = _delegated(FittedModel.options)
+
+    def headline(self, confidence: float = 0.9) -> str:
+        """Return what is guaranteed in a few words, without the assumption.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+        >>> sr.PrecedenceMining().fit(films).headline()
+        'only ranks, and promises nothing'
+        """
+        return self.model_.calibration.headline(confidence)
+
+    # Calibrating further.
+
+    def allow(self, name: str, items: Iterable[Any], *, unknown: str = "check") -> Self:
+        """Calibrate on a named list of the items that may be shown.
+
+        ``recommend(…, among=name)`` then keeps every promise, for people who take at least one of
+        the listed items. A list of the same name is replaced. Nothing is counted again: the
+        calibration users are only ranked again; by the calendar, their past is counted first.
+
+        Parameters
+        ----------
+        name : str
+            Letters, digits, ".", "_" and "-".
+        items : iterable of ids
+            What is in stock, or on tonight.
+        unknown : {"check", "skip"}, default="check"
+            Unknown ids of a list are skipped, with a ``LeftOutWarning`` that names the first five.
+            A list of which more than half is unknown is refused, unless this is "skip".
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> model = sr.PopulationConformal("CM12").fit(films).allow("tonight", range(1, 20))
+        >>> shown = model.recommend(user=7, confidence=0.8, among="tonight")
+        >>> set(shown.items) <= set(range(1, 20)), "the list 'tonight'" in shown.guarantee
+        (True, True)
+        """
+        model = self.model_
+        require(model.calibration, "item_lists", model.kind)
+        listed = NamedItems(name, model.codes_of(items, unknown))
+        self.model_ = replace(
+            model, item_lists={**model.item_lists, name: self._calibrated_list(listed)}
+        )
+        return self
+
+    def _allow_all(self, lists: Mapping[str, Iterable[Any]] | None) -> Self:
+        """Calibrate on named item lists."""
+        if not isinstance(lists, Mapping | None):
+            raise InputError(f"lists is {shown(lists)}; it must be a mapping of names to item ids.")
+        for name, items in (lists or {}).items():
+            self.allow(name, items)
+        return self
+
+    def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
+        """Return the calibration on an item list; asked only where there are item lists."""
+        raise NotImplementedError
+
+    def calibrate_groups(
+        self,
+        sizes: int | Iterable[int] = (2, 3, 4),
+        *,
+        formed: str = "random",
+        aggregation: str | Aggregation = "average",
+        groups: Any = None,
+    ) -> Self:
+        """Calibrate on groups of users, so that ``recommend(group=[…])`` can promise them anything.
+
+        Calibration groups must be as the groups to be served will be. They are disjoint, formed
+        once over all users from what is known of them, and scored with all members left out. What
+        was calibrated for groups of these sizes is replaced. A size that was not calibrated is,
+        at random and by the average, when a group of it is first asked for.
+
+        Parameters
+        ----------
+        sizes : int or iterable of int, default=(2, 3, 4)
+            How many members, 2 to 8; not for given groups.
+        formed : {"random", "similar"}, default="random"
+            At random, or of people whose known items are alike.
+        aggregation : str or Aggregation, default="average"
+            What makes one ranking of the members': one of :data:`surerec.together.AGGREGATIONS`.
+        groups : mapping, frame or path, optional
+            Groups of your own instead: members by group, or rows of ``user_id`` and ``group``.
+            They are disjoint, and may be of any size. They then serve groups of all sizes.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> model = sr.PopulationConformal("CM12").fit(films)
+        >>> model.calibrate_groups(2, formed="similar", aggregation="least-misery").group_sizes_
+        (2,)
+        >>> model.recommend(group=[7, 3], confidence=0.8).together
+        'any'
+        """
+        model = self.model_
+        if not isinstance(model.groups, CalibratedGroups):
+            raise NotOffered(how_to_get("groups", model.kind))
+        found = model.groups.calibrated(
+            model.scorer, model.statistics, sizes, formed, aggregation, groups
+        )
+        self.model_ = replace(model, groups=found)
+        return self
+
+    @property
+    def group_calibrations_(self) -> tuple[GroupCalibration, ...]:
+        """The calibrations on groups, by size."""
+        groups = self.model_.groups
+        return groups.calibrations if isinstance(groups, CalibratedGroups) else ()
+
+    @property
+    def group_sizes_(self) -> tuple[int, ...]:
+        """The sizes of groups that were calibrated; with given groups, up to the largest."""
+        groups = self.model_.groups
+        return () if groups is None else groups.sizes or ()
+
+    # Parameters, in the manner of scikit-learn.
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            There for scikit-learn; no parameter is itself an estimator.
+        """
+        return {name: getattr(self, name) for name in self._names()}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters that a model is saved with: all but `verbose`."""
+        return {
+            name: value for name, value in self.get_params().items() if name not in NOT_SETTINGS
+        }
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters, which take effect at the next fit; impossible values are refused."""
+        before = self.get_params()
+        for name, value in params.items():
+            if name not in before:
+                raise InputError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(before)}."
+                )
+            setattr(self, name, value)
+        try:
+            _checked(self.verbose)
+            self._validate()
+        except InputError:
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
+        return self
+
+    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        """Return this recommender on statistics, with some parameters changed.
+
+        It is itself where nothing changes.
+        """
+        if self.is_fitted and self.model_.statistics is statistics and not params:
+            return self
+        return type(self)(**{**self.get_params(), **params}).fit(statistics)
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        changed = (
+            f"{name}={self._in_words(value)}"
+            for name, value in self.get_params().items()
+            if not _is_same(value, defaults[name].default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _in_words(self, value: Any) -> str:
+        return shown(value)
+
+    # On disk.
+
+    def _stored_params(self) -> dict[str, Any]:
+        """Return the parameters as a model folder keeps them."""
+        return self.settings()
+
+    def _calibration_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+        """Return the arrays and texts of everything but the statistics and the scorer."""
+        return {}, {}
+
+    def to_spec(self) -> RecommenderSpec:
+        """Return all that is stored of it but for the statistics."""
+        self.require_fit()
+        for name, value in self.settings().items():
+            if not _is_same(value, self._fitted_with[name]):
+                raise InputError(f"{name} was changed after fit: call fit again before saving.")
+        arrays, texts = self._calibration_state()
+        parts = self.recipe().parts(self.scorer_)
+        return RecommenderSpec(
+            type(self).__name__,
+            self._stored_params(),
+            {**parts.arrays, **arrays},
+            {**parts.texts, **texts},
+        )
+
+    def restore(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: Mapping[str, NDArray[Any]],
+        texts: Mapping[str, str],
+    ) -> Self:
+        """Be as it was when saved; KeyError or ValueError if it has no use for these parts."""
+        self.model_ = self._restored(as_statistics("fit", statistics), dict(arrays), dict(texts))
+        return self
+
+    def save(
+        self, folder: str | os.PathLike[str], name: str | None = None, *, overwrite: bool = False
+    ) -> None:
+        """Save it in a model folder, which :func:`surerec.load` opens.
+
+        Parameters
+        ----------
+        folder : path-like
+            A new folder, or a model folder with the same statistics, to which it is added. The
+            folder holds people's histories: keep it as you keep those.
+        name : str, optional
+            Its name in the folder; by default the paper's, such as "icrs12".
+        overwrite : bool, default=False
+            Replace what a model folder with other statistics holds.
+        """
+        place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
+        specs = {check_text("name", self.default_name() if name is None else name): self.to_spec()}
+        save_model(place, self.statistics_, specs, overwrite=replaces)
+
+
+def fit_scorer(recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:
+    """Fit a scorer, and refuse one that declares falsely that it leaves users out."""
+    with stage("learning"):
+        scorer = recipe.fit(statistics)
+    refuse_false_declaration(recipe, scorer, statistics)
+    return scorer
+
+
+def of_scorer(
+    recipe: Recipe, arrays: dict[str, NDArray[Any]], texts: dict[str, str]
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Take the scorer's parts out of the saved ones, and return them."""
+    mine = {name: arrays.pop(name) for name in list(arrays) if recipe.owns(name)}
+    said = {name: texts.pop(name) for name in list(texts) if recipe.owns(name)}
+    return mine, said
+
+
+def _is_same(value: object, other: object) -> bool:
+    """Compare without asking an array whether it is equal, which has no answer."""
+    return value is other or (type(value) is type(other) and value == other)

@@ -1,0 +1,186 @@
+"""Answers to groups of users who choose together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from surerec._columns import Columns
+from surerec.calibration import Uncalibrated
+from surerec.errors import InputError, NotOffered
+from surerec.interactions import read_members
+from surerec.recommenders._explanation import Explanation, explain
+from surerec.recommenders._group_sets import GroupExplanation, GroupSet
+from surerec.recommenders._options import how_to_get
+from surerec.recommenders._query import assumed_of
+from surerec.recommenders._sets import (
+    RANKS_ONLY,
+    guarantee,
+    left_out_of,
+    result_columns,
+    result_frame,
+    stacked,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.measures import Query
+    from surerec.recommenders._options import RecommendOptions
+    from surerec.recommenders._parts import ModelParts
+    from surerec.recommenders._party import Party
+    from surerec.together import GroupAssessment, KeptPromise, MergedAssessment, MergedPValues
+
+
+def assess_group(
+    model: ModelParts, party: Party, together: str | None
+) -> tuple[GroupAssessment | MergedAssessment, Party, str]:
+    """Return the assessment of all candidates of a group, its members, the guarantee's name."""
+    kept = _calibration(model, len(party), together)
+    return _assess(model, party, _candidates(model, party), kept), party, kept.together
+
+
+def guarantee_to_groups(
+    model: ModelParts, groups: Any, options: RecommendOptions, together: str | None
+) -> str:
+    """Return what the rows of many groups guarantee to covered ones."""
+    epsilon = options.significance
+    if epsilon is None:
+        return RANKS_ONLY
+    sizes = sorted({len(members) for members in read_members(groups).values()})
+    each = (_calibration(model, size, together).promise_to_all(epsilon) for size in sizes)
+    said = " ".join(dict.fromkeys(each))
+    return left_out_of(said) if options.shortens else said
+
+
+def _calibration(
+    model: ModelParts, n_members: int, together: str | None
+) -> KeptPromise | MergedPValues:
+    if model.groups is None:
+        raise NotOffered(how_to_get("groups", model.kind))
+    return model.groups.of(model.scorer, model.statistics, n_members, together)
+
+
+def _assess(
+    model: ModelParts,
+    party: Party,
+    candidates: NDArray[np.int64],
+    kept: KeptPromise | MergedPValues,
+) -> GroupAssessment | MergedAssessment:
+    return kept.assess(model.scorer, model.statistics, party.company, candidates, party.words)
+
+
+def _candidates(
+    model: ModelParts, party: Party, allowed: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    company = party.company
+    outside = model.scorer.candidates(model.statistics, company.known, company.users)
+    return outside if allowed is None else np.intersect1d(outside, allowed)
+
+
+def group_set(
+    model: ModelParts, party: Party, options: RecommendOptions, together: str | None
+) -> GroupSet:
+    """Return the recommendation set of a group."""
+    if options.min_probability is not None or options.item_list is not None or options.precision:
+        raise NotOffered(
+            "A group's set has no probabilities, precision or named lists: ask for it without "
+            "min_probability=, precision= and among=."
+        )
+    kept = _calibration(model, len(party), together)
+    candidates = _candidates(model, party, options.items)
+    assessment = _assess(model, party, candidates, kept)
+    epsilon, shown = options.significance, options.shown(assessment)
+    return GroupSet(
+        columns=result_columns(assessment, shown.places),
+        catalogue=model.items.ids,
+        titles=model.titles,
+        history=party.company.known,
+        significance=epsilon,
+        guarantee=guarantee(
+            kept,
+            epsilon,
+            assessment,
+            is_whole=shown.is_whole and options.items is None,
+            whom="group",
+            assumes=assumed_of(model.scorer, *party.company.members),
+        ),
+        full_size=shown.full_size,
+        n_candidates=len(candidates),
+        highest_confidence=assessment.highest_confidence,
+        everything_qualifies=assessment.everything_qualifies(epsilon),
+        ignored=party.ignored,
+        recommender=model.name,
+        members=party.names,
+        satisfaction=tuple(assessment.satisfaction(shown.places).tolist()),
+        together=kept.together,
+        formed=kept.people,
+        covered=assessment.covers(epsilon),
+        values=assessment.values(shown.places),
+        member_ranks=assessment.member_ranks[:, shown.places],
+    )
+
+
+def explain_group(
+    model: ModelParts, party: Party, item: Any, together: str | None
+) -> GroupExplanation:
+    """Return what speaks for an item, for each member of a group."""
+    code, candidates = model.items.code(item), _candidates(model, party)
+    for name, query in zip(party.words, party.company.members, strict=True):
+        if code in query.history:
+            raise InputError(
+                f"{name.capitalize()} has taken {model.items[code]!r} already: it is no "
+                "candidate for the group."
+            )
+    found = _assess(model, party, candidates, _calibration(model, len(party), together))
+    place = int(np.searchsorted(candidates, code))
+    order = found.ordered(None)
+    reasons = tuple(_reason(model, party.company.asked(m), code) for m in range(len(party)))
+    return GroupExplanation(
+        item=model.items[code],
+        title=reasons[0].title,
+        rank=int(np.flatnonzero(order == place)[0]) + 1,
+        n_candidates=len(candidates),
+        entry_confidence=float(found.entry_confidences[place]),
+        members=party.names,
+        ranks=tuple(int(rank) for rank in found.member_ranks[:, place]),
+        reasons=reasons,
+        recommender=model.name,
+    )
+
+
+def _reason(model: ModelParts, query: Query, code: int) -> Explanation:
+    """Return what speaks for an item for one member, all members left out."""
+    scored = model.calibration.scored(query)
+    found = Uncalibrated().assess(model.scorer, model.statistics, scored, np.array([code]))
+    said = explain(model.statistics, model.items, scored, code, found, model.scorer)
+    return replace(said, recommender=model.name)
+
+
+def group_rows(
+    model: ModelParts, groups: Any, options: RecommendOptions, together: str | None, at: Any
+) -> pl.DataFrame:
+    """Return the sets of many groups as rows."""
+    names, found = [], []
+    for name, members in read_members(groups).items():
+        try:
+            found.append(group_set(model, model.party(members, at), options, together))
+        except InputError as error:
+            raise InputError(f"Group {name!r}: {error}") from error
+        names.append(str(name))
+    if not found:
+        raise InputError("There are no groups: give at least one.")
+    columns, owners = stacked(
+        [{**each.columns, Columns.Covered: np.full(len(each), each.covered)} for each in found]
+    )
+    return (
+        result_frame(columns, model.items.ids, model.titles)
+        .with_columns(
+            pl.Series("least_served", [str(found[owner].least_served) for owner in owners]),
+            pl.Series("satisfaction", [min(found[owner].satisfaction) for owner in owners]),
+        )
+        .select(pl.Series("group", [names[owner] for owner in owners], dtype=pl.String), pl.all())
+    )

@@ -1,0 +1,313 @@
+"""The paper's recommenders: the inductive ICRS, its transductive ancestors, precedence mining."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from surerec._arguments import check_choice, check_flag, check_seed
+from surerec._checks import check_whole
+from surerec.calibration import (
+    ItemCalibration,
+    TransductiveCalibration,
+    Uncalibrated,
+    check_share,
+)
+from surerec.measures import PrecedenceRecipe, as_recipe
+from surerec.precedence import as_statistics
+from surerec.recommenders._estimator import Recommender, fit_scorer, of_scorer, timed
+from surerec.recommenders._group_model import MergedGroups
+from surerec.recommenders._measured import stored_measure
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.calibration import OverLater
+    from surerec.measures import Recipe, RecipeLike, Scorer
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._model import FittedModel
+
+
+class InductiveConformal(Recommender):
+    """Recommendation sets by inductive conformal prediction (paper, section 5).
+
+    The known profile is split in time order into proper training items T and calibration items C.
+    A measure says how well each calibration item and each candidate fits T; the p-value of a
+    candidate is the share of calibration items, itself included, that fit no better. The set at
+    confidence 1 − ε holds the candidates with p > ε.
+
+    Parameters
+    ----------
+    measure : str or object, default="CM12"
+        One of the 17 measures, such as "CM3", "ICRS3" or "median-count"; ``surerec measures`` lists
+        them. Or "learned": trees trained when it is fitted (docs/learned.md), which needs the extra
+        ``surerec[learn]``; or "als": matrix factorisation (docs/als.md), which needs
+        ``surerec[als]``. Or anything that :func:`surerec.measures.as_recipe` takes: a scorer of
+        your own, or a function that makes one from statistics.
+    top : int, default=1
+        For CM1: how many of the largest factors are multiplied.
+    literal : bool, default=False
+        For CM6–9: read the paper's formula, not its text.
+    train_share : float, default=0.5
+        The share of the known profile that is training; the rest calibrates.
+    smoothed : bool, default=False
+        Break ties in p-values at random. Sets are smaller, and p-values exactly uniform where items
+        are exchangeable.
+    seed : int, default=0
+        Of the random numbers for that: the same for the same user and item, always. And of the
+        training of a measure that is trained.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
+
+    Attributes
+    ----------
+    model_ : FittedModel
+        What answers; its ``scorer.learned`` is what a learned measure learned.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> model = sr.InductiveConformal(measure="CM12").fit(films)
+    >>> picks = model.recommend(user=7, confidence=0.8)
+    >>> picks.to_frame().columns
+    ['item_id', 'rank', 'score', 'p_value', 'entry_confidence', 'title']
+    >>> len(picks) <= len(model.recommend(user=7, confidence=0.9))
+    True
+    """
+
+    def __init__(
+        self,
+        measure: RecipeLike = "CM12",
+        *,
+        top: int = 1,
+        literal: bool = False,
+        train_share: float = 0.5,
+        smoothed: bool = False,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.measure = measure
+        self.top = top
+        self.literal = literal
+        self.train_share = train_share
+        self.smoothed = smoothed
+        self.seed = seed
+        self.verbose = verbose
+
+    @timed("Fitted")
+    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
+        """Count who consumed what before what, and fit the measure if it learns.
+
+        Parameters
+        ----------
+        data : Interactions, PrecedenceStatistics, frame or path
+            Profiles, or counts that were made before and may serve several recommenders; or a
+            pandas, polars or Arrow frame or a file, as :func:`surerec.read_interactions` reads it.
+        y : ignored
+            There for scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        self._validate()
+        statistics = as_statistics("fit", data)
+        return self.fit_with(statistics, fit_scorer(self.recipe(), statistics))
+
+    def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
+        calibration = ItemCalibration(self.train_share, self.smoothed, self.seed)
+        return self._fitted(statistics, scorer, calibration, MergedGroups(calibration))
+
+    def _restored(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: dict[str, NDArray[Any]],
+        texts: dict[str, str],
+    ) -> FittedModel:
+        self._validate()
+        recipe = self.recipe()
+        mine = of_scorer(recipe, arrays, texts)
+        refuse_others(self, arrays, texts)
+        return self._composed(statistics, recipe.restore(statistics, *mine))
+
+    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
+        """Return this recommender on statistics, with some parameters changed.
+
+        What was learned from these statistics is not learned again.
+        """
+        learns = params.keys() & {"measure", "top", "literal"}
+        if learns or not self.is_fitted or self.model_.statistics is not statistics:
+            return super().fitted_on(statistics, **params)
+        other = type(self)(**{**self.get_params(), **params})
+        return other.fit_with(statistics, self.model_.scorer)
+
+    def fit_with(self, statistics: PrecedenceStatistics, scorer: Scorer) -> Self:
+        """Calibrate a scorer that was fitted on these statistics already."""
+        self._validate()
+        self.model_ = self._composed(statistics, scorer)
+        return self
+
+    def default_name(self) -> str:
+        """Return the paper's name, such as "icrs12"."""
+        return f"icrs{self.recipe().short_name}".lower()
+
+    def recipe(self) -> Recipe:
+        """Return what makes the scorer."""
+        return as_recipe(self.measure, top=self.top, literal=self.literal, seed=self.seed)
+
+    def _stored_params(self) -> dict[str, Any]:
+        return {**self.settings(), "measure": stored_measure(self.measure, self.recipe())}
+
+    def _validate(self) -> None:
+        check_whole("top", self.top)
+        check_flag("literal", self.literal)
+        check_flag("smoothed", self.smoothed)
+        check_seed(self.seed)
+        check_share(self.train_share)
+        self.recipe()
+
+
+class TransductiveConformal(Recommender):
+    """Recommendation sets by the conformal recommender system (paper, section 4).
+
+    For each later item c of the known profile, ``p(o, c)`` is the share of the training items,
+    candidate o included, whose precedence probability ``PC(·, c) / Sup(c)`` is not above that of o
+    (paper.md 9). The p-value of o is the maximum or the median over the later items.
+
+    Parameters
+    ----------
+    aggregate : {"max", "median"}, default="max"
+        CRS-max or CRS-med.
+    zeros : {"exact", "product"}, default="exact"
+        With "product" the paper's product is taken literally: a training item that never precedes
+        c makes every product 0 and every ``p(o, c)`` 1.
+    train_share : float, default=0.5
+        The share of the known profile that is training.
+    search : {"sorted", "plain"}, default="sorted"
+        Count by a sorted search, or compare every training item with every candidate for every
+        later item, as the paper's O(n_c · l · m) does: the same numbers, slower.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> model = sr.TransductiveConformal(aggregate="median").fit(films)
+    >>> model.recommend(user=7, confidence=0.7).confidence
+    0.7
+    """
+
+    def __init__(
+        self,
+        aggregate: OverLater = "max",
+        *,
+        zeros: Literal["exact", "product"] = "exact",
+        train_share: float = 0.5,
+        search: Literal["sorted", "plain"] = "sorted",
+        verbose: int = 0,
+    ) -> None:
+        self.aggregate = aggregate
+        self.zeros = zeros
+        self.train_share = train_share
+        self.search = search
+        self.verbose = verbose
+
+    @timed("Fitted")
+    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
+        """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
+        self.model_ = self._restored(as_statistics("fit", data), {}, {})
+        return self
+
+    def _restored(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: dict[str, NDArray[Any]],
+        texts: dict[str, str],
+    ) -> FittedModel:
+        self._validate()
+        refuse_others(self, arrays, texts)
+        calibration = TransductiveCalibration(
+            self.aggregate,
+            literal=self.zeros == "product",
+            train_share=self.train_share,
+            plain=self.search == "plain",
+        )
+        return self._fitted(statistics, self.recipe().fit(statistics), calibration)
+
+    def default_name(self) -> str:
+        """Return the paper's name."""
+        return "crs-max" if self.aggregate == "max" else "crs-med"
+
+    def recipe(self) -> Recipe:
+        """Return the precedence score, whose factors the calibration compares one by one."""
+        return PrecedenceRecipe(None)
+
+    def _validate(self) -> None:
+        check_choice("aggregate", self.aggregate, ("max", "median"))
+        check_choice("zeros", self.zeros, ("exact", "product"))
+        check_choice("search", self.search, ("sorted", "plain"))
+        check_share(self.train_share)
+
+
+class PrecedenceMining(Recommender):
+    """Ranking by the score of precedence mining (paper, Eq. 2), with no confidence.
+
+    ``Sup(h) / n_u · Π PC(i, h) / Sup(h)`` over the whole known profile, in log space.
+
+    Parameters
+    ----------
+    top : int or None, default=None
+        Multiply only the so many largest factors; None multiplies all, zeros included.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
+    >>> len(sr.PrecedenceMining(top=1).fit(films).recommend(user=7, k=10))
+    10
+    """
+
+    def __init__(self, top: int | None = None, *, verbose: int = 0) -> None:
+        self.top = top
+        self.verbose = verbose
+
+    @timed("Fitted")
+    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
+        """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
+        self.model_ = self._restored(as_statistics("fit", data), {}, {})
+        return self
+
+    def _restored(
+        self,
+        statistics: PrecedenceStatistics,
+        arrays: dict[str, NDArray[Any]],
+        texts: dict[str, str],
+    ) -> FittedModel:
+        self._validate()
+        refuse_others(self, arrays, texts)
+        return self._fitted(statistics, self.recipe().fit(statistics), Uncalibrated())
+
+    def default_name(self) -> str:
+        """Return the paper's name."""
+        return "precedence-mining" if self.top is None else f"precedence-mining-top{self.top}"
+
+    def recipe(self) -> Recipe:
+        """Return what makes the scorer."""
+        return PrecedenceRecipe(self.top)
+
+    def _validate(self) -> None:
+        if self.top is not None:
+            check_whole("top", self.top)
+
+
+def refuse_others(
+    model: Recommender, arrays: dict[str, NDArray[Any]], texts: dict[str, str]
+) -> None:
+    """Refuse saved parts that a recommender has no use for."""
+    if texts:
+        raise ValueError(f"{type(model).__name__} has no such texts")
+    if arrays:
+        raise ValueError(f"{type(model).__name__} has none")

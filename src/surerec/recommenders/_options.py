@@ -1,0 +1,214 @@
+"""Request options: what a caller asks for, checked once against what the model offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from surerec._arguments import check_flag, check_text
+from surerec._checks import check_whole
+from surerec.conformal import significance_of
+from surerec.errors import InputError, NoConfidence, NotOffered
+from surerec.futures import SLATE_MOST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from surerec.calibration import Assessment, Calibration
+    from surerec.measures import Query
+
+
+class Shown(NamedTuple):
+    """The items of an assessment that are shown."""
+
+    places: NDArray[np.intp]
+    """Of the items that are shown, best first."""
+    full_size: int
+    """How many items the whole set has."""
+    is_whole: bool
+    """Whether all of them are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecommendOptions:
+    """What is asked for, of one user or of many; made by ``FittedModel.options``."""
+
+    significance: float | None = None
+    """ε; None for a model that only ranks."""
+    k: int | None = None
+    """The k best items only."""
+    min_probability: float | None = None
+    """Only items with at least this probability."""
+    precision: float | None = None
+    """The share of the shown items that is consumed, where the model guarantees precision."""
+    item_list: str | None = None
+    """The name of a calibrated item list."""
+    items: NDArray[np.int64] | None = None
+    """The only items that may be recommended, by code; they carry no guarantee."""
+    exclude: NDArray[np.int64] | None = None
+    """Items to leave out, by code."""
+    hits: bool = False
+    """Whether each list comes with the probabilities of one, two and three hits."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether sets of all items are asked for, or the best of them, and nothing else."""
+        more = (self.min_probability, self.precision, self.item_list, self.items, self.exclude)
+        return all(each is None for each in more) and not self.hits
+
+    @property
+    def shortens(self) -> bool:
+        """Whether something is left out of the sets."""
+        given = (self.k, self.min_probability, self.items, self.exclude)
+        return any(each is not None for each in given)
+
+    def limited(self, query: Query) -> Query:
+        """Return a query that only the allowed items may answer."""
+        if self.items is None:
+            return query
+        already = query.allowed
+        both = self.items if already is None else np.intersect1d(self.items, already)
+        return replace(query, allowed=both)
+
+    def sizes(self, assessment: Assessment) -> tuple[int, int] | None:
+        """Return how many items are shown, and how many the whole set has, without their order.
+
+        None where that takes the order, or where it could not be found later.
+        """
+        filters = self.min_probability is not None or self.exclude is not None
+        if filters or self.significance is None or not assessment.lasts:
+            return None
+        full_size = assessment.size(self.significance)
+        return (full_size if self.k is None else min(self.k, full_size)), full_size
+
+    def shown(self, assessment: Assessment) -> Shown:
+        """Return the items to show, best first."""
+        order = assessment.ordered(self.significance)
+        full_size = len(order)
+        if self.min_probability is not None and assessment.chances is not None:
+            # A user without probabilities is shown nothing.
+            order = order[assessment.chances(order).probability >= self.min_probability]
+        if self.exclude is not None:
+            order = order[~np.isin(assessment.candidates[order], self.exclude)]
+        places = order[: self.k]
+        return Shown(places, full_size, is_whole=len(places) == full_size)
+
+
+_HOW: Final = {
+    "confidence": (
+        "{kind} ranks items and has no p-values; for a confidence use InductiveConformal or "
+        "TransductiveConformal."
+    ),
+    "probability": (
+        "{kind} has no probabilities of items; PopulationConformal has (on the command line "
+        "population-cm12, hit-cm12 and their like)."
+    ),
+    "precision": (
+        'This recommender promises no precision: fit PopulationConformal(promise="precision"), on '
+        "the command line precision-cm12."
+    ),
+    "levels": "A promise of precision has no level for an item: ask recommend.",
+    "hits": "{kind} has no chances of lists; PopulationConformal has.",
+    "item_lists": "{kind} has no named lists; PopulationConformal has (model.allow).",
+    "groups": ("{kind} has no sets for groups; PopulationConformal and InductiveConformal have."),
+    "period": "{kind} is not calibrated on users; PopulationConformal is.",
+    "segments": "This {kind} has no groups by a column of people's own: ask without group=.",
+}
+"""How to get what a model lacks, by feature."""
+
+
+def how_to_get(feature: str, kind: str) -> str:
+    """Return the sentence that says which recommender has a feature."""
+    return _HOW[feature].format(kind=kind)
+
+
+def require(calibration: Calibration, feature: str, kind: str) -> None:
+    """Raise NotOffered if a calibration lacks a feature, with the way to get it."""
+    if feature in calibration.features:
+        return
+    reason = calibration.reasons.get(feature) or how_to_get(feature, kind)
+    raise (NoConfidence if feature == "confidence" else NotOffered)(reason)
+
+
+def check_options(
+    calibration: Calibration,
+    item_lists: Mapping[str, Calibration],
+    kind: str,
+    *,
+    confidence: float | None,
+    significance: float | None,
+    k: int | None,
+    min_probability: float | None,
+    precision: float | None,
+    item_list: str | None,
+    hits: bool,
+    only: bool,
+) -> RecommendOptions:
+    """Return valid options; items are looked up by the caller, and `only` says that some are."""
+    if item_list is not None:
+        require(calibration, "item_lists", kind)
+        check_item_list(item_lists, item_list)
+    if precision is not None:
+        require(calibration, "precision", kind)
+        precision = check_fraction("precision", precision)
+    elif "precision" in calibration.features:
+        raise NotOffered(
+            "This recommender promises precision: say which share of what is shown must be taken, "
+            "such as precision=0.5 (--precision 0.5)."
+        )
+    if min_probability is not None:
+        chosen = calibration if item_list is None else item_lists[item_list]
+        require(chosen, "probability", kind)
+        require(chosen, "min_probability", kind)
+        min_probability = check_fraction("min_probability", min_probability)
+    if check_flag("chances", hits):
+        require(calibration, "hits", kind)
+        _check_hits(k, only=only)
+    if confidence is not None or significance is not None:
+        require(calibration, "confidence", kind)
+    has_levels = "confidence" in calibration.features
+    return RecommendOptions(
+        significance=significance_of(confidence, significance) if has_levels else None,
+        k=None if k is None else check_whole("k", k),
+        min_probability=min_probability,
+        precision=precision,
+        item_list=item_list,
+        hits=hits,
+    )
+
+
+def check_item_list(item_lists: Mapping[str, Calibration], name: str) -> None:
+    """Refuse the name of an item list that the model does not have."""
+    if check_text("among", name) not in item_lists:
+        known = ", ".join(map(repr, item_lists)) or "none yet; name one by model.allow(…)"
+        raise NotOffered(f"There is no list {name!r}; there is {known}.")
+
+
+def _check_hits(k: int | None, *, only: bool) -> None:
+    if k is None or check_whole("k", k) > SLATE_MOST:
+        raise InputError(f"Chances are of lists of up to {SLATE_MOST} items: give such a k.")
+    if only:
+        raise InputError(
+            "Chances are of a person's best items: leave items out, or name a list of them by "
+            "model.allow(…) and say among=."
+        )
+
+
+def check_fraction(name: str, value: object) -> float:
+    """Return a number between 0 and 1, both excluded, or refuse it by its name.
+
+    Examples
+    --------
+    >>> check_fraction("min_probability", 0.2)
+    0.2
+    """
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not 0 < float(value) < 1:  # type: ignore[arg-type]
+        percent = float(value) / 100 if number else 0.0  # type: ignore[arg-type]
+        hint = f"; did you mean {percent:g}?" if 0.01 < percent < 1 else "."  # noqa: PLR2004
+        raise InputError(f"{name} is {value!r}; it must be a number between 0 and 1{hint}")
+    return float(value)  # type: ignore[arg-type]

@@ -1,0 +1,269 @@
+"""The parts of a fitted model, and how they find the confidence at which items enter sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from surerec._arguments import check_code, check_codes, check_kind, check_list
+from surerec.errors import InputError, NoUsers
+from surerec.interactions import IdMap
+from surerec.measures import Query
+from surerec.recommenders._options import (
+    RecommendOptions,
+    check_item_list,
+    check_options,
+    require,
+)
+from surerec.recommenders._party import Party, is_party, read_party
+from surerec.recommenders._query import assumed_of, resolve, select_known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from surerec.calibration import Assessment, BestOfMany, Calibration, UserCalibration
+    from surerec.interactions import Interactions, UserGroups
+    from surerec.measures import Queries, Scorer
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._group_model import GroupModel
+
+_ANYTHING: Final = RecommendOptions()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ModelParts:
+    """Scores of items, a calibration that turns them into sets, and what they are computed from.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the estimator class, for messages.
+    name : str
+        The recommender's name in answers, such as "icrs12".
+    statistics : PrecedenceStatistics
+        Support, precedence counts, and the profiles they were counted from.
+    scorer : Scorer
+        Scores every item for a query.
+    calibration : Calibration
+        Turns scores into sets; its ``features`` say which options a request may have.
+    item_lists : mapping of str to UserCalibration
+        Calibrations on named item lists.
+    groups : GroupModel or None
+        The calibration for users who choose together.
+    """
+
+    kind: str
+    name: str
+    statistics: PrecedenceStatistics
+    scorer: Scorer
+    calibration: Calibration
+    item_lists: Mapping[str, UserCalibration] = field(default_factory=dict)
+    groups: GroupModel | None = None
+
+    @cached_property
+    def items(self) -> IdMap:
+        """The ids of the items, by code."""
+        profiles = self.statistics.interactions
+        if profiles is not None:
+            return profiles.items
+        return IdMap(pl.Series(np.arange(self.statistics.n_items)), noun="item")
+
+    @property
+    def titles(self) -> pl.Series | None:
+        """The title of each item by code, null where there is none; None without titles."""
+        profiles = self.statistics.interactions
+        return None if profiles is None else profiles.titles
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What a request may ask for; see :class:`surerec.calibration.Calibration`."""
+        return self.calibration.features
+
+    @property
+    def segments(self) -> UserGroups | None:
+        """The segment of each user, where thresholds are calibrated by segment."""
+        return self.calibration.people
+
+    def options(
+        self,
+        confidence: float | None = None,
+        significance: float | None = None,
+        *,
+        k: int | None = None,
+        min_probability: float | None = None,
+        precision: float | None = None,
+        items: Iterable[Any] | None = None,
+        among: str | None = None,
+        exclude: Iterable[Any] = (),
+        chances: bool = False,
+        unknown: str = "check",
+    ) -> RecommendOptions:
+        """Return the options of a request, checked; see :meth:`recommend` for their meaning."""
+        checked = check_options(
+            self.calibration,
+            self.item_lists,
+            self.kind,
+            confidence=confidence,
+            significance=significance,
+            k=k,
+            min_probability=min_probability,
+            precision=precision,
+            item_list=among,
+            hits=chances,
+            only=items is not None,
+        )
+        if items is not None:
+            checked = replace(checked, items=self.codes_of(items, unknown))
+        ids = check_list("exclude", exclude, "item ids")
+        return replace(checked, exclude=self.items.codes(ids)) if ids else checked
+
+    def listed(self, among: str) -> RecommendOptions:
+        """Return the options of a request for a whole item list, at any level."""
+        require(self.calibration, "item_lists", self.kind)
+        check_item_list(self.item_lists, among)
+        return RecommendOptions(item_list=among)
+
+    def codes_of(self, items: Iterable[Any], unknown: str) -> NDArray[np.int64]:
+        """Return the codes of the known items, each once; refuse an empty list."""
+        codes = np.unique(select_known(self.items, items, unknown))
+        if not len(codes):
+            raise InputError("The list of items is empty: it needs at least one.")
+        return codes
+
+    @property
+    def lists(self) -> dict[str, list[Any]]:
+        """The items of each calibrated item list."""
+        return {
+            name: self.items.ids.gather(each.listed.codes).to_list()
+            for name, each in self.item_lists.items()
+            if each.listed is not None
+        }
+
+    def query(
+        self,
+        user: Any = None,
+        *,
+        history: Any = None,
+        times: Any = None,
+        at: Any = None,
+        group: Any = None,
+    ) -> Query:
+        """Turn ids into a query, as all questions do; one query may be asked several of them.
+
+        Parameters
+        ----------
+        user, history, times, at, group
+            As in :meth:`recommend`.
+        """
+        if is_party(group):
+            raise InputError(
+                "This question is about one person; to a group of several recommend and "
+                "explain_group answer."
+            )
+        if user is not None and history is not None and not self.scorer.takes_user_histories:
+            raise InputError(
+                "Give user= or history=, not both: a wrapped model scores a user by what is known "
+                "of them here."
+            )
+        found = resolve(self.statistics, self.items, user, history, times, at)
+        if group is None:
+            return found
+        require(self.calibration, "segments", self.kind)
+        return replace(found, group=str(group))
+
+    def assumption(self, query: Query) -> str:
+        """Return what guarantees assume of a query without times; a sentence, or "".
+
+        It is not empty only for a scorer that declares ``uses_times``.
+
+        Parameters
+        ----------
+        query : Query
+            What :meth:`query` made.
+        """
+        return assumed_of(self.scorer, query)
+
+    def candidates(self, query: Query) -> NDArray[np.int64]:
+        """Return the codes of the items that may be recommended."""
+        self.check_query(query)
+        outside = self.scorer.candidates(self.statistics, query.history, query.users)
+        return outside if query.allowed is None else np.intersect1d(outside, query.allowed)
+
+    def assess(
+        self,
+        query: Query,
+        candidates: NDArray[np.int64] | None = None,
+        *,
+        options: RecommendOptions = _ANYTHING,
+    ) -> Assessment:
+        """Return the confidence at which each candidate enters the set, by code.
+
+        Parameters
+        ----------
+        query : Query
+            Whom it is about.
+        candidates : array of int, optional
+            Item codes outside the history; by default all that may be recommended.
+        options : RecommendOptions, optional
+            They choose the calibration: that of an item list, or of a precision.
+        """
+        calibration = self.calibration_for(options)
+        if candidates is None:
+            candidates = calibration.within_list(self.candidates(query))
+        else:
+            self.check_query(query)
+            candidates = check_codes("candidates", candidates, self.statistics.n_items)
+        return calibration.assess(self.scorer, self.statistics, query, candidates)
+
+    def calibration_for(self, options: RecommendOptions) -> Calibration:
+        """Return the calibration that serves a request."""
+        found = self.calibration
+        if options.item_list is not None:
+            found = self.item_lists[options.item_list]
+        return found if options.precision is None else found.at(options.precision)
+
+    def level(self, query: Query, item: int) -> float:
+        """Return the ε below which one item, by code, is in a user's set.
+
+        As :meth:`assess` finds it, for little more than the cost of scoring.
+        """
+        self.check_query(query)
+        require(self.calibration, "levels", self.kind)
+        code = check_code("item", item, self.statistics.n_items)
+        return self.calibration.level(self.scorer, self.statistics, query, code)
+
+    def best_of(self, queries: Queries, options: RecommendOptions) -> BestOfMany | None:
+        """Return the best items of many users at once; None where that is no faster."""
+        if options.significance is None or not options.is_plain:
+            return None
+        return self.calibration.best_of_many(
+            self.scorer, self.statistics, queries, options.significance, options.k
+        )
+
+    def party(self, group: Any, at: Any = None) -> Party:
+        """Turn the members of a group into queries; see :meth:`recommend`."""
+        return read_party(self.statistics, self.items, group, at)
+
+    def calibrates(self, user: int) -> bool:
+        """Return whether a user, by code, calibrates: all items, an item list, or groups."""
+        return any(
+            each.has_user(user) for each in (self.calibration, *self.item_lists.values())
+        ) or (self.groups is not None and self.groups.has_user(user))
+
+    def profiles(self) -> Interactions:
+        """Return the users' profiles, or raise NoUsers."""
+        if self.statistics.interactions is None:
+            raise NoUsers("These statistics have no users to recommend to.")
+        return self.statistics.interactions
+
+    def check_query(self, query: Query) -> Query:
+        """Return a query whose codes are all of this model, or refuse it."""
+        check_kind("query", query, Query, "a Query, as FittedModel.query makes it")
+        profiles = self.statistics.interactions
+        return query.within(self.statistics.n_items, 0 if profiles is None else profiles.n_users)
