@@ -146,6 +146,9 @@ def test_a_batch_is_recommend_many_and_names_who_is_unknown(client, known):
     assert told["unknown_users"] == ["nobody"]
     assert told["guarantee"].startswith("None for these lists")
     assert (told["confidence"], told["significance"]) == (0.7, 0.3)
+    told = client.post("v1/recommendations/batch", json={"users": users, "k": 4}).json()
+    assert (told["confidence"], told["significance"]) == (0.9, 0.1)  # by default
+    assert told["items"] == rows(model.recommend_many(users, k=4))
 
 
 def test_unknown_items_of_a_list_are_skipped_and_named(client, known):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,22 +142,20 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     known = codes[codes >= 0]
     if not len(known):
         raise Problem(404, "None of these users is known.")
-    level = level_of(asked)
     choosing, unknown = _choosing(recommender, asked)
-    cut = None if choosing else model.cut(**level)
-    asked_at = level if cut is None else {"significance": cut}
-    options = recommender.options(**asked_at, **choosing, k=asked.k)
-    frame = recommender.model_.rows_of(known, options)
+    options = recommender.options(**level_of(asked), **choosing, k=asked.k)
+    confidence = complement(options.significance)
+    cut = None if choosing else model.cut(confidence)
+    served = options if cut is None else replace(options, significance=cut)
+    frame = recommender.model_.rows_of(known, served)
     if cut is not None:
         steered = model.steered(frame[Columns.EntryConfidence].to_numpy())
         entries = pl.Series(steered, nan_to_null=True)
         frame = frame.with_columns(entries.alias(Columns.EntryConfidence))
-    confidence = level.get("confidence")
-    significance = level.get("significance")
     answer = {
         "recommender": name,
-        "confidence": complement(significance) if confidence is None else confidence,
-        "significance": complement(confidence) if significance is None else significance,
+        "confidence": confidence,
+        "significance": complement(confidence),
         "guarantee": (
             f"None for these lists, of which each is cut to its {asked.k} best; "
             f"a user's whole set says what it promises.{'' if cut else model.not_steered}"
