@@ -41,7 +41,6 @@ every_conformal = pytest.mark.parametrize("model", CONFORMAL, ids=repr)
         ({"confidence": "high"}, "confidence"),
         ({"confidence": True}, "confidence"),
         ({"confidence": 0.9, "significance": 0.1}, "confidence.*significance"),
-        ({}, "confidence"),
         ({"confidence": 0.9, "k": 0}, "k"),
         ({"confidence": 0.9, "k": -3}, "k"),
         ({"confidence": 0.9, "k": 2.5}, "k"),
@@ -53,6 +52,14 @@ def test_how_sure_and_how_many(model, asked, says):
         model.recommend(user="ann", history=["abba", "baba"], **asked)
     with pytest.raises(sr.InputError, match=says):
         model.recommend_many(users=["ann"], **asked)
+
+
+@every_conformal
+def test_the_confidence_is_90_percent_unless_another_is_given(model):
+    model.fit(read(ROWS))
+    plain, asked = (model.recommend("ann", **level) for level in ({}, {"confidence": 0.9}))
+    assert plain.confidence == asked.confidence == 0.9
+    assert plain.to_frame().equals(asked.to_frame())
 
 
 @every_conformal
