@@ -31,7 +31,7 @@ from surerec.live._promised import (
     too_little_known,
 )
 from surerec.live._recounting import Recounting
-from surerec.live._served import check_can_live, lives_on
+from surerec.live._served import check_can_live
 from surerec.live._store import StoredEvent
 from surerec.live._told import (
     Observed,
@@ -310,8 +310,7 @@ class Live(Recounting):
             place = steering.place_of(epsilon)
             cut = self.cut(epsilon)
             asked = epsilon if cut is None else cut
-            with lives_on():
-                found = model.recommend(query=query, significance=asked, k=k, exclude=exclude)
+            found = model.recommend(query=query, significance=asked, k=k, exclude=exclude)
         if place is None:
             says = nothing_stated(steering)
         elif len(query.history) < model.min_known:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from surerec.calibration import find_promise
-from surerec.errors import InputError, StaleModelWarning
+from surerec.errors import InputError
 from surerec.live._ledger import (
     JUDGED,
     LATE,
@@ -23,8 +21,6 @@ from surerec.precedence import GrowingStatistics
 from surerec.recommenders import PopulationConformal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from surerec.recommenders import Recommender
 
 _KNOWN: Final = ((10, "people with fewer than 10 known items"), (30, "people with 10 to 29"))
@@ -55,14 +51,6 @@ def check_can_live(model: Recommender) -> PopulationConformal:
             "Groups by a column of people's own are not kept live: fit with a number of groups."
         )
     return model
-
-
-@contextmanager
-def lives_on() -> Iterator[None]:
-    """Ask a model whose calibration is older than its window: it is steered, and not stale."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StaleModelWarning)
-        yield
 
 
 class Verdict(NamedTuple):
@@ -142,8 +130,7 @@ class Served:
             return Verdict(NEW_ITEM)
         if len(taken) < self.recommender.min_known:
             return Verdict(TOO_LITTLE)
-        with lives_on():
-            level = self.recommender.model_.level(Query.of_user(self.profiles, who), what)
+        level = self.recommender.model_.level(Query.of_user(self.profiles, who), what)
         popular = self.counts.popularity[what] * _POPULAR < self.counts.n_items
         people = next((words for below, words in _KNOWN if len(taken) < below), _MANY)
         groups = (people, "popular items" if popular else "other items")

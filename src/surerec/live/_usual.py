@@ -11,7 +11,6 @@ from surerec._calendar import DAY
 from surerec._threads import run_blocks
 from surerec.live._heaviest import ENOUGH, HEAVIEST, LIMITS
 from surerec.live._ledger import is_first_of_day
-from surerec.live._served import lives_on
 from surerec.measures import Query
 
 if TYPE_CHECKING:
@@ -57,8 +56,7 @@ def usual_levels(model: PopulationConformal, most: int = _MOST) -> NDArray[np.fl
         query = Query(items[known].astype(np.int64), (user,), times[known])
         return model.model_.level(query, int(items[place]))
 
-    with lives_on():
-        return np.array(list(run_blocks(level, places.tolist())), dtype=np.float64)
+    return np.array(list(run_blocks(level, places.tolist())), dtype=np.float64)
 
 
 def usual_limit(model: PopulationConformal) -> float:
