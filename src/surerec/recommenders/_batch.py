@@ -136,18 +136,15 @@ def _with_hits(
     queries = [asked[place].known_to(model.statistics) for place in range(len(asked))]
     found = [model.assess(query, options=options) for query in queries]
     orders = [options.shown(each).places for each in found]
-    columns, owners = stacked(
-        [
-            user_columns(each, order, options.significance)
-            for each, order in zip(found, orders, strict=True)
-        ]
-    )
+    parts = [
+        user_columns(each, order, options.significance)
+        for each, order in zip(found, orders, strict=True)
+    ]
+    columns, owners = stacked(parts)
     lengths = [len(order) for order in orders]
     hits = model.calibration_for(options).list_hits(queries, found, lengths)
     for n_hits, of_lists in enumerate(hits, start=1):
         columns[f"{Columns.AtLeast}{n_hits}"] = np.repeat(of_lists, lengths)
-    expected = [
-        float(columns[Columns.Probability][owners == place].sum()) for place in range(len(queries))
-    ]
+    expected = [float(part[Columns.Probability].sum()) for part in parts]
     columns[Columns.ExpectedHits] = np.repeat(expected, lengths)
     return columns, owners

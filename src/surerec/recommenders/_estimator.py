@@ -107,11 +107,31 @@ class Recommender(ABC):
     def _validate(self) -> None:
         """Refuse impossible parameters."""
 
-    @abstractmethod
-    def fit(self, data: Any, y: object = None) -> Self:
-        """Fit on interactions; see the estimators."""
+    @timed("Fitted")
+    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
+        """Count who consumed what before what, and fit the measure if it learns.
 
-    @abstractmethod
+        Parameters
+        ----------
+        data : Interactions, PrecedenceStatistics, frame or path
+            Profiles, or counts that were made before and may serve several recommenders; or a
+            pandas, polars or Arrow frame or a file, as :func:`surerec.read_interactions` reads it.
+        y : ignored
+            There for scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        self._validate()
+        statistics = as_statistics("fit", data)
+        self.model_ = self._composed(statistics, fit_scorer(self.recipe(), statistics))
+        return self
+
+    def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
+        """Return the model of a fitted scorer; user-level estimators calibrate it in `fit`."""
+        raise NotImplementedError
+
     def _restored(
         self,
         statistics: PrecedenceStatistics,
@@ -119,6 +139,14 @@ class Recommender(ABC):
         texts: dict[str, str],
     ) -> FittedModel:
         """Return the model that was saved; KeyError or ValueError if the parts do not fit."""
+        self._validate()
+        recipe = self.recipe()
+        mine = of_scorer(recipe, arrays, texts)
+        if texts:
+            raise ValueError(f"{type(self).__name__} has no such texts")
+        if arrays:
+            raise ValueError(f"{type(self).__name__} has none")
+        return self._composed(statistics, recipe.restore(statistics, *mine))
 
     def __getattr__(self, name: str) -> Any:
         """Raise NotFittedError for what only a fitted one has."""

@@ -13,14 +13,11 @@ from surerec.calibration import (
     check_share,
 )
 from surerec.measures import PrecedenceRecipe, as_recipe
-from surerec.precedence import as_statistics
-from surerec.recommenders._estimator import Recommender, fit_scorer, of_scorer, timed
+from surerec.recommenders._estimator import Recommender
 from surerec.recommenders._group_model import MergedGroups
 from surerec.recommenders._measured import stored_measure
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from surerec.calibration import OverLater
     from surerec.measures import Recipe, RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics
@@ -94,41 +91,9 @@ class InductiveConformal(Recommender):
         self.seed = seed
         self.verbose = verbose
 
-    @timed("Fitted")
-    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
-        """Count who consumed what before what, and fit the measure if it learns.
-
-        Parameters
-        ----------
-        data : Interactions, PrecedenceStatistics, frame or path
-            Profiles, or counts that were made before and may serve several recommenders; or a
-            pandas, polars or Arrow frame or a file, as :func:`surerec.read_interactions` reads it.
-        y : ignored
-            There for scikit-learn.
-
-        Returns
-        -------
-        self
-        """
-        self._validate()
-        statistics = as_statistics("fit", data)
-        return self.fit_with(statistics, fit_scorer(self.recipe(), statistics))
-
     def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
         calibration = ItemCalibration(self.train_share, self.smoothed, self.seed)
         return self._fitted(statistics, scorer, calibration, MergedGroups(calibration))
-
-    def _restored(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: dict[str, NDArray[Any]],
-        texts: dict[str, str],
-    ) -> FittedModel:
-        self._validate()
-        recipe = self.recipe()
-        mine = of_scorer(recipe, arrays, texts)
-        refuse_others(self, arrays, texts)
-        return self._composed(statistics, recipe.restore(statistics, *mine))
 
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
         """Return this recommender on statistics, with some parameters changed.
@@ -213,27 +178,14 @@ class TransductiveConformal(Recommender):
         self.search = search
         self.verbose = verbose
 
-    @timed("Fitted")
-    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
-        """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
-        self.model_ = self._restored(as_statistics("fit", data), {}, {})
-        return self
-
-    def _restored(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: dict[str, NDArray[Any]],
-        texts: dict[str, str],
-    ) -> FittedModel:
-        self._validate()
-        refuse_others(self, arrays, texts)
+    def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
         calibration = TransductiveCalibration(
             self.aggregate,
             literal=self.zeros == "product",
             train_share=self.train_share,
             plain=self.search == "plain",
         )
-        return self._fitted(statistics, self.recipe().fit(statistics), calibration)
+        return self._fitted(statistics, scorer, calibration)
 
     def default_name(self) -> str:
         """Return the paper's name."""
@@ -274,21 +226,8 @@ class PrecedenceMining(Recommender):
         self.top = top
         self.verbose = verbose
 
-    @timed("Fitted")
-    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002
-        """Count who consumed what before what; see :meth:`InductiveConformal.fit`."""
-        self.model_ = self._restored(as_statistics("fit", data), {}, {})
-        return self
-
-    def _restored(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: dict[str, NDArray[Any]],
-        texts: dict[str, str],
-    ) -> FittedModel:
-        self._validate()
-        refuse_others(self, arrays, texts)
-        return self._fitted(statistics, self.recipe().fit(statistics), Uncalibrated())
+    def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
+        return self._fitted(statistics, scorer, Uncalibrated())
 
     def default_name(self) -> str:
         """Return the paper's name."""
@@ -301,13 +240,3 @@ class PrecedenceMining(Recommender):
     def _validate(self) -> None:
         if self.top is not None:
             check_whole("top", self.top)
-
-
-def refuse_others(
-    model: Recommender, arrays: dict[str, NDArray[Any]], texts: dict[str, str]
-) -> None:
-    """Refuse saved parts that a recommender has no use for."""
-    if texts:
-        raise ValueError(f"{type(model).__name__} has no such texts")
-    if arrays:
-        raise ValueError(f"{type(model).__name__} has none")

@@ -30,7 +30,6 @@ from surerec.recommenders._user_level import (
     Statement,
     UserLevel,
     moved_lists,
-    not_apart,
     saved_state,
 )
 
@@ -407,13 +406,10 @@ class PopulationConformal(Recommender):
 def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
     """Return a model whose calibration users may have a part in what serves by now."""
     assert isinstance(model.calibration, UserCalibration)  # noqa: S101  # it makes no other
-    return replace(
-        model,
-        calibration=not_apart(model.calibration, refits=recipe.refits),
-        item_lists={
-            name: not_apart(each, refits=recipe.refits) for name, each in model.item_lists.items()
-        },
-    )
+    coverage = LeftOut(recipe.refits, apart=False)
+    lists = {name: replace(each, coverage=coverage) for name, each in model.item_lists.items()}
+    calibration = replace(model.calibration, coverage=coverage)
+    return replace(model, calibration=calibration, item_lists=lists)
 
 
 def count_without(

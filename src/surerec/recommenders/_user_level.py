@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec._arguments import check_choice, check_number, check_seed
 from surerec._checks import check_whole
 from surerec.calibration import (
     Coverage,
-    LeftOut,
     NamedItems,
     NobodyTook,
     PrecisionCalibration,
@@ -224,11 +223,6 @@ def saved_state(model: FittedModel) -> tuple[dict[str, NDArray[Any]], dict[str, 
     arrays, texts = groups_to_parts(model.segments)
     arrays |= to_parts(model.calibration) | lists_to_parts(model.item_lists.values())
     return arrays | companies_to_parts(model.groups.by_size.values()), texts
-
-
-def not_apart(calibration: UserCalibration, *, refits: bool) -> UserCalibration:
-    """Return a calibration whose users may have a part in the scorer that serves by now."""
-    return replace(calibration, coverage=LeftOut(refits, apart=False))
 
 
 def moved_lists(

@@ -165,7 +165,7 @@ class WrappedRecommender(Recommender):
                 known, scorer = self._fit_copy(recipe, whole, whole)
             segments = read_groups(self.groups, user_groups, known.interactions)
             users = self._user_level
-            self.model_ = self._composed(
+            self.model_ = self._calibrated_model(
                 known, scorer, (users.users, users.chances), self._refitted(about, scorer), segments
             )
         return self._allow_all(lists)
@@ -295,9 +295,9 @@ class WrappedRecommender(Recommender):
             )
         refuse_constant(scorer, known, found.users)
         self._sample = sample
-        return self._composed(known, scorer, (found.users, found.chances), about, segments)
+        return self._calibrated_model(known, scorer, (found.users, found.chances), about, segments)
 
-    def _composed(
+    def _calibrated_model(
         self,
         statistics: PrecedenceStatistics,
         scorer: WrappedScorer,
