@@ -67,11 +67,11 @@ class ServedModel:
             return ""
         return f" This is as calibrated on {self.live.counted_[:10]}, not steered by events."
 
-    def cut(self, confidence: float | None = None, significance: float | None = None) -> Any:
+    def cut(self, confidence: float | None) -> float | None:
         """Give the ε to ask for so that sets are the steered ones; None if they are not."""
         if self.live is None:
             return None
-        return self.live.cut(significance_of(confidence, significance))
+        return self.live.cut(significance_of(confidence, None))
 
     def steered(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the confidences at which items enter sets as these are served."""
