@@ -6,7 +6,6 @@ import pytest
 
 import surerec as sr
 from surerec.errors import NotOffered, UnknownId
-from surerec.futures import profile_cases
 from surerec.interactions import read_members
 from surerec.measures import MeasureScorer
 from surerec.together import AGGREGATIONS, Aggregation
