@@ -6,7 +6,6 @@ import pytest
 
 import surerec as sr
 from surerec.errors import NotOffered, UnknownId
-from surerec.futures import profile_cases
 from surerec.interactions import read_members
 from surerec.measures import MeasureScorer
 from surerec.together import AGGREGATIONS, Aggregation
@@ -152,8 +151,9 @@ def test_what_is_not_offered(model, films, users):
         model.recommend(group=users[:9], confidence=0.8)
     with pytest.raises(NotOffered, match="no probabilities"):
         model.recommend(group=users[:3], confidence=0.8, min_probability=0.1)
-    with pytest.raises(NotOffered, match="calendar"):
-        sr.PopulationConformal(window=200).fit(films).recommend(group=users[:2], confidence=0.8)
+    precise = sr.PopulationConformal(promise="precision").fit(films)
+    with pytest.raises(NotOffered, match="no guarantee of precision, only of recall"):
+        precise.calibrate_groups(2)
     with pytest.raises(NotOffered, match="has no sets for groups"):
         sr.PrecedenceMining().fit(films).recommend(group=users[:2])
 
@@ -166,15 +166,10 @@ def test_what_is_not_offered(model, films, users):
 
         return Popular()
 
+    fitted = sr.PopulationConformal(popular(sr.count_precedence(films))).fit(films)
     with pytest.raises(NotOffered, match="cannot be left out"):
-        sr.PopulationConformal(popular).fit(films).recommend(group=users[:2], confidence=0.8)
-    later = profile_cases(films, 0.4).future_rows()
-    past, future = films.keeping(~later), films.keeping(later)
-    own = popular(sr.count_precedence(past))
-    wrapped = sr.wrap(own, items=past.items.ids).calibrate(past, future)
-    with pytest.raises(NotOffered, match="cannot be left out"):
-        wrapped.recommend(group=users[:2], confidence=0.8)
-    assert wrapped.model_.offers_together() == ()
+        fitted.recommend(group=users[:2], confidence=0.8)
+    assert fitted.model_.offers_together() == ()
 
     def careful(statistics):
         class Careful:

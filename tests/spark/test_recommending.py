@@ -60,3 +60,41 @@ def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
     about = spark.read.parquet(str(place)).schema["covered"].metadata
     guarantee = model.guarantee_to_all(model.options(k=9, **wanted))
     assert about == {"surerec.recommender": name, "surerec.guarantee": guarantee}
+
+
+def test_the_rows_of_groups_are_those_of_recommend_groups(spark, tmp_path):
+    films = sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, seed=12)
+    place = tmp_path / "model"
+    model = sr.PopulationConformal("CM12").fit(films).calibrate_groups((2, 3))
+    model.save(place)
+    users = films.users.ids.to_list()
+    groups = {f"g{n}": users[3 * n : 3 * n + 2 + n % 2] for n in range(40)}
+    n_rows = recommend_spark(spark, place, tmp_path / "picks", groups=groups, confidence=0.8, k=5)
+    found = pl.concat(
+        pl.read_parquet(path) for path in sorted((tmp_path / "picks").glob("*.parquet"))
+    )
+    expected = model.recommend_groups(groups, confidence=0.8, k=5)
+    assert n_rows == len(expected)
+    assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
+    about = spark.read.parquet(str(tmp_path / "picks")).schema["covered"].metadata
+    said = model.guarantee_to_groups(groups, model.options(0.8, k=5))
+    assert about["surerec.guarantee"] == str(said)
+    with pytest.raises(sr.InputError, match="is not calibrated for groups of 4"):
+        recommend_spark(spark, place, tmp_path / "more", groups={"a": users[:4]})
+    with pytest.raises(sr.InputError, match="users= or groups=, not both"):
+        recommend_spark(spark, place, tmp_path / "more", users, groups=groups)
+
+
+def test_segments_are_those_of_a_fit_in_memory(spark, tmp_path):
+    films = sr.datasets.synthetic(n_users=200, n_items=40, n_rows=4_000, seed=3)
+    films.to_frame().write_parquet(tmp_path / "films.parquet")
+    frame = spark.read.parquet(str(tmp_path / "films.parquet"))
+    segments = {user: "even" if user % 2 else "odd" for user in films.users.ids}
+    made = {"by-parity": sr.PopulationConformal("CM12", groups="parity")}
+    counting = Counting(ties="strict")
+    fit_spark(frame, tmp_path / "m", made, counting=counting, user_groups=segments)
+    counts = sr.count_precedence(films, ties="strict")
+    here = sr.PopulationConformal("CM12", groups="parity").fit(counts, user_groups=segments)
+    there = sr.load(tmp_path / "m")
+    for user in films.users.ids[:5]:
+        assert set(there.recommend(user).items) == set(here.recommend(user).items)

@@ -74,14 +74,15 @@ def cases_of(calibration: UserCalibration, interactions: Interactions) -> Cases:
     users, chances = calibration.users, calibration.chances
     if chances is None:
         raise InputError(
-            f"Lists are calibrated on at least {FEWEST_USERS} users, and this model has fewer."
+            f"Item lists and groups are calibrated on at least {FEWEST_USERS} users, and this "
+            "model has fewer."
         )
     known = interactions.offsets[users.users] + users.n_before
     stops = known + np.bincount(users.owners, minlength=len(users))
     if (users.users < 0).any() or (stops > interactions.offsets[users.users + 1]).any():
         raise InputError(
             "This model was recalibrated without recounting, and does not hold what its "
-            "calibration users took next: recalibrate it with refit=True, and then add the list."
+            "calibration users consumed next: recalibrate it with refit=True first."
         )
     begin = int(chances.begin[0])
     return Cases(interactions, users.users, known, stops, None if begin < 0 else begin)

@@ -68,6 +68,15 @@ class Calibration(ABC):
         """Return what is guaranteed in a few words, without the assumption."""
         return "only ranks, and promises nothing"
 
+    @property
+    def assumes(self) -> str:
+        """What is assumed beside exchangeable users, in words; empty if nothing."""
+        return ""
+
+    def gap(self, scorer: Scorer, query: Query) -> str:  # noqa: ARG002
+        """Return why the guarantee does not cover a user; empty if it does, as by default."""
+        return ""
+
     def at(self, precision: float) -> Calibration:  # noqa: ARG002
         """Return the calibration for a precision; by default all have the same."""
         return self

@@ -233,7 +233,7 @@ class PrecisionCalibration(UserCalibration):
         """Give every candidate's bin; without a precision they are only ranked."""
         query = query.known_to(statistics)
         scores, values, ranking = self.rank(scorer, statistics, query)
-        gap, place = self._gap(scorer, query), self.users.place_of(query.user)
+        gap, place = self.gap(scorer, query), self.users.place_of(query.user)
         at = ranking.places(candidates, statistics.n_items)
         chances, about = self.probabilities(query, ranking, at, gap)
         gap = gap or self._labels.gap(query)

@@ -152,6 +152,11 @@ class UserCalibration(Calibration):
             return candidates
         return np.intersect1d(candidates, self.listed.codes)
 
+    @property
+    def assumes(self) -> str:
+        """What is assumed beside exchangeable users, in words; empty if nothing."""
+        return self.coverage.assumes
+
     @cached_property
     def _thresholds(self) -> Thresholds:
         return Thresholds(self.users, self.promised, self.n_groups, self._labels)
@@ -192,7 +197,7 @@ class UserCalibration(Calibration):
         levels = threshold.levels(entries)[at]
         if scorer.is_partial:
             levels = np.where(scores[candidates] > -np.inf, levels, 0.0)  # in no set
-        gap = self._gap(scorer, query)
+        gap = self.gap(scorer, query)
         chances, about = self.probabilities(query, ranking, at, gap)
         return UserAssessment(
             candidates=candidates,
@@ -296,7 +301,7 @@ class UserCalibration(Calibration):
             return CalibratedProbability(*found)
         n_known = np.array([len(query.history) for query in people])
         places = self.users.places_of(people)
-        told = np.array([not self._gap(scorer, query) for query in people])
+        told = np.array([not self.gap(scorer, query) for query in people])
         told &= (places < 0) | ~self.chances.swayed[places]
         rows = np.flatnonzero(told[best.owners])
         found[:, rows] = self.chances.probabilities_of_many(
@@ -310,7 +315,7 @@ class UserCalibration(Calibration):
         """Return which of several users the guarantee at ε covers; see :meth:`assess`."""
         everything = np.full(len(people), np.inf)
         floors = self._thresholds.levels(people, np.arange(len(people)), everything)
-        gaps = [bool(self._gap(scorer, query) or self._labels.gap(query)) for query in people]
+        gaps = [bool(self.gap(scorer, query) or self._labels.gap(query)) for query in people]
         covered: NDArray[np.bool_] = (significance + TOLERANCE >= floors) & ~np.array(gaps)
         return covered
 
@@ -331,7 +336,7 @@ class UserCalibration(Calibration):
             raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
         query = query.known_to(statistics)
         ranking = self.rank(scorer, statistics, query)[2]
-        gap, best = self._gap(scorer, query), ranking.items[:k]
+        gap, best = self.gap(scorer, query), ranking.items[:k]
         chances = self._chances_of(query, ranking.shares[:k], gap).probability
         gap = gap or self._labels.gap(query)
         # No calibration user is like one with a gap, so that there is no probability.
@@ -448,7 +453,8 @@ class UserCalibration(Calibration):
             f"{held}."
         )
 
-    def _gap(self, scorer: Scorer, query: Query) -> str:
+    def gap(self, scorer: Scorer, query: Query) -> str:
+        """Return why the guarantee does not cover a user; empty if it does."""
         gap = self.coverage.gap(scorer, query, self.users.place_of(query.user))
         if gap:
             return gap

@@ -146,19 +146,26 @@ def fit(
     if pool_below is not None and groups_file is None:
         raise InputError("--pool-below pools segments of --groups-file: name that too.")
     budget = None if memory is None else from_words(memory)
-    if engine == "spark" and groups_file is not None:
-        raise InputError("--groups-file is read in memory only: leave --engine spark away.")
-    if engine == "spark":
-        counting = {"ties": ties, "strategy": strategy, "memory": budget}
-        counting["task_memory"] = None if task_memory is None else from_words(task_memory)
-        session = {"master": master, "executor_memory": executor_memory}
-        fit_on_spark(data, model, made, counting, session, sequence, overwrite=overwrite)
-        return
-    interactions = data()
     segments: Any = groups_file
     if pool_below is not None:
         column = in_groups if isinstance(in_groups, str) else in_groups[0]  # type: ignore[index]
         segments = pool_segments(groups_file, column, min_users=pool_below)
+    if engine == "spark":
+        counting = {"ties": ties, "strategy": strategy, "memory": budget}
+        counting["task_memory"] = None if task_memory is None else from_words(task_memory)
+        session = {"master": master, "executor_memory": executor_memory}
+        fit_on_spark(
+            data,
+            model,
+            made,
+            counting,
+            session,
+            sequence,
+            overwrite=overwrite,
+            user_groups=segments,
+        )
+        return
+    interactions = data()
     skipped = {}
     with time_stages() as spent:
         statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)

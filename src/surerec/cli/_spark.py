@@ -34,6 +34,7 @@ def fit_on_spark(
     sequence: str | None,
     *,
     overwrite: bool,
+    user_groups: Any,
 ) -> None:
     """Fit a model folder on Spark."""
     reading = {name: value for name, value in data.options.items() if value is not None}
@@ -67,6 +68,7 @@ def fit_on_spark(
         made,
         counting=how,
         overwrite=overwrite,
+        user_groups=user_groups,
         sequence=sequence,
         name=Path(data.source).name,
         **reading,

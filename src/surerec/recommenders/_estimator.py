@@ -349,9 +349,7 @@ class Recommender(ABC):
         model = self.model_
         if not isinstance(model.groups, CalibratedGroups):
             raise NotOffered(how_to_get("groups", model.kind))
-        found = model.groups.calibrated(
-            model.scorer, model.statistics, sizes, formed, aggregation, groups
-        )
+        found = model.groups.calibrated(model, sizes, formed, aggregation, groups)
         self.model_ = replace(model, groups=found)
         return self
 

@@ -61,7 +61,7 @@ def _calibration(
 ) -> KeptPromise | MergedPValues:
     if model.groups is None:
         raise NotOffered(how_to_get("groups", model.kind))
-    return model.groups.of(model.scorer, model.statistics, n_members, together)
+    return model.groups.of(model, n_members, together)
 
 
 def _assess(
@@ -70,7 +70,12 @@ def _assess(
     candidates: NDArray[np.int64],
     kept: KeptPromise | MergedPValues,
 ) -> GroupAssessment | MergedAssessment:
-    return kept.assess(model.scorer, model.statistics, party.company, candidates, party.words)
+    found = kept.assess(model.scorer, model.statistics, party.company, candidates, party.words)
+    if found.gap:
+        return found
+    gaps = (model.calibration.gap(model.scorer, each) for each in party.company.members)
+    named = zip(party.words, gaps, strict=True)
+    return replace(found, gap=next((f"of {name}: {gap}" for name, gap in named if gap), ""))
 
 
 def _candidates(
@@ -106,7 +111,7 @@ def group_set(
             assessment,
             is_whole=shown.is_whole and options.items is None,
             whom="group",
-            assumes=assumed_of(model.scorer, *party.company.members),
+            assumes=_assumes(model, party),
         ),
         full_size=shown.full_size,
         n_candidates=len(candidates),
@@ -124,6 +129,13 @@ def group_set(
     )
 
 
+def _assumes(model: ModelParts, party: Party) -> str:
+    """Return what the guarantee assumes beside exchangeable groups, in sentences."""
+    users = model.calibration.assumes
+    also = (f"It also assumes that {users}.",) if users else ()
+    return " ".join((*also, assumed_of(model.scorer, *party.company.members)))
+
+
 def explain_group(
     model: ModelParts, party: Party, item: Any, together: str | None
 ) -> GroupExplanation:
@@ -138,7 +150,9 @@ def explain_group(
     found = _assess(model, party, candidates, _calibration(model, len(party), together))
     place = int(np.searchsorted(candidates, code))
     order = found.ordered(None)
-    reasons = tuple(_reason(model, party.company.asked(m), code) for m in range(len(party)))
+    out = model.scorer.leaves_users_out is True
+    each = (party.company.asked(member, leaving_out=out) for member in range(len(party)))
+    reasons = tuple(_reason(model, query, code) for query in each)
     return GroupExplanation(
         item=model.items[code],
         title=reasons[0].title,

@@ -31,14 +31,37 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import ItemCalibration
-    from surerec.futures import Horizon
+    from surerec.futures import Cases
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._parts import ModelParts
     from surerec.together import Aggregation, KeptPromise
 
 GIVEN: Final = 0  # the key of given groups, whatever their sizes
 _CALIBRATING: Final = Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A scorer, what was known when it was calibrated, and the users who calibrate it."""
+
+    scorer: Scorer
+    past: PrecedenceStatistics
+    cases: Cases
+
+
+class HeldOut(Protocol):
+    """Finds the users on whom a fitted model is calibrated, with their held-out interactions."""
+
+    def allows(self, scorer: Scorer) -> bool:
+        """Return whether a scorer leaves users out, or knows nothing of what is held out of it."""
+
+    def calibration_users(self, model: ModelParts) -> Sample:
+        """Return the scorer as it was calibrated, and its calibration users."""
+
+    def group_users(self, model: ModelParts) -> Sample:
+        """Return the same for everybody who may be in a calibration group."""
 
 
 class GroupModel(Protocol):
@@ -52,13 +75,9 @@ class GroupModel(Protocol):
         """Return the names of the guarantees that groups can be given."""
 
     def of(
-        self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,
-        n_members: int,
-        together: str | None,
+        self, model: ModelParts, n_members: int, together: str | None
     ) -> KeptPromise | MergedPValues:
-        """Return the calibration for groups of a size, with the guarantee of that name."""
+        """Return a model's calibration for groups of a size, with the guarantee of that name."""
 
     def has_user(self, user: int) -> bool:
         """Return whether a user, by code, calibrates."""
@@ -77,13 +96,12 @@ class MergedGroups:
 
     def of(
         self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,  # noqa: ARG002
+        model: ModelParts,
         n_members: int,  # noqa: ARG002
         together: str | None,
     ) -> MergedPValues:
         """Return the merged p-values; any size of group has them."""
-        check_leaves_out(scorer)
+        check_leaves_out(model.scorer)
         return MergedPValues(find_merger(together), self.calibration)
 
     def has_user(self, user: int) -> bool:  # noqa: ARG002
@@ -99,13 +117,16 @@ class CalibratedGroups:
     with the average.
     """
 
-    horizon: Horizon
+    future: str
+    """The held-out interactions of each member, in words."""
     min_known: int
     n_calibration: int
     seed: int
-    window: float | None
+    held_out: HeldOut
     tested: bool
     """Whether the model guarantees precision, which groups are not given."""
+    whom: str = ""
+    """Who the members are, in words, where not everybody is covered."""
     by_size: dict[int, GroupCalibration] = field(default_factory=dict)
 
     @property
@@ -122,16 +143,10 @@ class CalibratedGroups:
 
     def offers(self, scorer: Scorer) -> tuple[str, ...]:
         """Return the names of the group guarantees."""
-        offered = self.window is None and not self.tested and scorer.leaves_users_out is True
+        offered = not self.tested and self.held_out.allows(scorer)
         return tuple(GROUP_PROMISES) if offered else ()
 
-    def of(
-        self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,
-        n_members: int,
-        together: str | None,
-    ) -> KeptPromise:
+    def of(self, model: ModelParts, n_members: int, together: str | None) -> KeptPromise:
         """Return the calibration for groups of a size; calibrate it if nobody has yet."""
         promise = find_group_promise("any" if together is None else together)
         given = self.by_size.get(GIVEN)
@@ -151,7 +166,7 @@ class CalibratedGroups:
         with _CALIBRATING:  # several threads may ask for the first group of a size
             if n_members not in self.by_size:
                 by = find_aggregation("average")
-                made = self._calibrate(scorer, statistics, "random", n_members, by)
+                made = self._calibrate(model, "random", n_members, by)
                 self.by_size[n_members] = made
             return self.by_size[n_members].at(promise)
 
@@ -161,8 +176,7 @@ class CalibratedGroups:
 
     def calibrated(
         self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,
+        model: ModelParts,
         sizes: int | Iterable[int],
         formed: str,
         aggregation: str | Aggregation,
@@ -171,8 +185,7 @@ class CalibratedGroups:
         """Return the same with some sizes calibrated, or with given groups only."""
         how, by = check_choice("formed", formed, FORMED), find_aggregation(aggregation)
         if groups is not None:
-            given = given_groups(statistics.interactions, groups)
-            made = self._calibrate(scorer, statistics, "given", GIVEN, by, given)
+            made = self._calibrate(model, "given", GIVEN, by, groups)
             return replace(self, by_size={GIVEN: made})
         wanted = (
             [sizes]
@@ -182,30 +195,36 @@ class CalibratedGroups:
         found = dict(self.by_size)
         for size in wanted:
             n = check_whole("size", size, lowest=2, highest=MOST_MEMBERS)
-            found[n] = self._calibrate(scorer, statistics, how, n, by)
+            found[n] = self._calibrate(model, how, n, by)
         return replace(self, by_size=found)
 
     def _calibrate(
         self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,
+        model: ModelParts,
         formed: str,
         size: int,
         aggregation: Aggregation,
-        given: list[NDArray[np.int64]] | None = None,
+        groups: Any = None,
     ) -> GroupCalibration:
-        if self.window is not None:
+        if self.tested:
             raise NotOffered(
-                "Groups are calibrated on the last part of profiles, not by the calendar: fit a "
-                "model without window= for them."
+                "Groups have no guarantee of precision, only of recall: fit promise='miss-rate' "
+                "or 'hit' for them."
             )
+        if not self.held_out.allows(model.scorer):
+            check_leaves_out(model.scorer)
+        sample = self.held_out.group_users(model)
+        given = None if groups is None else given_groups(sample.cases.interactions, groups)
         return GroupCalibration.of(
-            scorer,
-            statistics,
+            sample.scorer,
+            sample.past,
+            sample.cases,
+            serving=model.statistics,
             formed=formed,
             size=size,
             aggregation=aggregation,
-            horizon=self.horizon,
+            future=self.future,
+            whom=self.whom,
             min_known=self.min_known,
             most_groups=self.n_calibration,
             seed=self.seed,
@@ -213,10 +232,8 @@ class CalibratedGroups:
         )
 
 
-def given_groups(profiles: Interactions | None, groups: Any) -> list[NDArray[np.int64]]:
+def given_groups(profiles: Interactions, groups: Any) -> list[NDArray[np.int64]]:
     """Return the members of given groups by code: disjoint, and two or more each."""
-    if profiles is None:
-        raise InputError("These counts were given without profiles: they have no groups.")
     found, seen = [], dict[int, Any]()
     for name, members in read_members(groups).items():
         codes = profiles.users.require(members)

@@ -580,6 +580,12 @@ class FittedModel(ModelParts):
         ]
         """
         options = self.options(confidence, significance, k=k, items=items, unknown=unknown)
+        return self.group_rows(groups, options, together, at)
+
+    def group_rows(
+        self, groups: Any, options: RecommendOptions, together: str | None = None, at: Any = None
+    ) -> pl.DataFrame:
+        """Return the rows of :meth:`recommend_groups`."""
         return _group_answers.group_rows(self, groups, options, together, at)
 
     def _asked(

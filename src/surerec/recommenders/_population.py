@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from surerec._arguments import check_flag, check_kind
@@ -15,6 +15,7 @@ from surerec.interactions import Interactions
 from surerec.measures import as_recipe, as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
 from surerec.recommenders._estimator import Recommender, fit_scorer, of_scorer, timed
+from surerec.recommenders._group_model import Sample
 from surerec.recommenders._measured import stored_measure
 from surerec.recommenders._segments import (
     Groups,
@@ -25,7 +26,6 @@ from surerec.recommenders._segments import (
     stored_groups,
 )
 from surerec.recommenders._user_level import (
-    Sample,
     SavedLevel,
     Statement,
     UserLevel,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike, Scorer
     from surerec.recommenders._model import FittedModel
+    from surerec.recommenders._parts import ModelParts
 
 
 class PopulationConformal(Recommender):
@@ -244,9 +245,8 @@ class PopulationConformal(Recommender):
             each.name: settings.calibrate_list(sample, says, statistics, segments, each)
             for each in lists
         }
-        return self._fitted(
-            statistics, sample.scorer, calibration, settings.group_model(), item_lists=made
-        )
+        groups = settings.group_model(CalibrationUsersAgain(recipe, settings), says)
+        return self._fitted(statistics, sample.scorer, calibration, groups, item_lists=made)
 
     def _updated(
         self, recipe: Recipe, model: FittedModel, earlier_users: NDArray[np.int64] | None
@@ -315,25 +315,10 @@ class PopulationConformal(Recommender):
         return self
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
-        model, recipe = self.model_, self.recipe()
-        now, scorer, profiles = model.statistics, model.scorer, model.profiles()
-        mine = self._user_level
-        cases = cases_of(mine, profiles)
-        past = now
-        if cases.moment is not None:
-            past = count_like(now, profiles.until(cases.moment))
-        if recipe.refits and scorer.leaves_users_out is False:
-            users = codes_in(past, profiles)[0][cases.users]
-            past = count_without(past, users[users >= 0])
-        if past is not now and past.interactions is not None:
-            scorer = recipe.update(scorer, past, codes_in(now, past.interactions)[0])
-        return self._settings().calibrate_list(
-            Sample(scorer, past, cases),
-            Statement(mine.coverage),
-            now,
-            model.segments,
-            listed,
-        )
+        model, settings = self.model_, self._settings()
+        sample = CalibrationUsersAgain(self.recipe(), settings).calibration_users(model)
+        says = Statement(self._user_level.coverage)
+        return settings.calibrate_list(sample, says, model.statistics, model.segments, listed)
 
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
         """Return this recommender on statistics, with some parameters changed.
@@ -390,10 +375,11 @@ class PopulationConformal(Recommender):
         self._validate()
         recipe = self.recipe()
         mine = of_scorer(recipe, arrays, texts)
-        saved = SavedLevel.read(self._settings(), statistics, arrays, texts)
-        calibration, lists = saved.calibrations(Statement(LeftOut(recipe.refits)))
+        settings, says = self._settings(), Statement(LeftOut(recipe.refits))
+        saved = SavedLevel.read(settings, statistics, arrays, texts, says)
+        calibration, lists = saved.calibrations()
         scorer = recipe.restore(statistics, *mine)
-        groups = self._settings().group_model(saved.by_size)
+        groups = settings.group_model(CalibrationUsersAgain(recipe, settings), says, saved.by_size)
         model = self._fitted(statistics, scorer, calibration, groups, item_lists=lists)
         if not any(mine) and scorer.leaves_users_out is False and recipe.refits:
             users = calibration.users.users
@@ -401,6 +387,42 @@ class PopulationConformal(Recommender):
             return replace(model, scorer=as_scorer(apart, statistics.n_items))
         # A stored scorer may have been fitted since it was calibrated.
         return _not_apart(model, recipe)
+
+
+@dataclass(frozen=True)
+class CalibrationUsersAgain:
+    """Finds the calibration users of a fitted model again, from the profiles that serve."""
+
+    recipe: Recipe
+    settings: UserLevel
+
+    def allows(self, scorer: Scorer) -> bool:
+        """Return whether a scorer leaves users out, or is fitted without those who calibrate."""
+        held_out = self.recipe.refits and scorer.leaves_users_out is False
+        return scorer.leaves_users_out is True or held_out
+
+    def calibration_users(self, model: ModelParts) -> Sample:
+        """Return the scorer as it was calibrated, and its calibration users."""
+        now, scorer, profiles = model.statistics, model.scorer, model.profiles()
+        assert isinstance(model.calibration, UserCalibration)  # noqa: S101  # it makes no other
+        cases = cases_of(model.calibration, profiles)
+        past = now
+        if cases.moment is not None:
+            past = count_like(now, profiles.until(cases.moment))
+        if self.recipe.refits and scorer.leaves_users_out is False:
+            users = codes_in(past, profiles)[0][cases.users]
+            past = count_without(past, users[users >= 0])
+        if past is not now and past.interactions is not None:
+            scorer = self.recipe.update(scorer, past, codes_in(now, past.interactions)[0])
+        return Sample(scorer, past, cases)
+
+    def group_users(self, model: ModelParts) -> Sample:
+        """Return everybody where the scorer leaves users out now, else the calibration users."""
+        if self.settings.window is not None or model.scorer.leaves_users_out is not True:
+            return self.calibration_users(model)
+        horizon, min_known = self.settings.horizon, self.settings.min_known
+        cases = profile_cases(model.profiles(), horizon, min_known=min_known)
+        return Sample(model.scorer, model.statistics, cases)
 
 
 def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:

@@ -22,14 +22,14 @@ from surerec.calibration import (
 )
 from surerec.errors import InputError
 from surerec.futures import check_horizon
-from surerec.recommenders._group_model import GIVEN, CalibratedGroups
+from surerec.recommenders._group_model import GIVEN, CalibratedGroups, HeldOut, Sample
 from surerec.recommenders._segments import (
     groups_from_arrays,
     groups_from_texts,
     groups_to_parts,
     parse_groups,
 )
-from surerec.together import companies_from_parts, companies_to_parts
+from surerec.together import companies_from_parts, companies_to_parts, members_future
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import CalibrationUsers, Cut, ItemChances, Promise
-    from surerec.futures import Cases, Horizon
+    from surerec.futures import Horizon
     from surerec.interactions import IdMap, UserGroups
-    from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders._model import FittedModel
     from surerec.recommenders._segments import Groups
@@ -155,26 +154,35 @@ class UserLevel:
             ) from None
         return self.calibration(kept, says, segments, listed)
 
-    def group_model(self, by_size: dict[int, GroupCalibration] | None = None) -> CalibratedGroups:
+    def group_model(
+        self,
+        held_out: HeldOut,
+        says: Statement,
+        by_size: dict[int, GroupCalibration] | None = None,
+    ) -> CalibratedGroups:
         """Return what calibrates on groups of users, with what is calibrated already."""
         return CalibratedGroups(
-            check_horizon(self.horizon),
+            self.members_future(says),
             self.min_known,
             self.n_calibration,
             self.seed,
-            self.window,
+            held_out,
             find_promise(self.promise).tested,
+            members_words(says),
             by_size or {},
         )
 
+    def members_future(self, says: Statement) -> str:
+        """Return the held-out interactions of a group's members in words."""
+        if says.about:
+            return f"of each member, {says.about}"
+        return members_future(check_horizon(self.horizon), self.window)
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """A scorer, what was known when it was calibrated, and the users who calibrate it."""
 
-    scorer: Scorer
-    past: PrecedenceStatistics
-    cases: Cases
+def members_words(says: Statement) -> str:
+    """Return who the members of groups are, where not everybody is covered."""
+    people = says.coverage.people
+    return "" if people == Coverage.people else f" of {people}"
 
 
 @dataclass(eq=False)
@@ -183,6 +191,7 @@ class SavedLevel:
 
     settings: UserLevel
     statistics: PrecedenceStatistics
+    says: Statement
     segments: UserGroups | None
     arrays: dict[str, NDArray[Any]]
     by_size: dict[int, GroupCalibration] = field(default_factory=dict)
@@ -194,6 +203,7 @@ class SavedLevel:
         statistics: PrecedenceStatistics,
         arrays: dict[str, NDArray[Any]],
         texts: dict[str, str],
+        says: Statement,
     ) -> SavedLevel:
         """Read segments and groups; ValueError if something is left over or does not fit."""
         segments, others = groups_from_texts(settings.groups, texts)
@@ -201,18 +211,22 @@ class SavedLevel:
             raise ValueError("it has no such texts")
         segments, rest = groups_from_arrays(segments, arrays, statistics.n_user_codes)
         found, rest = companies_from_parts(
-            rest, statistics.n_user_codes, check_horizon(settings.horizon), settings.min_known
+            rest,
+            statistics.n_user_codes,
+            settings.members_future(says),
+            settings.min_known,
+            members_words(says),
         )
         by_size = {GIVEN if each.formed == "given" else each.size: each for each in found}
-        return cls(settings, statistics, segments, rest, by_size)
+        return cls(settings, statistics, says, segments, rest, by_size)
 
-    def calibrations(self, says: Statement) -> tuple[UserCalibration, dict[str, UserCalibration]]:
+    def calibrations(self) -> tuple[UserCalibration, dict[str, UserCalibration]]:
         """Return the calibration, and those on item lists."""
         n_users, n_items = self.statistics.n_user_codes, self.statistics.n_items
         lists, rest = lists_from_parts(self.arrays, n_users, n_items)
         make = self.settings.calibration
-        return make(from_parts(rest, n_users), says, self.segments), {
-            listed.name: make(kept, says, self.segments, listed) for listed, kept in lists
+        return make(from_parts(rest, n_users), self.says, self.segments), {
+            listed.name: make(kept, self.says, self.segments, listed) for listed, kept in lists
         }
 
 

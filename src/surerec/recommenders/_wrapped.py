@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -28,9 +28,10 @@ from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders._estimator import Recommender, timed
 from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
+from surerec.recommenders._group_model import Sample
 from surerec.recommenders._measured import OWN
 from surerec.recommenders._segments import read_groups, stored_groups
-from surerec.recommenders._user_level import Sample, SavedLevel, Statement, UserLevel, saved_state
+from surerec.recommenders._user_level import SavedLevel, Statement, UserLevel, saved_state
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
 from surerec.recommenders._wrapped_people import check_catalogue, refuse_newcomers, who
 
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from surerec.calibration import Cut, NamedItems, Promise
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
+    from surerec.measures import Scorer
     from surerec.recommenders._model import FittedModel
+    from surerec.recommenders._parts import ModelParts
 
 Repeats: TypeAlias = Literal["error", "drop"]
 """How `calibrate` treats future rows of items that the user has in the past."""
@@ -308,19 +311,13 @@ class WrappedRecommender(Recommender):
         self._about = about
         settings = self._settings()
         calibration = settings.calibration(kept, _says(about, scorer), segments)
-        return self._fitted(statistics, scorer, calibration, settings.group_model())
+        groups = settings.group_model(KeptSample(self._sample), _says(about, scorer))
+        return self._fitted(statistics, scorer, calibration, groups)
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
-        """Return the calibration on an item list, while the calibration users are known."""
-        if self._sample is None:
-            raise InputError(
-                "A saved wrapped model does not hold what its calibration users took then: name "
-                "lists before saving it, by allow(…) or lists=."
-            )
         model, says = self.model_, _says(self._about, self._wrapped_scorer())
-        return self._settings().calibrate_list(
-            self._sample, says, self._sample.past, model.segments, listed
-        )
+        sample = KeptSample(self._sample).calibration_users(model)
+        return self._settings().calibrate_list(sample, says, sample.past, model.segments, listed)
 
     def recipe(self) -> WrappedRecipe:
         """Return what fits a copy of the model."""
@@ -468,11 +465,36 @@ class WrappedRecommender(Recommender):
         )
         self._about, self._sample = about, None
         own = {name: arrays[name] for name in arrays if not name.startswith("wrapped_")}
-        saved = SavedLevel.read(self._settings(), statistics, own, texts)
-        calibration, lists = saved.calibrations(_says(about, scorer))
+        settings, says = self._settings(), _says(about, scorer)
+        saved = SavedLevel.read(settings, statistics, own, texts, says)
+        calibration, lists = saved.calibrations()
         check_same(scorer, statistics, calibration.users, arrays[_PROBE])
-        groups = self._settings().group_model(saved.by_size)
+        groups = settings.group_model(KeptSample(None), says, saved.by_size)
         return self._fitted(statistics, scorer, calibration, groups, item_lists=lists)
+
+
+@dataclass(frozen=True)
+class KeptSample:
+    """The calibration users of a wrapped model, which only the process that calibrated it has."""
+
+    sample: Sample | None
+
+    def allows(self, scorer: Scorer) -> bool:  # noqa: ARG002
+        """Return True: the model learned nothing of what is held out."""
+        return True
+
+    def calibration_users(self, model: ModelParts) -> Sample:  # noqa: ARG002
+        """Return the sample, or refuse where it is gone."""
+        if self.sample is None:
+            raise InputError(
+                "A saved wrapped model does not hold what its calibration users consumed: add item "
+                "lists (allow(…) or lists=) and groups (calibrate_groups(…)) before saving it."
+            )
+        return self.sample
+
+    def group_users(self, model: ModelParts) -> Sample:
+        """Return the calibration users."""
+        return self.calibration_users(model)
 
 
 def _without(dropped: int) -> str:

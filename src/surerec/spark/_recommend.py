@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ import pyarrow.parquet as pq
 from surerec._columns import Columns
 from surerec._files import follow
 from surerec.errors import InputError, LeftOutWarning
+from surerec.interactions import read_members
 from surerec.recommenders import load
 from surerec.spark._jobs import map_arrow, stage
 from surerec.spark._shared import check_seen, cores
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
+    from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
     from surerec.recommenders import Recommender, RecommendOptions
@@ -44,21 +48,29 @@ def _model(folder: str, recommender: str | None, updated: float) -> Recommender:
 
 @dataclass(frozen=True)
 class _Recommend:
-    """Recommend to blocks of users."""
+    """Recommend to blocks of users, or of groups."""
 
     folder: str
     recommender: str | None
     updated: float
     users: str | None
     """A file of codes; None for all users."""
-    n_users: int
+    n: int
+    """How many users or groups there are."""
     at_once: int
     options: RecommendOptions
+    groups: str | None = None
+    """A file of groups instead, a line of JSON with the name and the members of each."""
+    together: str | None = None
 
     def rows(self, block: int) -> pl.DataFrame:
-        """Give the rows of one block of users."""
+        """Return the rows of one block of users or groups."""
         model = _model(self.folder, self.recommender, self.updated)
-        here = slice(block * self.at_once, min((block + 1) * self.at_once, self.n_users))
+        here = slice(block * self.at_once, min((block + 1) * self.at_once, self.n))
+        if self.groups is not None:
+            with Path(self.groups).open(encoding="utf-8") as lines:
+                some = dict(map(json.loads, islice(lines, here.start, here.stop)))
+            return model.model_.group_rows(some, self.options, self.together)
         codes = (
             np.arange(here.start, here.stop)
             if self.users is None
@@ -89,6 +101,8 @@ def recommend_spark(
     output: str | os.PathLike[str],
     users: Sequence[Any] | None = None,
     *,
+    groups: Any = None,
+    together: str | None = None,
     recommender: str | None = None,
     confidence: float | None = None,
     significance: float | None = None,
@@ -109,6 +123,11 @@ def recommend_spark(
         ``covered`` has the guarantee and the recommender in its metadata.
     users : sequence of ids, optional
         By default all users of the model.
+    groups : mapping, frame or path, optional
+        Groups instead of users, as in :meth:`surerec.PopulationConformal.recommend_groups`, whose
+        rows are written. Members are users of the model, and groups of their sizes calibrated.
+    together : str, optional
+        The group guarantee, as in :meth:`surerec.PopulationConformal.recommend`.
     recommender : str, optional
         Its name in the model folder; by default the first one.
     confidence, significance, k, unknown, **more
@@ -124,18 +143,12 @@ def recommend_spark(
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
     options = fitted.options(confidence, significance, k=k, unknown=unknown, **more)
-    interactions = fitted.statistics_.interactions
-    if interactions is None:
-        raise InputError("These statistics have no users to recommend to.")
-    codes = None
-    if users is not None:
-        found = interactions.users.select(users, unknown)
-        codes = found.codes
-        if found.skipped:
-            warnings.warn(found.message, LeftOutWarning, stacklevel=2)
-    n_users = interactions.n_users if codes is None else len(codes)
-    if not n_users:
-        raise InputError("There is nobody to recommend to: the list of users is empty.")
+    codes, members = None, None
+    if groups is None:
+        codes, n = _users(fitted, users, unknown)
+    else:
+        members = _groups(fitted, groups, users)
+        n = len(members)
     aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.spark"
     try:
         aside.mkdir(parents=True)
@@ -147,19 +160,26 @@ def recommend_spark(
     try:
         if codes is not None:
             np.save(aside / "codes.npy", codes)
+        if members is not None:
+            lines = (json.dumps(each) + "\n" for each in members.items())
+            (aside / "groups.json").write_text("".join(lines), encoding="utf-8")
         ask = _Recommend(
             str(folder),
             recommender,
             (folder / "manifest.json").stat().st_mtime,
             None if codes is None else str(aside / "codes.npy"),
-            n_users,
-            _users_at_once(spark, n_users),
+            n,
+            _at_once(spark, n),
             options,
+            None if members is None else str(aside / "groups.json"),
+            together,
         )
-        about = {
-            "surerec.recommender": fitted.name_,
-            "surerec.guarantee": fitted.guarantee_to_all(options),
-        }
+        said = (
+            fitted.guarantee_to_all(options)
+            if members is None
+            else fitted.guarantee_to_groups(members, options, together)
+        )
+        about = {"surerec.recommender": fitted.name_, "surerec.guarantee": said}
         n_rows = _write(spark, ask, aside / "rows", about)
         (aside / "rows").replace(place)
     finally:
@@ -167,13 +187,52 @@ def recommend_spark(
     return n_rows
 
 
-def _users_at_once(spark: SparkSession, n_users: int) -> int:
+def _users(
+    fitted: Recommender, users: Sequence[Any] | None, unknown: str
+) -> tuple[NDArray[np.int64] | None, int]:
+    """Return the codes of some users, None for all, and how many they are."""
+    interactions = fitted.model_.profiles()
+    codes = None
+    if users is not None:
+        found = interactions.users.select(users, unknown)
+        codes = found.codes
+        if found.skipped:
+            warnings.warn(found.message, LeftOutWarning, stacklevel=3)
+    n = interactions.n_users if codes is None else len(codes)
+    if not n:
+        raise InputError("There is nobody to recommend to: the list of users is empty.")
+    return codes, n
+
+
+def _groups(fitted: Recommender, groups: Any, users: Sequence[Any] | None) -> dict[str, list[Any]]:
+    """Return the members of groups that executors can serve without calibrating anything."""
+    if users is not None:
+        raise InputError("Pass users= or groups=, not both.")
+    known = fitted.model_.profiles().users
+    members = {
+        str(name): known.ids.gather(known.require(some)).to_list()
+        for name, some in read_members(groups).items()
+    }
+    if not members:
+        raise InputError("There are no groups: give at least one.")
+    model = fitted.model_
+    sizes = None if model.groups is None else model.groups.sizes
+    missing = sorted({len(some) for some in members.values()} - set(sizes or ()))
+    if sizes is not None and missing:
+        raise InputError(
+            f"{fitted.name_} is not calibrated for groups of {', '.join(map(str, missing))}: call "
+            "calibrate_groups(…) and save the model first (surerec calibrate-groups)."
+        )
+    return members
+
+
+def _at_once(spark: SparkSession, n: int) -> int:
     """Give every core some blocks, none larger than is answered at once on one machine."""
-    return max(1, min(_USERS_AT_ONCE, n_users // (_TASKS_A_CORE * cores(spark))))
+    return max(1, min(_USERS_AT_ONCE, n // (_TASKS_A_CORE * cores(spark))))
 
 
 def _write(spark: SparkSession, ask: _Recommend, folder: Path, about: dict[str, str]) -> int:
-    n_blocks = -(-ask.n_users // ask.at_once)
+    n_blocks = -(-ask.n // ask.at_once)
     n_tasks = min(n_blocks, _TASKS_A_CORE * cores(spark))
     check_seen(spark, Path(ask.folder))
     first = _plain(ask.rows(0))

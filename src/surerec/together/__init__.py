@@ -13,6 +13,7 @@ from surerec.together._calibration import (
     GroupCalibration,
     KeptPromise,
     check_leaves_out,
+    members_future,
 )
 from surerec.together._company import Company
 from surerec.together._forming import FORMED, form_groups
@@ -43,6 +44,7 @@ __all__ = [
     "find_group_promise",
     "find_merger",
     "form_groups",
+    "members_future",
     "observe_groups",
     "rank_together",
     "values_of",

@@ -12,7 +12,7 @@ import numpy as np
 from surerec._calendar import day_of
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
-from surerec.futures import profile_cases
+from surerec.futures import codes_in
 from surerec.together._aggregations import AGGREGATIONS, rank_together
 from surerec.together._assessment import GroupAssessment
 from surerec.together._forming import form_groups
@@ -49,41 +49,52 @@ class GroupCalibration:
         How many members each has; for given groups the largest.
     aggregation : Aggregation
         What makes one ranking of the members'.
-    horizon : float or int
-        The future that it is about.
+    future : str
+        The held-out interactions of each member, in words.
     min_known : int
-        Members of whom less is known are promised nothing.
+        Groups with a member of whom less is known have no guarantee.
+    whom : str, default=""
+        Who the members are, in words, where not everybody is covered.
     """
 
     outcomes: GroupOutcomes
     formed: str
     size: int
     aggregation: Aggregation
-    horizon: Horizon
+    future: str
     min_known: int
+    whom: str = ""
 
     @classmethod
     def of(
         cls,
         scorer: Scorer,
         statistics: PrecedenceStatistics,
+        cases: Cases,
         *,
+        serving: PrecedenceStatistics,
         formed: str,
         size: int,
         aggregation: Aggregation,
-        horizon: Horizon,
+        future: str,
         min_known: int,
+        whom: str,
         most_groups: int,
         seed: int,
         given: Sequence[NDArray[np.int64]] | None = None,
     ) -> GroupCalibration:
-        """Form groups over all users, and see where their futures had been ranked for them.
+        """Form groups of the cases, and see where their held-out items are ranked for them.
 
         Parameters
         ----------
         scorer, statistics
-            What scores, and what is known.
-        formed, size, aggregation, horizon, min_known
+            The scorer to calibrate, and what was known then.
+        cases : Cases
+            The calibration users. Either the scorer leaves them out, or it learned nothing of
+            their held-out interactions.
+        serving : PrecedenceStatistics
+            Those that answer later, whose codes name the members.
+        formed, size, aggregation, future, min_known, whom
             As of the class.
         most_groups : int
             How many groups at the most, drawn at random.
@@ -92,12 +103,9 @@ class GroupCalibration:
         given : sequence of arrays of int, optional
             The members of given groups, by code.
         """
-        profiles = statistics.interactions
-        if profiles is None:
-            raise InputError("These counts were given without profiles: no group can calibrate.")
-        check_leaves_out(scorer)
-        cases = profile_cases(profiles, horizon, min_known=min_known)
-        folds = scorer.fold_of(cases.users)
+        folds = np.zeros(len(cases), dtype=np.int64)
+        if scorer.leaves_users_out is True:
+            folds = scorer.fold_of(codes_in(statistics, cases.interactions)[0][cases.users])
         if len(cases) > 1 and len(np.unique(folds)) == len(cases):
             raise NotOffered(
                 f"Groups are not offered with {scorer.called}: it leaves out one user at "
@@ -106,7 +114,7 @@ class GroupCalibration:
         if given is None:
             groups = form_groups(cases, size, formed, folds, seed)
         else:
-            groups = _within(cases, given, folds, profiles.n_users, min_known)
+            groups = _within(cases, given, folds, min_known)
             size = max((len(group) for group in groups), default=size)
         if not groups:
             whom = "of those given" if formed == "given" else f"of {size}"
@@ -116,8 +124,10 @@ class GroupCalibration:
             )
         chosen = np.sort(np.random.default_rng(seed).permutation(len(groups))[:most_groups])
         groups = [groups[place] for place in chosen]
-        (outcomes,) = observe_groups(scorer, statistics, cases, groups, aggregation)
-        return cls(outcomes, formed, size, aggregation, horizon, min_known)
+        (outcomes,) = observe_groups(
+            scorer, statistics, cases, groups, aggregation, serving=serving
+        )
+        return cls(outcomes, formed, size, aggregation, future, min_known, whom)
 
     @cached_property
     def _curves(self) -> dict[str, tuple[RiskCurve, NDArray[np.int64]]]:
@@ -133,9 +143,9 @@ class GroupCalibration:
     def people(self) -> str:
         """Whom it is about, in words."""
         if self.formed == "given":
-            return f"groups such as those given, of up to {self.size}"
+            return f"groups such as those given, of up to {self.size}{self.whom}"
         how = "at random" if self.formed == "random" else "of similar people"
-        return f"groups of {self.size} formed {how}"
+        return f"groups of {self.size}{self.whom} formed {how}"
 
     def about(self) -> dict[str, Any]:
         """Give what is stored of it beside the arrays; refuses an aggregation of one's own."""
@@ -236,8 +246,7 @@ class KeptPromise:
         return self._in_words(significance, n, len(self.calibration.outcomes) - n)
 
     def _in_words(self, significance: float, n_calibration: int, without: int) -> str:
-        future = _in_words(self.calibration.horizon)
-        sentence = self.promised.sentence(significance, future, self.people)
+        sentence = self.promised.sentence(significance, self.calibration.future, self.people)
         others = f", besides {without:,} that took no such item and do not count" if without else ""
         begin, end = (day_of(int(time)) for time in self.calibration.outcomes.period)
         return (
@@ -262,16 +271,28 @@ class KeptPromise:
         )
 
 
-def _in_words(horizon: Horizon) -> str:
+def members_future(horizon: Horizon, window: float | None) -> str:
+    """Return the held-out interactions of a group's members in words.
+
+    Examples
+    --------
+    >>> members_future(0.4, None), members_future(1, None)
+    ("the last 40% of each member's items", "each member's next item")
+    >>> members_future(0.4, 30.0), members_future(5, 30.0)
+    ("each member's items of the next 30 days", "each member's next 5 items within 30 days")
+    """
     if isinstance(horizon, float):
-        return f"the last {horizon:.0%} of each member's items"
-    return f"each member's next {'item' if horizon == 1 else f'{horizon} items'}"
+        if window is None:
+            return f"the last {horizon:.0%} of each member's items"
+        return f"each member's items of the next {window:g} days"
+    within = "" if window is None else f" within {window:g} days"
+    return f"each member's next {'item' if horizon == 1 else f'{horizon} items'}{within}"
 
 
 def folds_gap(scorer: Scorer, company: Company) -> str:
     """Say why a scorer may know the futures of members; empty if it surely does not."""
     folds = scorer.fold_of(np.array(company.users, dtype=np.int64))
-    if len(np.unique(folds[folds >= 0])) <= 1:
+    if scorer.leaves_users_out is not True or len(np.unique(folds[folds >= 0])) <= 1:
         return ""
     return (
         f"{scorer.name} was trained in folds, and these members are in several: each fold's model "
@@ -292,11 +313,10 @@ def _within(
     cases: Cases,
     given: Sequence[NDArray[np.int64]],
     folds: NDArray[np.int64],
-    n_users: int,
     min_known: int,
 ) -> list[NDArray[np.int64]]:
-    """Give the given groups whose members can all calibrate, and be left out together."""
-    place_of = np.full(n_users, -1)
+    """Return the given groups whose members can all calibrate, and be left out together."""
+    place_of = np.full(cases.interactions.n_users, -1)
     place_of[cases.users] = np.arange(len(cases))
     groups = [place_of[members] for members in given]
     kept = [group for group in groups if (group >= 0).all() and len(np.unique(folds[group])) == 1]

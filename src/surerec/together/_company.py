@@ -51,15 +51,25 @@ class Company:
         """What any member has taken, by code: these items are no candidates."""
         return np.unique(np.concatenate([query.history for query in self.members]))
 
-    def asked(self, member: int) -> Query:
-        """Give what is asked for one member: every member is left out, this one first."""
+    def asked(self, member: int, *, leaving_out: bool = True) -> Query:
+        """Return the query of one member, with every member left out, this one first.
+
+        Parameters
+        ----------
+        member : int
+            The place of the member.
+        leaving_out : bool, default=True
+            Whether the scorer leaves users out. Otherwise the query names this member alone.
+        """
         query = self.members[member]
+        if not leaving_out:
+            return query
         return replace(query, users=tuple(dict.fromkeys((*query.users, *self.users))))
 
-    def joint(self) -> Query:
-        """Merge the members' histories into one by time, each item where it was first taken.
+    def joint(self, *, leaving_out: bool = True) -> Query:
+        """Merge the members' histories into one by time, each item where it was first consumed.
 
-        Where times are not known of everybody, by the place in each history: as they went on.
+        Without everybody's times, by the place in each history. `leaving_out` as in :meth:`asked`.
         """
         parts = self.members
         if all(query.times is not None for query in parts):
@@ -74,7 +84,7 @@ class Company:
         moments = [query.moment for query in parts if query.moment is not None]
         return Query(
             items[first],
-            self.users,
+            self.users if leaving_out else (),
             None if times is None else times[order][first],
             max(moments) if len(moments) == len(parts) else None,
         )
@@ -86,14 +96,17 @@ class Company:
         candidates: NDArray[np.int64],
     ) -> NDArray[np.float64]:
         """Give the rank of every candidate for every member, members × candidates, from 1."""
-        asked = [self.asked(member) for member in range(len(self))]
+        leaving_out = scorer.leaves_users_out is True
+        asked = [self.asked(member, leaving_out=leaving_out) for member in range(len(self))]
         return np.stack([ranks_of(scorer, statistics, query, candidates) for query in asked])
 
     def joint_ranks(
         self, scorer: Scorer, statistics: PrecedenceStatistics, candidates: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Give the rank of every candidate by the joint profile, as one row."""
-        return ranks_of(scorer, statistics, self.joint(), candidates)[None]
+        return ranks_of(
+            scorer, statistics, self.joint(leaving_out=scorer.leaves_users_out is True), candidates
+        )[None]
 
 
 def ranks_of(

@@ -122,13 +122,15 @@ def observe_groups(
     cases: Cases,
     groups: Sequence[NDArray[np.int64]],
     *aggregations: Aggregation,
+    serving: PrecedenceStatistics | None = None,
 ) -> tuple[GroupOutcomes, ...]:
-    """Score every group with all of its members left out, and see where their futures had been.
+    """Score every group, and see where its members' held-out items are ranked.
 
     Parameters
     ----------
     scorer : Scorer
-        What scores, and leaves the members of a group out together.
+        What scores. It leaves the members of a group out together, or has learned nothing of
+        their held-out interactions.
     statistics : PrecedenceStatistics
         What is known.
     cases : Cases
@@ -137,6 +139,8 @@ def observe_groups(
         The places of each group's members among the cases.
     *aggregations : Aggregation
         What makes one ranking of theirs; outcomes come for each of them.
+    serving : PrecedenceStatistics, optional
+        Those whose codes name the members in the outcomes; by default `statistics`.
     """
     users, items = codes_in(statistics, cases.interactions)
     asks_joint = any(each.joint for each in aggregations)
@@ -186,7 +190,7 @@ def observe_groups(
     members = np.concatenate([np.empty(0, dtype=np.int64), *groups])
     first = GroupOutcomes(
         offsets=np.concatenate(([0], np.cumsum(sizes))),
-        users=users[cases.users[members]],
+        users=codes_in(serving or statistics, cases.interactions)[0][cases.users[members]],
         owners=np.repeat(np.arange(len(groups)), lengths),
         places=places.astype(np.int64),
         items=codes.astype(np.int64),

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.futures import Horizon
-
 _ABOUT: Final = "together_about"
 
 
@@ -35,7 +33,7 @@ def companies_to_parts(calibrations: Iterable[GroupCalibration]) -> dict[str, ND
 
 
 def companies_from_parts(
-    arrays: Mapping[str, NDArray[Any]], n_users: int, horizon: Horizon, min_known: int
+    arrays: Mapping[str, NDArray[Any]], n_users: int, future: str, min_known: int, whom: str
 ) -> tuple[list[GroupCalibration], dict[str, NDArray[Any]]]:
     """Read them back, and give the arrays that are none of theirs.
 
@@ -60,5 +58,5 @@ def companies_from_parts(
             raise ValueError("they are not those of calibration groups")
         outcomes = GroupOutcomes.from_arrays(parts, n_users)
         aggregation = AGGREGATIONS[each["aggregation"]]
-        found.append(GroupCalibration(outcomes, formed, size, aggregation, horizon, min_known))
+        found.append(GroupCalibration(outcomes, formed, size, aggregation, future, min_known, whom))
     return found, rest
