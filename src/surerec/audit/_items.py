@@ -106,7 +106,6 @@ def observe_items(
         Of the draw, and of smoothing.
     """
     interactions = statistics.interactions
-    assert interactions is not None  # noqa: S101  # an audit has profiles
 
     def one(user: int) -> _Person:
         split = split_user(interactions, user, shares=subject.shares, order=order, seed=seed)

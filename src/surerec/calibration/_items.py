@@ -252,8 +252,6 @@ def _key(query: Query) -> NDArray[np.int64]:
 
 def _hides(statistics: PrecedenceStatistics, queries: Queries) -> bool:
     """Return whether some items outside a history are no candidates, as nobody else knows them."""
-    if statistics.interactions is None:
-        return False
     if len(statistics.unknown_without(())):
         return True
     if queries.items is statistics.interactions.items_taken:

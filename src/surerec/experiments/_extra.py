@@ -38,7 +38,6 @@ def extra_users(name: str, statistics: PrecedenceStatistics, settings: Settings)
     polars.DataFrame
         As :func:`surerec.experiments._users.evaluate_users` gives them.
     """
-    assert statistics.interactions is not None  # noqa: S101  # made from profiles
     users = choose_users(statistics.interactions, settings.n_users, seed=settings.seed)
     judge = judge_by(
         {

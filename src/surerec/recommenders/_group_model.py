@@ -171,7 +171,8 @@ class CalibratedGroups:
         """Return the same with some sizes calibrated, or with given groups only."""
         how, by = check_choice("formed", formed, FORMED), find_aggregation(aggregation)
         if groups is not None:
-            given = given_groups(statistics.interactions, groups)
+            profiles = statistics.require_profiles("they have no groups")
+            given = given_groups(profiles, groups)
             made = self._calibrate(scorer, statistics, "given", GIVEN, by, given)
             return replace(self, by_size={GIVEN: made})
         wanted = (
@@ -213,10 +214,8 @@ class CalibratedGroups:
         )
 
 
-def given_groups(profiles: Interactions | None, groups: Any) -> list[NDArray[np.int64]]:
+def given_groups(profiles: Interactions, groups: Any) -> list[NDArray[np.int64]]:
     """Return the members of given groups by code: disjoint, and two or more each."""
-    if profiles is None:
-        raise InputError("These counts were given without profiles: they have no groups.")
     found, seen = [], dict[int, Any]()
     for name, members in read_members(groups).items():
         codes = profiles.users.require(members)

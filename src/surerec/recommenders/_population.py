@@ -175,7 +175,8 @@ class PopulationConformal(Recommender):
         """
         self._validate()
         statistics = as_statistics("fit", data)
-        segments = read_groups(self.groups, user_groups, statistics.interactions)
+        profiles = statistics.require_profiles("nobody can calibrate")
+        segments = read_groups(self.groups, user_groups, profiles)
         self.model_ = self._learned(statistics, segments)
         return self._allow_all(lists)
 
@@ -184,8 +185,6 @@ class PopulationConformal(Recommender):
     ) -> FittedModel:
         """Fit the measure, and calibrate it on held-out interactions."""
         profiles, recipe = statistics.interactions, self.recipe()
-        if profiles is None:
-            raise InputError("These counts were given without profiles: nobody can calibrate.")
         if segments is None and (column := parse_groups(self.groups)[0]) is not None:
             raise InputError(
                 f"groups is {self.groups!r}: fit needs the {column} of each user, "
@@ -301,7 +300,7 @@ class PopulationConformal(Recommender):
         now = past
         if refit:
             now = counts or count_precedence(interactions, ties=past.ties)
-        served = now.interactions if now.interactions is not None else known
+        served = now.interactions
         if segments is not None:
             segments = renewed_groups(segments, user_groups, past, served)
         lists = moved_lists(before.item_lists, known.items, served.items)
@@ -325,7 +324,7 @@ class PopulationConformal(Recommender):
         if recipe.refits and scorer.leaves_users_out is False:
             users = codes_in(past, profiles)[0][cases.users]
             past = count_without(past, users[users >= 0])
-        if past is not now and past.interactions is not None:
+        if past is not now:
             scorer = recipe.update(scorer, past, codes_in(now, past.interactions)[0])
         return self._settings().calibrate_list(
             Sample(scorer, past, cases),
@@ -416,7 +415,6 @@ def count_without(
     statistics: PrecedenceStatistics, users: NDArray[np.int64]
 ) -> PrecedenceStatistics:
     """Count again without some users."""
-    assert statistics.interactions is not None  # noqa: S101  # it was fitted on profiles
     return count_like(statistics, statistics.interactions.without_users(users))
 
 

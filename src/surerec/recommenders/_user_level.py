@@ -233,5 +233,4 @@ def moved_lists(
 
 
 def _items(statistics: PrecedenceStatistics) -> IdMap:
-    assert statistics.interactions is not None  # noqa: S101  # they are profiles' counts
     return statistics.interactions.items

@@ -124,9 +124,7 @@ def recommend_spark(
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
     options = fitted.options(confidence, significance, k=k, unknown=unknown, **more)
-    interactions = fitted.statistics_.interactions
-    if interactions is None:
-        raise InputError("These statistics have no users to recommend to.")
+    interactions = fitted.model_.profiles()
     codes = None
     if users is not None:
         found = interactions.users.select(users, unknown)

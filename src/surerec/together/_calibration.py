@@ -92,9 +92,7 @@ class GroupCalibration:
         given : sequence of arrays of int, optional
             The members of given groups, by code.
         """
-        profiles = statistics.interactions
-        if profiles is None:
-            raise InputError("These counts were given without profiles: no group can calibrate.")
+        profiles = statistics.require_profiles("no group can calibrate")
         check_leaves_out(scorer)
         cases = profile_cases(profiles, horizon, min_known=min_known)
         folds = scorer.fold_of(cases.users)
