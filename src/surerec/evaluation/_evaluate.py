@@ -16,7 +16,14 @@ from surerec._progress import progress
 from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.evaluation._judging import candidates_of, judge_by, unknown_among, user_rows
+from surerec.evaluation._judging import (
+    assess_model,
+    assess_split,
+    candidates_of,
+    judge_by,
+    unknown_among,
+    user_rows,
+)
 from surerec.evaluation._protocol import SplitOrder, choose_users, split_user
 from surerec.evaluation._tables import curves_table, metrics_table, validity_table
 from surerec.measures import as_recipe, as_scorer
@@ -139,9 +146,9 @@ def evaluate(
     profiles = statistics.require_profiles("there is nobody to evaluate")
     fitted = {
         # Fitted here once: what is learned must not be learned again for every user.
-        name: each.fitted_on(statistics)
+        name: partial(assess_model, each.fitted_on(statistics).model_)
         if isinstance(each, Recommender)
-        else as_scorer(as_recipe(each).fit(statistics), statistics.n_items)
+        else partial(assess_split, as_scorer(as_recipe(each).fit(statistics), statistics.n_items))
         for name, each in algorithms.items()
     }
     users = choose_users(profiles, n_users, seed=seed)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from surerec._arguments import check_code, check_codes, check_kind, check_list
-from surerec.errors import InputError
+from surerec.errors import InputError, NotOffered
 from surerec.measures import Query
 from surerec.recommenders._options import (
     RecommendOptions,
     check_item_list,
     check_options,
+    how_to_get,
     require,
 )
 from surerec.recommenders._party import Party, is_party, read_party
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from surerec.interactions import IdMap, Interactions, UserGroups
     from surerec.measures import Queries, Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._group_model import GroupModel
+    from surerec.recommenders._group_model import CalibratedGroups, GroupModel
 
 _ANYTHING: Final = RecommendOptions()
 
@@ -78,6 +79,19 @@ class ModelParts:
     def features(self) -> frozenset[str]:
         """What a request may ask for; see :class:`surerec.calibration.Calibration`."""
         return self.calibration.features
+
+    @property
+    def user_level(self) -> UserCalibration:
+        """The calibration of a model that is calibrated on users, or raise NotOffered."""
+        require(self.calibration, "period", self.kind)
+        return cast("UserCalibration", self.calibration)
+
+    @property
+    def calibrated_groups(self) -> CalibratedGroups:
+        """What calibrates a user-level model on groups, or raise NotOffered."""
+        if "period" not in self.features:
+            raise NotOffered(how_to_get("groups", self.kind))
+        return cast("CalibratedGroups", self.groups)
 
     @property
     def segments(self) -> UserGroups | None:

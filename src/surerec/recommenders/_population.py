@@ -316,7 +316,7 @@ class PopulationConformal(Recommender):
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
         model, recipe = self.model_, self.recipe()
         now, scorer, profiles = model.statistics, model.scorer, model.profiles()
-        mine = self._user_level
+        mine = model.user_level
         cases = cases_of(mine, profiles)
         past = now
         if cases.moment is not None:
@@ -404,10 +404,9 @@ class PopulationConformal(Recommender):
 
 def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
     """Return a model whose calibration users may have a part in what serves by now."""
-    assert isinstance(model.calibration, UserCalibration)  # noqa: S101  # it makes no other
     coverage = LeftOut(recipe.refits, apart=False)
     lists = {name: replace(each, coverage=coverage) for name, each in model.item_lists.items()}
-    calibration = replace(model.calibration, coverage=coverage)
+    calibration = replace(model.user_level, coverage=coverage)
     return replace(model, calibration=calibration, item_lists=lists)
 
 

@@ -164,7 +164,7 @@ class WrappedRecommender(Recommender):
             with stage("learning"):
                 known, scorer = self._fit_copy(recipe, whole, whole)
             segments = read_groups(self.groups, user_groups, known.interactions)
-            users = self._user_level
+            users = self.model_.user_level
             self.model_ = self._calibrated_model(
                 known, scorer, (users.users, users.chances), self._refitted(about, scorer), segments
             )
