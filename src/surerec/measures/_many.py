@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.measures._folding import NARROW, RATIO, TOTAL, room_for
 from surerec.measures._medians import aligned_zeros
 from surerec.measures._plan import rows_of, score_profile
 from surerec.measures._rough import total_ratios_of
 from surerec.measures._sums import SUM_COLUMNS, sum_rows
+from surerec.measures._tiles import NARROW, RATIO, TOTAL, room_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

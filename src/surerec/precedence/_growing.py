@@ -76,6 +76,7 @@ class GrowingStatistics(PrecedenceStatistics):
             ties=base.ties,
             popularity=self._places,
         )
+        self.has_profiles = True  # even if nobody is there yet
         self.n_added = 0
         self._widen()
 

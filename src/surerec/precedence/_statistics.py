@@ -60,6 +60,8 @@ class PrecedenceStatistics:
         Whether items of one instant precede each other in the order of the source, or not at all.
     interactions : Interactions
         The profiles behind the counts; of no users if the counts were given.
+    has_profiles : bool
+        Whether these are profiles of users.
     popularity : array of int64
         The place of each item in the order of popularity, 0 for the most taken; for given counts
         the order of the codes.
@@ -98,6 +100,7 @@ class PrecedenceStatistics:
         self.rows = rows
         self.ties = ties
         self.interactions = interactions
+        self.has_profiles = interactions.n_users > 0
         self.popularity = places_by_support(support) if popularity is None else popularity
 
     @classmethod
@@ -155,11 +158,6 @@ class PrecedenceStatistics:
     def n_user_codes(self) -> int:
         """How many codes users have: as many as there are users, unless some were forgotten."""
         return self.n_users
-
-    @property
-    def has_profiles(self) -> bool:
-        """Whether users' profiles are behind the counts, as they are unless counts were given."""
-        return self.interactions.n_users > 0
 
     def require_profiles(self, without: str) -> Interactions:
         """Return the profiles, or raise NoUsers with what cannot be done without them."""
