@@ -10,9 +10,6 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_DIGIT_BITS = 11  # of numbers that are sorted by them
-_DIGITS = 1 << _DIGIT_BITS
-
 
 @njit(nogil=True, cache=True)
 def count_codes(codes: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
@@ -102,39 +99,3 @@ def are_profiles(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_items:
                 return False
             last_taker[item] = user
     return True
-
-
-@njit(nogil=True, cache=True)
-def falling(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Give the places of values from the highest to the lowest, equal ones in their order.
-
-    A radix sort by their bits, which leaves out digits that all have in common: sorting by
-    comparing waits for branches that nobody can foretell, and takes five times as long.
-    """
-    n = len(values)
-    # Bits of floats have the order of numbers once negative ones are turned; +0 makes one zero.
-    keys = (values + 0.0).view(np.int64)
-    order, other = np.arange(n), np.empty(n, np.int64)
-    turned, moved = np.empty(n, np.uint64), np.empty(n, np.uint64)
-    for place in range(n):
-        bits = np.uint64(keys[place])
-        turned[place] = bits if keys[place] < 0 else bits ^ np.uint64(0x7FFFFFFFFFFFFFFF)
-    starts = np.empty(_DIGITS, np.int64)
-    for shift in range(0, 64, _DIGIT_BITS):
-        starts[:] = 0
-        for place in range(n):
-            starts[(turned[place] >> np.uint64(shift)) & np.uint64(_DIGITS - 1)] += 1
-        if n == 0 or starts[(turned[0] >> np.uint64(shift)) & np.uint64(_DIGITS - 1)] == n:
-            continue
-        begin = 0
-        for digit in range(_DIGITS):
-            count = starts[digit]
-            starts[digit] = begin
-            begin += count
-        for place in range(n):
-            digit = (turned[place] >> np.uint64(shift)) & np.uint64(_DIGITS - 1)
-            moved[starts[digit]], other[starts[digit]] = turned[place], order[place]
-            starts[digit] += 1
-        turned, moved = moved, turned
-        order, other = other, order
-    return order

@@ -280,7 +280,7 @@ def test_too_little_is_refused(films, factors):
     with pytest.raises(InputError, match="users with 2 items or more are left to learn from"):
         Factorisation.train(sr.count_precedence(few))
     counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
-    with pytest.raises(InputError, match="without profiles"):
+    with pytest.raises(InputError, match="no users: the measure 'als' needs profiles"):
         Factorisation.train(counts)
     with pytest.raises(InputError, match="factors are of 150 items and the data have 30"):
         AlsScorer(sr.count_precedence(few), factors)

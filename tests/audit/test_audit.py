@@ -248,5 +248,5 @@ def test_what_is_no_data_is_refused():
     counts = sr.PrecedenceStatistics.from_counts(
         np.zeros((3, 3), dtype=int), np.ones(3, dtype=int), 5
     )
-    with pytest.raises(InputError, match="without profiles"):
+    with pytest.raises(InputError, match="no users: there is nobody to audit"):
         audit(counts)

@@ -63,7 +63,7 @@ def test_bad_input():
     with pytest.raises(sr.InputError, match="nothing to evaluate"):
         evaluate({}, DATA)
     given = sr.PrecedenceStatistics.from_counts([[0, 1], [0, 0]], [1, 1], 1)
-    with pytest.raises(sr.InputError, match="no users to evaluate"):
+    with pytest.raises(sr.InputError, match="no users: there is nobody to evaluate"):
         evaluate({"a": sr.PrecedenceMining()}, given)
     with pytest.raises(sr.InputError, match="k is 0"):
         evaluate({"a": sr.PrecedenceMining()}, DATA, k=0)

@@ -95,7 +95,6 @@ def test_counts_of_a_past_are_those_of_the_rows_of_the_past():
             films.to_frame().filter(films.to_frame()["datetime"].to_physical() < middle)
         )
     )
-    assert alone.interactions is not None
     here = films.items.codes(alone.interactions.items.ids)
     for code, item in enumerate(here):
         assert counts.followers(int(item))[here].tolist() == alone.followers(code).tolist()

@@ -151,5 +151,5 @@ def test_items_that_nobody_took_have_features_too():
 
 def test_counts_without_profiles_are_refused():
     counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
-    with pytest.raises(InputError, match="without profiles"):
+    with pytest.raises(InputError, match="no users: the learned measure needs profiles"):
         Features(counts)

@@ -196,7 +196,7 @@ def test_too_few_users_are_refused():
     with pytest.raises(InputError, match="users with 5 items or more are left to learn from"):
         LearnedMeasure.train(sr.count_precedence(few))
     counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
-    with pytest.raises(InputError, match="without profiles"):
+    with pytest.raises(InputError, match="no users: the learned measure needs profiles"):
         LearnedMeasure.train(counts)
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from surerec import InputError, PrecedenceStatistics
+from surerec.errors import NoUsers
 
 # The paper's Example 3: thirty users, ten items.
 COUNTS = [
@@ -30,10 +31,21 @@ def test_the_papers_example_can_be_given_as_counts():
     assert round(statistics.support[o2] / 30 * np.prod(shares), 4) == 0.0036
 
 
+def test_given_counts_have_profiles_of_no_users():
+    statistics = PrecedenceStatistics.from_counts(COUNTS, SUPPORT, n_users=30)
+    profiles = statistics.interactions
+    assert (statistics.n_users, statistics.has_profiles) == (30, False)
+    assert (profiles.n_users, profiles.n_rows, profiles.titles) == (0, 0, None)
+    assert profiles.items.ids.to_list() == list(range(10))
+    with pytest.raises(NoUsers, match="have no users: nobody can be asked"):
+        statistics.require_profiles("nobody can be asked")
+
+
 def test_given_counts_cannot_leave_a_user_out():
     statistics = PrecedenceStatistics.from_counts(COUNTS, SUPPORT, n_users=30)
-    with pytest.raises(InputError, match="no user can be left out"):
-        statistics.without_user(0)
+    for leave_out in (statistics.without_user, statistics.taken_by, statistics.profile_of):
+        with pytest.raises(NoUsers, match="no user can be left out"):
+            leave_out(0)
 
 
 @pytest.mark.parametrize(

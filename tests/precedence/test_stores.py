@@ -41,12 +41,16 @@ def test_a_store_without_one_of_its_users_has_no_kind(statistics):
     assert (rows.kind, rows.holds_all, rows.arrays()) == (None, False, {})
 
 
-@pytest.mark.parametrize(
-    ("kind", "interactions"), [("on-demand", None), ("bounded", None), ("other", FILMS)]
-)
-def test_no_rows_of_an_unknown_kind_or_without_profiles(kind, interactions):
-    with pytest.raises(ValueError, match=f"no {kind} rows"):
-        rows_from(kind, {}, interactions)
+def test_no_rows_of_an_unknown_kind():
+    with pytest.raises(ValueError, match="no other rows"):
+        rows_from("other", {}, FILMS)
+
+
+@pytest.mark.parametrize("strategy", ["on-demand", "bounded"])
+def test_rows_that_are_counted_when_asked_for_need_their_profiles(strategy):
+    rows = sr.count_precedence(FILMS, strategy=strategy).rows
+    with pytest.raises(ValueError, match="a span leads outside"):
+        rows_from(strategy, rows.arrays(), sr.Interactions.no_users(FILMS.n_items))
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_impossible_settings_are_refused(counts, wrong, sentence):
 def test_impossible_data_is_refused(films, counts):
     with pytest.raises(InputError, match="no user has 5 known items and a future; the longest"):
         sr.PopulationConformal(horizon=500).fit(counts)
-    with pytest.raises(InputError, match="given without profiles"):
+    with pytest.raises(InputError, match="no users: nobody can calibrate"):
         sr.PopulationConformal().fit(
             sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
         )

@@ -56,11 +56,8 @@ def assert_same(loaded, saved):
     )
     np.testing.assert_array_equal(loaded.support, saved.support)
     assert_same_rows(loaded, saved)
-    if saved.interactions is None:
-        assert loaded.interactions is None
-        return
     assert_same_interactions(loaded.interactions, saved.interactions)
-    for user in range(saved.n_users):
+    for user in range(saved.interactions.n_users):
         left, expected = loaded.without_user(user), saved.without_user(user)
         np.testing.assert_array_equal(left.support, expected.support)
         assert_same_rows(left, expected)

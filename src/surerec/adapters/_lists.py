@@ -94,7 +94,6 @@ class ListsAdapter(Adapter):
             Of each item and user of theirs, by code, the line here.
         """
         profiles = statistics.interactions
-        assert profiles is not None  # noqa: S101  # lists are of people
         if fallback == POPULARITY:
             taken = statistics.support.astype(np.float64)
 

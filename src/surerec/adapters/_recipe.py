@@ -53,9 +53,7 @@ class WrappedRecipe(Recipe):
 
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
         """Fit a copy on these profiles; what cannot be fitted is taken as it comes."""
-        profiles = statistics.interactions
-        if profiles is None:
-            raise InputError(f"{self.name} is fitted on profiles, and these counts have none.")
+        profiles = statistics.require_profiles(f"{self.name} is fitted on profiles")
         return self.scorer(profiles, profiles)
 
     def scorer(self, fitted: Interactions, served: Interactions) -> WrappedScorer:

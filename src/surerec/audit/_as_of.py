@@ -46,7 +46,6 @@ def as_of_rows(
 ) -> AsOfRows:
     """Measure a promise again where counts know nothing that others did later."""
     interactions = statistics.interactions
-    assert interactions is not None  # noqa: S101  # was checked
     horizon = subject.horizon(promise)
     future = f"next {horizon}" if isinstance(horizon, int) else f"last {horizon:.0%}"
     left_out = f"{promise.title(future)} as of then is left out"

@@ -99,8 +99,7 @@ def audit(
         must = f"a number of days, from 1 to {_MOST_DAYS:,}"
         check_number("window", window, 1, _MOST_DAYS, must, ends=(True, True))
     statistics, subject = _subject(data, measure, make_scorer, name)
-    profiles = statistics.interactions
-    assert profiles is not None  # noqa: S101  # was checked
+    profiles = statistics.require_profiles("there is nobody to audit")
     groups = read_segments(segments, user_segments, profiles.users, subject.segments)
     try:
         work = Work(subject, statistics, n_users, seed, check_flag("as_of", as_of), groups)
@@ -123,7 +122,7 @@ def _subject(
 ) -> tuple[PrecedenceStatistics, Subject]:
     if isinstance(data, Recommender):
         data.require_fit()  # its counts are audited
-        return _with_profiles(data.statistics_), of_recommender(name or data.default_name(), data)
+        return data.statistics_, of_recommender(name or data.default_name(), data)
     if make_scorer is None:
         subject = of_recipe(measure, name)
     else:
@@ -135,10 +134,4 @@ def _subject(
             f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
             f"not {shown(data)}."
         )
-    return _with_profiles(data), subject
-
-
-def _with_profiles(statistics: PrecedenceStatistics) -> PrecedenceStatistics:
-    if statistics.interactions is None:
-        raise InputError("These counts were given without profiles: there is nobody to audit.")
-    return statistics
+    return data, subject

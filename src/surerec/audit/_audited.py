@@ -60,7 +60,6 @@ def choose_audited(
     If nobody can be left out of it, it is fitted only on people who are not audited.
     """
     interactions = statistics.interactions
-    assert interactions is not None  # noqa: S101  # was checked
     shortest = subject.min_length
     enough = int((np.diff(interactions.offsets) >= shortest).sum())
     if enough < FEWEST_USERS:

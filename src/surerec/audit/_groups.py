@@ -36,7 +36,6 @@ def groupings(
 ) -> list[Grouping]:
     """Group users by known items and by when they began, and later items by popularity."""
     interactions = statistics.interactions
-    assert interactions is not None  # noqa: S101  # an audit has profiles
     lengths = LengthGroups.equal(measured.n_known, n_groups)
     support = np.where(measured.items >= 0, statistics.support[measured.items], 0)
     popular = LengthGroups.equal(support, n_groups)

@@ -15,8 +15,9 @@ from surerec.calibration import compare_with_items
 from surerec.conformal import left_out_up_to, smoothed_p_values
 from surerec.evaluation import (
     CHECKED_EPSILONS,
+    Judgement,
+    assess_model,
     candidates_of,
-    judge_by,
     split_user,
     unknown_among,
 )
@@ -106,7 +107,6 @@ def observe_items(
         Of the draw, and of smoothing.
     """
     interactions = statistics.interactions
-    assert interactions is not None  # noqa: S101  # an audit has profiles
 
     def one(user: int) -> _Person:
         split = split_user(interactions, user, shares=subject.shares, order=order, seed=seed)
@@ -151,7 +151,7 @@ def _person(
     tested = np.searchsorted(candidates, split.test)
     none = np.empty(0)
     if subject.judge is not None:
-        _, given = next(judge_by({"": subject.judge})(statistics, split, candidates))
+        given = Judgement.of(assess_model(subject.judge, split, candidates))
         judged = given.without(unknown)
         assert judged.counts is not None  # noqa: S101  # it gives confidence
         left_out = judged.counts <= left_out_up_to(epsilons, judged.levels)[:, None]

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.calibration import ItemCalibration, UserCalibration
 from surerec.evaluation import Shares
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
-from surerec.recommenders import (
-    Recommender,
-    WrappedRecommender,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +21,7 @@ if TYPE_CHECKING:
     from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders import FittedModel, Recommender
 
 _KNOWN = 0.6
 """The share of a profile that is known under the paper's protocol."""
@@ -45,8 +41,8 @@ class Subject:
         What it became on the audited data, if it was fitted on them before.
     item_level : bool
         Whether p-values of items are part of it.
-    judge : Recommender or None
-        A recommender whose own p-values are audited, where they are not those of the scorer.
+    judge : FittedModel or None
+        A model whose own p-values are audited, where they are not those of the scorer.
     train_share : float
         The share of the known profile that is training, for p-values of items.
     smoothed : bool
@@ -74,7 +70,7 @@ class Subject:
     recipe: Recipe
     scorer: Scorer | None = None
     item_level: bool = True
-    judge: Recommender | None = None
+    judge: FittedModel | None = None
     train_share: float = 0.5
     smoothed: bool = False
     comparable: bool = True
@@ -129,47 +125,41 @@ def of_recommender(name: str, model: Recommender) -> Subject:
     >>> of_recommender("mine", model).shares.sizes(100)
     (15, 45)
     """
-    calibration = model.model_.calibration
-    if isinstance(calibration, ItemCalibration):
+    fitted, recipe = model.model_, model.recipe()
+    if "period" in fitted.features:
+        mine, scorer = fitted.user_level, fitted.scorer
         return Subject(
             name,
-            model.recipe(),
-            model.scorer_,
-            train_share=calibration.train_share,
-            smoothed=calibration.smoothed,
-            kind="item-time",
+            recipe,
+            scorer,
+            item_level=scorer.takes_user_histories,
+            comparable=scorer.takes_user_histories or mine.cut == "score",
+            horizons={mine.promised.name: mine.horizon},
+            window=mine.window,
+            groups=max(mine.n_groups, Subject.groups),
+            min_known=mine.min_known,
+            of_the_fit=mine.coverage.of_the_fit,
+            kind=f"{mine.promised.kind}-{mine.cut}",
+            segments=mine.people,
         )
-    if isinstance(calibration, UserCalibration):
-        subject = Subject(
-            name,
-            model.recipe(),
-            model.scorer_,
-            horizons={calibration.promised.name: calibration.horizon},
-            window=calibration.window,
-            groups=max(calibration.n_groups, Subject.groups),
-            min_known=calibration.min_known,
-            kind=f"{calibration.promised.kind}-{calibration.cut}",
-            segments=calibration.people,
-        )
-        return _of_wrapped(subject, model) if isinstance(model, WrappedRecommender) else subject
-    return Subject(
+    calibration, has_levels = fitted.calibration, "confidence" in fitted.features
+    settings = Subject(
         name,
-        OwnRecipe(lambda statistics: _RanksOf(model, statistics)),
-        item_level="confidence" in model.model_.features,
-        judge=model if "confidence" in model.model_.features else None,
-        kind="item-time" if "confidence" in model.model_.features else "",
-        train_share=getattr(model, "train_share", Subject.train_share),
-        comparable=False,
+        recipe,
+        fitted.scorer,
+        item_level=has_levels,
+        train_share=calibration.train_share,
+        smoothed=calibration.smoothed,
+        kind="item-time" if has_levels else "",
     )
-
-
-def _of_wrapped(subject: Subject, model: WrappedRecommender) -> Subject:
-    """Audit somebody's own model, which may promise something to people of its fit."""
+    if calibration.compares_scores:
+        return settings
     return replace(
-        subject,
-        item_level=False,
-        comparable=model.cut_ == "score",
-        of_the_fit=model.covers_ == "fit",
+        settings,
+        recipe=OwnRecipe(lambda statistics: _RanksOf(model, statistics)),
+        scorer=None,
+        judge=fitted if has_levels else None,
+        comparable=False,
     )
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Cut, Promise
     from surerec.evaluation import ItemReliability, NewUserTest
     from surerec.futures import Horizon, Outcomes
-    from surerec.interactions import Interactions, UserGroups
+    from surerec.interactions import UserGroups
     from surerec.precedence import PrecedenceStatistics
 
 _MOST_SHARES: Final = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
@@ -69,8 +69,7 @@ class Work:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        assert self.statistics.interactions is not None  # noqa: S101  # was checked
-        self.interactions: Interactions = self.statistics.interactions
+        self.interactions = self.statistics.interactions
         self.audited = choose_audited(self.subject, self.statistics, self.n_users, self.seed)
         self.segments = None
         if self.groups_by is not None:

@@ -9,7 +9,6 @@ from numba import njit
 
 from surerec.calibration._likely import is_worth_a_rough_look, keep_best, score_likely
 from surerec.conformal.kernels import count_at_most, levels_of
-from surerec.errors import InputError
 from surerec.measures.kernels import room_for, score_profile
 
 if TYPE_CHECKING:
@@ -131,13 +130,9 @@ def _left_out(
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
     """Give what people contributed, where each part lies, and whether it is what is known."""
     interactions, there = statistics.interactions, queries.users >= 0
-    if interactions is None:
-        if there.any():
-            raise InputError("These statistics have no users to recommend to.")
-        nowhere = np.zeros(len(queries), np.int64)
-        return *statistics.taken_by(None), nowhere, nowhere, False
-    users = np.maximum(queries.users, 0)
-    starts = interactions.offsets[users]
-    stops = np.where(there, interactions.offsets[users + 1], starts)
+    if there.any():
+        statistics.require_profiles("there is nobody to recommend to")
+    users = np.where(there, queries.users, -1)
+    starts, stops = interactions.offsets[np.maximum(users, 0)], interactions.offsets[users + 1]
     is_own = queries.items is interactions.items_taken
     return interactions.items_taken, interactions.times, starts, stops, is_own

@@ -64,6 +64,13 @@ class Calibration(ABC):
     valid_until: int | None = None
     """The time up to which it was calibrated; None if it says nothing of that."""
 
+    compares_scores: bool = False
+    """Whether an item's p-value compares its score with those of calibration items."""
+    train_share: float = 0.5
+    """The share of a history that scores the rest of it, of an item-level calibration."""
+    smoothed: bool = False
+    """Whether ties in p-values are broken at random."""
+
     def headline(self, confidence: float) -> str:  # noqa: ARG002
         """Return what is guaranteed in a few words, without the assumption."""
         return "only ranks, and promises nothing"
@@ -79,6 +86,10 @@ class Calibration(ABC):
 
     def at(self, precision: float) -> Calibration:  # noqa: ARG002
         """Return the calibration for a precision; by default all have the same."""
+        return self
+
+    def splitting(self, train_share: float) -> Calibration:  # noqa: ARG002
+        """Return the calibration that splits a history elsewhere; by default none splits it."""
         return self
 
     def within_list(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:

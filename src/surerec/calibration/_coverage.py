@@ -24,10 +24,13 @@ class Coverage(ABC):
         Whom the promise is about, in the words of its sentence.
     assumes : str
         What it assumes beside exchangeable people, in words; empty if nothing.
+    of_the_fit : bool
+        Whether the calibration users are among those the model was fitted on.
     """
 
     people: str = "people"
     assumes: str = ""
+    of_the_fit: bool = False
 
     @abstractmethod
     def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
@@ -90,6 +93,7 @@ class OfTheFit(Coverage):
     set_aside: bool = False
     assumes: str = ""
     people: str = "people of the fit"
+    of_the_fit: bool = True
 
     def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
         """Look for them in the fit."""
@@ -135,9 +139,12 @@ class Nobody(Coverage):
     ----------
     reason : str
         Why, in words.
+    of_the_fit : bool
+        Whether the calibration users are among those the model was fitted on.
     """
 
     reason: str
+    of_the_fit: bool = False
 
     def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:  # noqa: ARG002
         """Give the reason."""

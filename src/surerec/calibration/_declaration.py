@@ -99,7 +99,8 @@ def false_declaration(
     'Popular declares leaves_users_out = True, which is false'
     """
     profiles = statistics.interactions
-    if profiles is None or not isinstance(scorer, OwnScorer) or not scorer.leaves_users_out:
+    is_own = isinstance(scorer, OwnScorer) and scorer.leaves_users_out
+    if not statistics.has_profiles or not is_own:
         return ""
     random = np.random.default_rng((seed, 29))
     found = _by_ranking(scorer, profiles, random)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -102,6 +102,7 @@ class ItemCalibration(Calibration):
     """
 
     features = frozenset({"confidence", "levels"})
+    compares_scores = True
 
     train_share: float = 0.5
     smoothed: bool = False
@@ -113,6 +114,10 @@ class ItemCalibration(Calibration):
             f"keeps {confidence:.0%} of items new to the user that they will consume, if their "
             "taste stands still"
         )
+
+    def splitting(self, train_share: float) -> ItemCalibration:
+        """Return the calibration that splits a history elsewhere."""
+        return replace(self, train_share=train_share)
 
     def scored(self, query: Query) -> Query:
         """Give the proper training items."""
@@ -252,8 +257,6 @@ def _key(query: Query) -> NDArray[np.int64]:
 
 def _hides(statistics: PrecedenceStatistics, queries: Queries) -> bool:
     """Return whether some items outside a history are no candidates, as nobody else knows them."""
-    if statistics.interactions is None:
-        return False
     if len(statistics.unknown_without(())):
         return True
     if queries.items is statistics.interactions.items_taken:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -35,18 +35,18 @@ class TransductiveCalibration(Calibration):
         CRS-max or CRS-med.
     literal : bool
         Take the paper's product literally, zeros and all.
-    train_share : float
-        The share of the known profile that is training.
     plain : bool
         Compare every pair instead of searching.
+    train_share : float
+        The share of the known profile that is training.
     """
 
     features = frozenset({"confidence", "levels"})
 
     aggregate: OverLater
     literal: bool
-    train_share: float
     plain: bool
+    train_share: float = 0.5
 
     def headline(self, confidence: float) -> str:
         """Return what is guaranteed in a few words."""
@@ -54,6 +54,10 @@ class TransductiveCalibration(Calibration):
             f"keeps {confidence:.0%} of items new to the user that they will consume: the older "
             "method, not proven"
         )
+
+    def splitting(self, train_share: float) -> TransductiveCalibration:
+        """Return the calibration that splits a history elsewhere."""
+        return replace(self, train_share=train_share)
 
     def scored(self, query: Query) -> Query:
         """Give the training items."""

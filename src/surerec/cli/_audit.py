@@ -108,6 +108,8 @@ def audit_data(
         "user_segments": segments_file,
         "seed": seed,
     }
+    if not is_model:
+        settings["measure"] = name
     _run(audited, output, settings, overwrite=overwrite)
 
 
@@ -146,9 +148,8 @@ def _run(
         for target in targets.values():
             check_target(target or output, overwrite=overwrite)
     for name, data in audited.items():
-        measure = "CM12" if isinstance(data, Recommender) else name
         with time_stages() as spent:
-            found = audit(data, measure, name=name, **settings)
+            found = audit(data, name=name, **settings)
         show_audit(stdout(), found)
         target = targets[name]
         if target is not None:

@@ -108,10 +108,8 @@ def serve_demo(console: Console, *, port: int, open_browser: bool) -> None:
     interactions = _data(console)
     statistics = count_precedence(interactions)
     recommenders = {name: make_recommender(name).fit(statistics) for name in _SERVED}
-    over_users = recommenders[_SERVED[0]]
-    assert isinstance(over_users, PopulationConformal)  # noqa: S101  # for the types
     with console.status("Calibrating on groups of two, three and four …"):
-        over_users.calibrate_groups((2, 3, 4))
+        recommenders[_SERVED[0]].calibrate_groups((2, 3, 4))
     with TemporaryDirectory(prefix="surerec-demo-") as folder:
         model = Path(folder) / (interactions.name or "demo")
         save_all(model, recommenders)

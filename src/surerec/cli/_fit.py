@@ -22,7 +22,6 @@ from surerec.measures import MEASURES, TRAINED
 from surerec.precedence import count_precedence
 from surerec.recommenders import (
     DEFAULT_NAMES,
-    PopulationConformal,
     make_recommender,
     save_all,
 )
@@ -171,11 +170,10 @@ def fit(
         statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
         for name, each in made.items():
             try:
-                if isinstance(each, PopulationConformal):
-                    each.fit(statistics, user_groups=segments)
+                given = {"user_groups": segments} if "groups" in each.get_params() else {}
+                each.fit(statistics, **given)
+                if "period" in each.model_.features:
                     _check_supported(each, is_asked_for=recommender is not None)
-                else:
-                    each.fit(statistics)
             except InputError as error:
                 if recommender or groups_file or name == DEFAULT_NAMES[-1]:
                     raise
@@ -195,7 +193,7 @@ def fit(
     _show.next_steps(messages(), steps)
 
 
-def _check_supported(fitted: PopulationConformal, *, is_asked_for: bool) -> None:
+def _check_supported(fitted: Recommender, *, is_asked_for: bool) -> None:
     """Refuse what nobody asked for, and what has too few people behind it to leave anything out."""
     needed, found = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1, len(fitted.calibration_)
     if not is_asked_for and found < needed:
@@ -208,14 +206,14 @@ def _check_supported(fitted: PopulationConformal, *, is_asked_for: bool) -> None
 def _set_over_users(made: dict[str, Recommender], **settings: Any) -> None:
     """Give the settings to the recommenders that are calibrated over users, if there are any."""
     given = {name: value for name, value in settings.items() if value is not None}
-    over_users = [model for model in made.values() if isinstance(model, PopulationConformal)]
-    if given and not over_users:
+    over_users = [each for each in made.values() if given.keys() <= each.get_params().keys()]
+    if not over_users:
         raise InputError(
             f"--{next(iter(given))} is for what is calibrated over users: add "
             "--recommender population-cm12 or hit-cm12."
         )
-    for model in over_users:
-        model.set_params(**given)
+    for each in over_users:
+        each.set_params(**given)
 
 
 def measures(

@@ -234,8 +234,8 @@ def recommend_all(
     if kind not in ("csv", "parquet") and not into:
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
     fitted = load(model, recommender)
-    profiles = fitted.statistics_.interactions
-    wanted = opt.read_known(users, None if profiles is None else profiles.users, unknown)
+    known = fitted.statistics_.interactions if users is None else fitted.model_.profiles()
+    wanted = opt.read_known(users, known.users, unknown)
     more["items"] = opt.read_known(items, fitted.items_, unknown)
     begin = perf_counter()
     people = None if histories is None else _people(fitted, histories, leave_out=leave_out, at=at)

@@ -240,14 +240,11 @@ def read_ids(path: Path | None, noun: str) -> list[str] | None:
     return ids
 
 
-def read_known(path: Path | None, ids: IdMap | None, unknown: str) -> list[Any] | None:
+def read_known(path: Path | None, ids: IdMap, unknown: str) -> list[Any] | None:
     """Read the known ids of a file with one id a line, and print how many are unknown."""
     if path is None:
         return None
-    noun = "ids" if ids is None else f"{ids.noun}s"
-    given = read_ids(path, noun) or []
-    if ids is None:
-        return list(given)
+    given = read_ids(path, f"{ids.noun}s") or []
     try:
         found = ids.select(given, unknown)
     except InputError as error:

@@ -13,7 +13,7 @@ from surerec.cli._output import messages, stdout, to_json
 from surerec.cli._reading import Reader, reads_data
 from surerec.errors import InputError
 from surerec.precedence import count_precedence
-from surerec.recommenders import PopulationConformal, load, load_all, save_all
+from surerec.recommenders import load, load_all, save_all
 
 if TYPE_CHECKING:
     from surerec.recommenders import Recommender
@@ -111,7 +111,7 @@ def recalibrate(
     fitted = {
         name: recommender
         for name, recommender in load_all(model).items()
-        if isinstance(recommender, PopulationConformal)
+        if hasattr(recommender, "recalibrate")
     }
     if not fitted:
         raise InputError(

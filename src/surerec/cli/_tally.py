@@ -36,8 +36,7 @@ class Tally:
     def sentences(self, k: int | None) -> list[str]:
         """Return for how many users there is something, nothing or everything; who is covered."""
         interactions = self.fitted.statistics_.interactions
-        n_users = 0 if interactions is None else interactions.n_users
-        n_asked = self.n_asked if self.n_asked is not None else n_users
+        n_asked = self.n_asked if self.n_asked is not None else interactions.n_users
         if self.people is not None:
             n_asked = len(self.people)
         rows = pl.concat(self._rows) if self._rows else pl.DataFrame({"len": []})
@@ -47,7 +46,7 @@ class Tally:
             said += f"; nothing qualified for {nothing:,}"
         if not len(rows):
             return [f"{said}."]
-        if k is None and self.people is None and interactions is not None:
+        if k is None and self.people is None:
             lengths = np.diff(interactions.offsets)[interactions.users.codes(rows[Columns.User])]
             everything = int((rows["len"].to_numpy() == interactions.n_items - lengths).sum())
             said += f"; everything qualified for {everything:,}"

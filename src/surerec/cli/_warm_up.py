@@ -89,7 +89,7 @@ def _asked(counts: PrecedenceStatistics, *names: str) -> None:
                 {"confidence": 0.8} if "confidence" in model.model_.features else {}
             )
             level |= {"precision": 0.1} if "precision" in model.model_.features else {}
-            users = model.statistics_.interactions.users  # type: ignore[union-attr]
+            users = model.statistics_.interactions.users
             best = model.recommend(users[0], **level)
             best.to_frame()  # as scores and p-values are found only when they are looked at
             if "confidence" in model.model_.features:

@@ -15,6 +15,7 @@ from surerec.evaluation._evaluate import Evaluation, evaluate, evaluate_user
 from surerec.evaluation._judging import (
     Judge,
     Judgement,
+    assess_model,
     assess_split,
     candidates_of,
     judge_by,
@@ -91,6 +92,7 @@ __all__ = [
     "SplitOrder",
     "UserSplit",
     "Validity",
+    "assess_model",
     "assess_split",
     "average_ranks",
     "backtest",

@@ -16,7 +16,14 @@ from surerec._progress import progress
 from surerec._shown import shown
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.evaluation._judging import candidates_of, judge_by, unknown_among, user_rows
+from surerec.evaluation._judging import (
+    assess_model,
+    assess_split,
+    candidates_of,
+    judge_by,
+    unknown_among,
+    user_rows,
+)
 from surerec.evaluation._protocol import SplitOrder, choose_users, split_user
 from surerec.evaluation._tables import curves_table, metrics_table, validity_table
 from surerec.measures import as_recipe, as_scorer
@@ -70,9 +77,8 @@ def evaluate_user(
     seed: int = 0,
 ) -> list[dict[str, object]]:
     """Split one user's profile, let the algorithms judge, and measure: a row for each."""
-    if statistics.interactions is None:
-        raise InputError("These statistics have no users to evaluate.")
-    split = split_user(statistics.interactions, user, shares=shares, order=order, seed=seed)
+    profiles = statistics.require_profiles("there is nobody to evaluate")
+    split = split_user(profiles, user, shares=shares, order=order, seed=seed)
     candidates = candidates_of(statistics, split)
     relevant = np.isin(candidates, split.test)
     rows = user_rows(
@@ -137,16 +143,15 @@ def evaluate(
     check_whole("k", k)
     check_choice("order", order, get_args(SplitOrder))
     statistics = as_statistics("evaluate", data)
-    if statistics.interactions is None:
-        raise InputError("These statistics have no users to evaluate.")
+    profiles = statistics.require_profiles("there is nobody to evaluate")
     fitted = {
         # Fitted here once: what is learned must not be learned again for every user.
-        name: each.fitted_on(statistics)
+        name: partial(assess_model, each.fitted_on(statistics).model_)
         if isinstance(each, Recommender)
-        else as_scorer(as_recipe(each).fit(statistics), statistics.n_items)
+        else partial(assess_split, as_scorer(as_recipe(each).fit(statistics), statistics.n_items))
         for name, each in algorithms.items()
     }
-    users = choose_users(statistics.interactions, n_users, seed=seed)
+    users = choose_users(profiles, n_users, seed=seed)
     one = partial(
         evaluate_user,
         judge_by(fitted),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -11,10 +12,9 @@ from surerec.evaluation._metrics import hits_curve, ranking_metrics
 from surerec.evaluation._tables import K_MAX
 from surerec.evaluation._validity import validity
 from surerec.measures import Query
-from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from surerec.evaluation._protocol import Split
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders import FittedModel
+
+    Assess: TypeAlias = Callable[[Split, NDArray[np.int64]], Assessment]
 
 
 class Judgement(NamedTuple):
@@ -71,33 +74,25 @@ def unknown_among(
     return np.isin(candidates, statistics.unknown_without((split.user,)))
 
 
-def judge_by(algorithms: Mapping[str, Recommender | Scorer]) -> Judge:
-    """Let recommenders and scorers judge; a user's calibration items calibrate a scorer."""
+def judge_by(algorithms: Mapping[str, Assess]) -> Judge:
+    """Let algorithms judge, by what assesses the candidates of a split."""
 
     def judge(
-        statistics: PrecedenceStatistics, split: Split, candidates: NDArray[np.int64]
+        statistics: PrecedenceStatistics,  # noqa: ARG001
+        split: Split,
+        candidates: NDArray[np.int64],
     ) -> Iterator[tuple[str, Judgement]]:
-        for name, algorithm in algorithms.items():
-            if isinstance(algorithm, Recommender):
-                yield name, _recommender(algorithm, statistics, split, candidates)
-            else:
-                yield name, Judgement.of(assess_split(algorithm, split, candidates))
+        for name, assess in algorithms.items():
+            yield name, Judgement.of(assess(split, candidates))
 
     return judge
 
 
-def _recommender(
-    model: Recommender,
-    statistics: PrecedenceStatistics,
-    split: Split,
-    candidates: NDArray[np.int64],
-) -> Judgement:
-    params = {}
-    if "train_share" in model.get_params():  # split what is known where the protocol did
-        share = len(split.training) / len(split.known)
-        params["train_share"] = min(share, 1 - 1e-12)
-    fitted = model.fitted_on(statistics, **params)
-    return Judgement.of(fitted.model_.assess(Query(split.known, (split.user,)), candidates))
+def assess_model(model: FittedModel, split: Split, candidates: NDArray[np.int64]) -> Assessment:
+    """Assess the candidates by a fitted model, which splits a history where the protocol did."""
+    share = min(len(split.training) / len(split.known), 1 - 1e-12)
+    same = replace(model, calibration=model.calibration.splitting(share))
+    return same.assess(Query(split.known, (split.user,)), candidates)
 
 
 def assess_split(

@@ -431,7 +431,6 @@ def _calibration_users(model: PopulationConformal, cut: Cut) -> HeldOut:
     """Rank the calibration users' held-out items again, as they were ranked for calibration."""
     kept, known = model.calibration_, _known_to(model)
     interactions = model.statistics_.interactions
-    assert interactions is not None  # noqa: S101  # it was fitted on histories
     begins = interactions.offsets[kept.users] + kept.n_known
     stops = begins + np.bincount(kept.owners, minlength=len(kept))
     cases = Cases(interactions, kept.users, begins, stops)
@@ -444,7 +443,6 @@ def _known_to(model: PopulationConformal) -> PrecedenceStatistics:
     known = model.statistics_
     if model.scorer_.leaves_users_out is not False:
         return known
-    assert known.interactions is not None  # noqa: S101  # it was fitted on histories
     others = known.interactions.without_users(model.calibration_.users)
     return count_precedence(others, ties=known.ties)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.evaluation import choose_users, evaluate_user, judge_by
+from surerec.evaluation import assess_split, choose_users, evaluate_user, judge_by
 from surerec.experiments._users import ORDERS
 from surerec.measures import as_recipe
 
@@ -38,11 +39,12 @@ def extra_users(name: str, statistics: PrecedenceStatistics, settings: Settings)
     polars.DataFrame
         As :func:`surerec.experiments._users.evaluate_users` gives them.
     """
-    assert statistics.interactions is not None  # noqa: S101  # made from profiles
     users = choose_users(statistics.interactions, settings.n_users, seed=settings.seed)
     judge = judge_by(
         {
-            extra_name(measure): as_recipe(measure, seed=settings.seed).fit(statistics)
+            extra_name(measure): partial(
+                assess_split, as_recipe(measure, seed=settings.seed).fit(statistics)
+            )
             for measure in settings.extra
         }
     )

@@ -63,7 +63,6 @@ def _ask(
 def times_table(name: str, statistics: PrecedenceStatistics, settings: Settings) -> pl.DataFrame:
     """Give the time per recommendation of each algorithm: all p-values of one user, one thread."""
     interactions = statistics.interactions
-    assert interactions is not None  # noqa: S101
     users = choose_users(interactions, settings.timed_users, seed=settings.seed + 1)
     models = _recommenders(statistics)
     rows = []

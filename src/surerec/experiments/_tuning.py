@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from surerec.evaluation import Shares, choose_users, evaluate_user, judge_by, mean_and_error
+from surerec.evaluation import (
+    Shares,
+    assess_model,
+    choose_users,
+    evaluate_user,
+    judge_by,
+    mean_and_error,
+)
 from surerec.recommenders import InductiveConformal, PrecedenceMining
 
 if TYPE_CHECKING:
@@ -81,7 +89,7 @@ def _means(
     users: Sequence[int],
     k: int,
 ) -> dict[str, float]:
-    judge = judge_by({"": model})
+    judge = judge_by({"": partial(assess_model, model.fit(statistics).model_)})
     rows = [row for user in users for row in evaluate_user(judge, statistics, user,
                                                            shares=shares, k=k)]  # fmt: skip
     found: dict[str, float] = {"n_users": len(rows)}

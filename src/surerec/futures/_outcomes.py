@@ -9,7 +9,6 @@ import numpy as np
 
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.errors import InputError
 from surerec.futures._ranking import SLATE_MOST, Ranking
 from surerec.measures import as_scorer
 
@@ -235,9 +234,7 @@ def codes_in(
     statistics: PrecedenceStatistics, others: Interactions
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Give each user's and each item's code in the statistics, −1 where they do not know it."""
-    profiles = statistics.interactions
-    if profiles is None:
-        raise InputError("These statistics have no users, so nobody's future can be looked at.")
+    profiles = statistics.require_profiles("nobody's future can be looked at")
     if profiles.users is others.users and profiles.items is others.items:
         return np.arange(len(profiles.users)), np.arange(len(profiles.items))
     return profiles.users.codes(others.users.ids), profiles.items.codes(others.items.ids)

@@ -15,6 +15,7 @@ from surerec._arguments import (
     check_optional_text,
     check_wholes,
 )
+from surerec._checks import check_whole
 from surerec._columns import Columns
 from surerec._shown import shown
 from surerec.errors import InputError
@@ -192,6 +193,25 @@ class Interactions:
             titles=titles,
             name=check_optional_text("name", name),
             origin=check_optional_text("origin", origin),
+        )
+
+    @classmethod
+    def no_users(cls, n_items: int) -> Interactions:
+        """Return profiles of no users over a catalogue of items, whose ids are 0 … n − 1.
+
+        Examples
+        --------
+        >>> Interactions.no_users(3)
+        Interactions(0 users, 3 items, 0 rows)
+        """
+        ids = pl.Series(np.arange(check_whole("n_items", n_items, lowest=0)))
+        nothing = np.empty(0, dtype=np.int64)
+        return cls(
+            IdMap(ids.head(0), noun="user"),
+            IdMap(ids, noun="item"),
+            np.zeros(1, dtype=np.int64),
+            nothing.astype(np.uint32),
+            nothing,
         )
 
     @property

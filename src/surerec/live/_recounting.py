@@ -65,7 +65,7 @@ class Recounting(Synced):
     def _recount_if_due(self) -> None:
         with self._lock:
             counts = self._served.counts
-        grown = max(_LEAST_GROWN, _GROWN * counts.base.interactions.n_rows)  # type: ignore[union-attr]
+        grown = max(_LEAST_GROWN, _GROWN * counts.base.interactions.n_rows)
         if self._recounts and counts.n_added >= grown and monotonic() >= self._not_before:
             self.recount(wait=False)
 

@@ -39,7 +39,6 @@ def usual_levels(model: PopulationConformal, most: int = _MOST) -> NDArray[np.fl
     """
     counts = model.statistics_
     profiles = counts.interactions
-    assert profiles is not None  # noqa: S101  # it was fitted on profiles
     items, times, offsets = profiles.items_taken, profiles.times, profiles.offsets
     owners = np.repeat(np.arange(profiles.n_users), np.diff(offsets))
     before = np.concatenate((times[:1], times[:-1]))  # of others where nothing is known of somebody
@@ -73,7 +72,6 @@ def usual_limit(model: PopulationConformal) -> float:
     0.25
     """
     profiles = model.statistics_.interactions
-    assert profiles is not None  # noqa: S101  # it was fitted on profiles
     owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
     pairs = np.stack([profiles.times // DAY, owners])
     (days, _), n = np.unique(pairs, axis=1, return_counts=True)

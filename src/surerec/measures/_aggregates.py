@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from surerec._threads import available_threads, run_together
-from surerec.measures import _folding as folding
-from surerec.measures._folding import Aggregates, room_for
+from surerec.measures import _tiles as tiles
 from surerec.measures._kernels import aggregate_columns, way_of
 from surerec.measures._products import HUGE, gather_columns, top_products
-from surerec.measures._tiles import LeftOut, leave_out
+from surerec.measures._tiles import Aggregates, LeftOut, leave_out, room_for
 from surerec.precedence import Block, source
 
 if TYPE_CHECKING:
@@ -25,26 +24,26 @@ if TYPE_CHECKING:
 
 
 STATISTIC_CODES: Final[dict[Statistic, int]] = {
-    "score": folding.COUNT,  # of the one largest factor, which is the largest count
-    "count": folding.COUNT,
-    "share": folding.SHARE,
-    "ratio": folding.RATIO,
-    "absent": folding.ABSENT,
+    "score": tiles.COUNT,  # of the one largest factor, which is the largest count
+    "count": tiles.COUNT,
+    "share": tiles.SHARE,
+    "ratio": tiles.RATIO,
+    "absent": tiles.ABSENT,
 }
 WANTED: Final[dict[Aggregate, int]] = {
-    "minimum": folding.LOW,
-    "median": folding.MIDDLE,
-    "mean": folding.TOTAL,
-    "maximum": folding.HIGH,
-    "top": folding.HIGH,
+    "minimum": tiles.LOW,
+    "median": tiles.MIDDLE,
+    "mean": tiles.TOTAL,
+    "maximum": tiles.HIGH,
+    "top": tiles.HIGH,
 }
-_ALL: Final = folding.LOW | folding.MIDDLE | folding.TOTAL | folding.HIGH
+_ALL: Final = tiles.LOW | tiles.MIDDLE | tiles.TOTAL | tiles.HIGH
 _COLUMNS_AT_ONCE: Final = 1024
 _NEVER: Final = np.int64(-1)
 _COSTS: Final = {
-    (folding.COUNT, folding.TOTAL): 0.1,
-    (folding.COUNT, folding.HIGH): 0.1,
-    (folding.COUNT, folding.MIDDLE): 0.1,
+    (tiles.COUNT, tiles.TOTAL): 0.1,
+    (tiles.COUNT, tiles.HIGH): 0.1,
+    (tiles.COUNT, tiles.MIDDLE): 0.1,
 }
 """Nanoseconds a count takes, where it is far from one."""
 _WORTH_THREADS: Final = 250_000.0

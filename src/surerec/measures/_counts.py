@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.measures._folding import MIDDLE, NARROW, SORTED_TILE, TILE, TOTAL, fold, in_matrix
 from surerec.measures._medians import STRIP_BYTES, aligned_zeros, guessed_middles
 from surerec.measures._strips import fits_strips, middles_of_rows
-from surerec.measures._tiles import mark_own, own_columns, subtract_own
+from surerec.measures._tiles import (
+    MIDDLE,
+    NARROW,
+    SORTED_TILE,
+    TILE,
+    TOTAL,
+    fold,
+    in_matrix,
+    mark_own,
+    own_columns,
+    subtract_own,
+)
 from surerec.precedence.kernels import load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._folding import Aggregates
-    from surerec.measures._tiles import LeftOut
+    from surerec.measures._tiles import Aggregates, LeftOut
     from surerec.precedence import Source
 
 

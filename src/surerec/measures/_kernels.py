@@ -13,14 +13,13 @@ from numba import njit
 from numba.extending import overload
 
 from surerec.measures._counts import aggregate_counts
-from surerec.measures._folding import COUNT, NARROW, RATIO, TOTAL
+from surerec.measures._tiles import COUNT, NARROW, RATIO, TOTAL
 from surerec.measures._values import aggregate_values, total_ratios
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from surerec.measures._folding import Aggregates
-    from surerec.measures._tiles import LeftOut
+    from surerec.measures._tiles import Aggregates, LeftOut
     from surerec.precedence import Source
 
 

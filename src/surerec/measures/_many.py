@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.measures._folding import NARROW, RATIO, TOTAL, room_for
 from surerec.measures._medians import aligned_zeros
 from surerec.measures._plan import rows_of, score_profile
 from surerec.measures._rough import total_ratios_of
 from surerec.measures._sums import SUM_COLUMNS, sum_rows
+from surerec.measures._tiles import NARROW, RATIO, TOTAL, room_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -245,11 +245,9 @@ def _left_out(
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Give what all users took and when, and where that of each of some begins and ends."""
     interactions = statistics.interactions
-    if interactions is None:
-        nothing = np.zeros(len(users), dtype=np.int64)
-        someone = next((user for user in users if user is not None), None)
-        return *statistics.taken_by(someone), nothing, nothing  # which refuses anybody
     codes = np.array([-1 if user is None else user for user in users])
-    starts = interactions.offsets[np.maximum(codes, 0)]
-    stops = np.where(codes < 0, starts, interactions.offsets[np.maximum(codes, 0) + 1])
+    if (codes >= 0).any():
+        statistics.require_profiles("no user can be left out")
+    # Nobody has the code −1, and a part that begins and ends where the first profile begins.
+    starts, stops = interactions.offsets[np.maximum(codes, 0)], interactions.offsets[codes + 1]
     return interactions.items_taken, interactions.times, starts, stops

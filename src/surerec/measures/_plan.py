@@ -8,17 +8,16 @@ import numpy as np
 from numba import njit
 
 from surerec.measures._aggregates import STATISTIC_CODES, WANTED, is_worth_threads
-from surerec.measures._folding import HIGH, LOW, MIDDLE, TOTAL
 from surerec.measures._kernels import OfValues, aggregate_columns, way_of
-from surerec.measures._tiles import LeftOut, leave_out
+from surerec.measures._tiles import HIGH, LOW, MIDDLE, TOTAL, LeftOut, leave_out
 from surerec.precedence import Source, source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._folding import Aggregates
     from surerec.measures._kernels import Way
     from surerec.measures._table import Measure
+    from surerec.measures._tiles import Aggregates
     from surerec.precedence import PrecedenceStatistics
 
 _PLACES = np.zeros(1 + HIGH, dtype=np.int64)  # of the aggregates, by which is wanted

@@ -125,7 +125,7 @@ class Query:
         Without them nobody knows these items, and unknown items of a new user's history are
         dropped. A history of nothing else stays as it is.
         """
-        if not self.users or statistics.interactions is None:
+        if not self.users or not statistics.has_profiles:
             return self
         unknown = statistics.unknown_without(self.users)
         if not len(unknown):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.measures._folding import Aggregates
+    from surerec.measures._tiles import Aggregates
 
 _LONGEST_NAME = 100
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from surerec._kernels import sort_columns
-from surerec.measures._folding import (
+from surerec.measures._tiles import (
     ABSENT,
     MIDDLE,
     RATIO,
@@ -16,15 +16,15 @@ from surerec.measures._folding import (
     SORTED_TILE,
     TILE,
     fold,
+    mark_own,
+    own_columns,
 )
-from surerec.measures._tiles import mark_own, own_columns
 from surerec.precedence.kernels import load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._folding import Aggregates
-    from surerec.measures._tiles import LeftOut
+    from surerec.measures._tiles import Aggregates, LeftOut
     from surerec.precedence import Source
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from surerec._arguments import check_kind
 from surerec._checks import check_whole
-from surerec.errors import InputError
+from surerec.errors import InputError, NoUsers
 from surerec.interactions import GrowingInteractions
 from surerec.precedence._growing_rows import GrowingRows
 from surerec.precedence._kernels import move_in_order
@@ -53,8 +53,8 @@ class GrowingStatistics(PrecedenceStatistics):
 
     def __init__(self, base: PrecedenceStatistics) -> None:
         check_kind("base", base, PrecedenceStatistics, "counts (see surerec.count_precedence)")
-        if base.interactions is None:
-            raise InputError("Counts that were given without profiles cannot grow: count profiles.")
+        if base.n_users > base.interactions.n_users:
+            raise NoUsers("Counts that were given without profiles cannot grow: count profiles.")
         if not base.rows.has_counts:
             raise InputError(
                 "Who took what before what was not counted here, so that no counts can grow: fit a "
@@ -72,10 +72,11 @@ class GrowingStatistics(PrecedenceStatistics):
             base.n_users,
             self._support,
             GrowingRows(base.rows, profiles, base.ties),
-            ties=base.ties,
             interactions=profiles,
+            ties=base.ties,
             popularity=self._places,
         )
+        self.has_profiles = True  # even if nobody is there yet
         self.n_added = 0
         self._widen()
 

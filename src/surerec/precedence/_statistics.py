@@ -15,7 +15,7 @@ from surerec._compiling import compile_progress
 from surerec._memory import available_memory, in_words
 from surerec._progress import progress, stage
 from surerec._shown import shown
-from surerec.errors import InputError
+from surerec.errors import InputError, NoUsers
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows
 from surerec.precedence._held import divide_budget, hold_rows
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
-_NO_PROFILES = "These counts were given without profiles: no user can be left out."
-
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 
 _MOST_ITEMS, _MOST_USERS = 2**31 - 1, 2**32 - 1
-_NO_ITEMS, _NO_TIMES = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
+_NO_ITEMS = np.empty(0, dtype=np.uint32)
+_NO_TIMES = _NO_CODES = np.empty(0, dtype=np.int64)
 
 
 class PrecedenceStatistics:
@@ -59,8 +58,10 @@ class PrecedenceStatistics:
         Where the rows of counts come from.
     ties : {"order", "strict"}
         Whether items of one instant precede each other in the order of the source, or not at all.
-    interactions : Interactions or None
-        The profiles behind the counts; None if the counts were given.
+    interactions : Interactions
+        The profiles behind the counts; of no users if the counts were given.
+    has_profiles : bool
+        Whether these are profiles of users.
     popularity : array of int64
         The place of each item in the order of popularity, 0 for the most taken; for given counts
         the order of the codes.
@@ -90,8 +91,8 @@ class PrecedenceStatistics:
         support: NDArray[np.uint32],
         rows: RowStore,
         *,
+        interactions: Interactions,
         ties: Ties = "order",
-        interactions: Interactions | None = None,
         popularity: NDArray[np.int64] | None = None,
     ) -> None:
         self.n_users = n_users
@@ -99,6 +100,7 @@ class PrecedenceStatistics:
         self.rows = rows
         self.ties = ties
         self.interactions = interactions
+        self.has_profiles = interactions.n_users > 0
         self.popularity = places_by_support(support) if popularity is None else popularity
 
     @classmethod
@@ -139,7 +141,13 @@ class PrecedenceStatistics:
             raise InputError("No more users can have taken two items than took either of them.")
         counter = narrowest(int(matrix.max(initial=0)))
         rows = DenseRows(np.ascontiguousarray(matrix, dtype=counter))
-        return cls(people, taken.astype(np.uint32), rows, popularity=np.arange(n_items))
+        return cls(
+            people,
+            taken.astype(np.uint32),
+            rows,
+            interactions=Interactions.no_users(n_items),
+            popularity=np.arange(n_items),
+        )
 
     @property
     def n_items(self) -> int:
@@ -150,6 +158,12 @@ class PrecedenceStatistics:
     def n_user_codes(self) -> int:
         """How many codes users have: as many as there are users, unless some were forgotten."""
         return self.n_users
+
+    def require_profiles(self, without: str) -> Interactions:
+        """Return the profiles, or raise NoUsers with what cannot be done without them."""
+        if not self.has_profiles:
+            raise NoUsers(f"These statistics have no users: {without}.")
+        return self.interactions
 
     @property
     def counted(self) -> PrecedenceStatistics:
@@ -229,19 +243,15 @@ class PrecedenceStatistics:
 
     def _each(self, users: Iterable[int]) -> dict[int, None]:
         """Give users by code, each once, or refuse them."""
-        if self.interactions is None:
-            raise InputError(_NO_PROFILES)
+        n_users = self.require_profiles("no user can be left out").n_users
         if not np.iterable(users):
             raise InputError(f"users is {shown(users)}; it must be a list of codes.")
-        n_users = self.interactions.n_users
         return dict.fromkeys(check_code("user", user, n_users) for user in users)
 
     @cached_property
     def _unconsumed(self) -> NDArray[np.int64]:
         """Items without any user; given counts may have some, and they stay candidates."""
-        if self.interactions is None:
-            return np.empty(0, dtype=np.int64)
-        return np.flatnonzero(self.support == 0)
+        return np.flatnonzero(self.support == 0) if self.has_profiles else _NO_CODES
 
     def without_user(self, user: int) -> PrecedenceStatistics:
         """Give the statistics without one user (leave-one-out), exactly as if counted without them.
@@ -274,6 +284,7 @@ class PrecedenceStatistics:
             self.n_users - len(profiles),
             support,
             rows,
+            interactions=Interactions.no_users(self.n_items),
             ties=self.ties,
             popularity=places_without(self.popularity, self.support, items),
         )
@@ -282,9 +293,8 @@ class PrecedenceStatistics:
         """Give what a user took in time order, and when; nobody (None) took nothing."""
         if user is None:
             return _NO_ITEMS, _NO_TIMES
-        if self.interactions is None:
-            raise InputError(_NO_PROFILES)
-        return self.interactions.taken(user), self.interactions.times_of(user)
+        profiles = self.require_profiles("no user can be left out")
+        return profiles.taken(user), profiles.times_of(user)
 
     def profile_of(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Give what a user contributed: items by code, and when each was taken.
@@ -363,8 +373,8 @@ def count_precedence(
         interactions.n_users,
         support.astype(np.uint32),
         rows,
-        ties=ties,
         interactions=interactions,
+        ties=ties,
     )
     counted.memory = memory
     return counted

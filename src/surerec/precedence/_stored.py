@@ -28,7 +28,7 @@ _MOST_CACHE = 1 << 30  # bytes of rows counted when asked for
 
 
 def rows_from(
-    kind: str, arrays: Mapping[str, NDArray[Any]], interactions: Interactions | None
+    kind: str, arrays: Mapping[str, NDArray[Any]], interactions: Interactions
 ) -> RowStore:
     """Put a row store together again from its kind and its arrays.
 
@@ -38,13 +38,13 @@ def rows_from(
         The store's `kind`.
     arrays : mapping of str to array
         What its `arrays` gave.
-    interactions : Interactions or None
-        The profiles behind it; only dense rows do without.
+    interactions : Interactions
+        The profiles behind it; only dense rows do without users.
 
     Raises
     ------
     ValueError
-        If there is no such kind, or the profiles are missing, or an index leads out of its array.
+        If there is no such kind, or an index leads out of its array.
 
     Examples
     --------
@@ -57,10 +57,10 @@ def rows_from(
     """
     if kind == DenseRows.kind:
         return DenseRows(arrays["followers"], arrays["predecessors"])
-    if kind == NoRows.kind and interactions is not None:
+    if kind == NoRows.kind:
         return NoRows()
-    if kind not in (OnDemandRows.kind, BoundedRows.kind) or interactions is None:
-        raise ValueError(f"there are no {kind} rows without profiles")
+    if kind not in (OnDemandRows.kind, BoundedRows.kind):
+        raise ValueError(f"there are no {kind} rows")
     codes = interactions.items_taken
     if kind == BoundedRows.kind:  # what counts every row when asked for holds nothing at all
         codes = narrow_codes(codes, interactions.n_items)

@@ -41,7 +41,7 @@ def histories(
     """Return histories of users who need not be in the data, as codes."""
     interactions = model.statistics.interactions
     is_of_data = check_flag("leave_out", leave_out)
-    users = interactions.users if is_of_data and interactions is not None else None
+    users = interactions.users if is_of_data else None
     found = read_histories(source, model.items, users, model.segments, reading, at)
     untimed = model.scorer.uses_times and not found.timed
     return replace(found, assumes=_RECENT) if untimed else found

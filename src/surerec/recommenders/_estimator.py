@@ -15,12 +15,11 @@ from surerec._compiling import compile_progress
 from surerec._progress import stage, time_stages
 from surerec._shown import shown
 from surerec.calibration import NamedItems, UserCalibration, refuse_false_declaration
-from surerec.errors import InputError, NotFittedError, NotOffered
+from surerec.errors import InputError, NotFittedError
 from surerec.measures import as_scorer
 from surerec.precedence import as_statistics
-from surerec.recommenders._group_model import CalibratedGroups
 from surerec.recommenders._model import FittedModel
-from surerec.recommenders._options import how_to_get, require
+from surerec.recommenders._options import require
 from surerec.storage import RecommenderSpec, save_model
 
 if TYPE_CHECKING:
@@ -203,14 +202,7 @@ class Recommender(ABC):
     @property
     def calibration_(self) -> CalibrationUsers:
         """What is kept of the calibration users, of a user-level calibration."""
-        return self._user_level.users
-
-    @property
-    def _user_level(self) -> UserCalibration:
-        found = self.model_.calibration
-        if not isinstance(found, UserCalibration):
-            raise NotOffered(how_to_get("period", self.model_.kind))
-        return found
+        return self.model_.user_level.users
 
     @property
     def user_groups_(self) -> UserGroups | None:
@@ -347,17 +339,15 @@ class Recommender(ABC):
         'any'
         """
         model = self.model_
-        if not isinstance(model.groups, CalibratedGroups):
-            raise NotOffered(how_to_get("groups", model.kind))
-        found = model.groups.calibrated(model, sizes, formed, aggregation, groups)
+        found = model.calibrated_groups.calibrated(model, sizes, formed, aggregation, groups)
         self.model_ = replace(model, groups=found)
         return self
 
     @property
     def group_calibrations_(self) -> tuple[GroupCalibration, ...]:
         """The calibrations on groups, by size."""
-        groups = self.model_.groups
-        return groups.calibrations if isinstance(groups, CalibratedGroups) else ()
+        is_user_level = "period" in self.model_.features
+        return self.model_.calibrated_groups.calibrations if is_user_level else ()
 
     @property
     def group_sizes_(self) -> tuple[int, ...]:

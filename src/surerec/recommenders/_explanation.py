@@ -177,11 +177,7 @@ def explain(
         later, earlier = (
             rows.columns(direction, np.array([code])).matrix[:, 0] for direction in directions
         )
-    interactions = statistics.interactions
-
-    def title(number: int) -> str:
-        return str(items[number]) if interactions is None else interactions.title(number)
-
+    title = statistics.interactions.title
     frame = pl.DataFrame(
         {
             Columns.Item: items.ids.gather(training),

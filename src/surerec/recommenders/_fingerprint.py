@@ -31,7 +31,6 @@ def probe(
 ) -> NDArray[np.float64]:
     """Give the scores of some items for some calibration users."""
     profiles = statistics.interactions
-    assert profiles is not None  # noqa: S101  # a wrapped model is asked about people
     lengths = np.diff(profiles.offsets)
     asked = [int(user) for user in users.users if user >= 0 and lengths[user]][:_PEOPLE]
     queries = [Query.of_user(profiles, user) for user in asked]

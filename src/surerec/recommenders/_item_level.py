@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from surerec._arguments import check_choice, check_flag, check_seed
 from surerec._checks import check_whole
@@ -94,23 +94,6 @@ class InductiveConformal(Recommender):
     def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
         calibration = ItemCalibration(self.train_share, self.smoothed, self.seed)
         return self._fitted(statistics, scorer, calibration, MergedGroups(calibration))
-
-    def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
-        """Return this recommender on statistics, with some parameters changed.
-
-        What was learned from these statistics is not learned again.
-        """
-        learns = params.keys() & {"measure", "top", "literal"}
-        if learns or not self.is_fitted or self.model_.statistics is not statistics:
-            return super().fitted_on(statistics, **params)
-        other = type(self)(**{**self.get_params(), **params})
-        return other.fit_with(statistics, self.model_.scorer)
-
-    def fit_with(self, statistics: PrecedenceStatistics, scorer: Scorer) -> Self:
-        """Calibrate a scorer that was fitted on these statistics already."""
-        self._validate()
-        self.model_ = self._composed(statistics, scorer)
-        return self
 
     def default_name(self) -> str:
         """Return the paper's name, such as "icrs12"."""

@@ -13,7 +13,6 @@ from surerec._arguments import check_codes, check_kind
 from surerec._checks import check_whole
 from surerec._columns import Columns, frame_of
 from surerec._shown import shown
-from surerec.calibration import UserCalibration
 from surerec.errors import InProfile, InputError
 from surerec.recommenders import _batch, _group_answers
 from surerec.recommenders._explanation import Explanation, explain
@@ -388,14 +387,11 @@ class FittedModel(ModelParts):
         """
         n, query = check_whole("k", k), self.query(user, history=history, times=times, at=at)
         require(self.calibration, "hits", self.kind)
-        assert isinstance(self.calibration, UserCalibration)  # noqa: S101  # it has hits
-        found = self.calibration.slate(
+        found = self.user_level.slate(
             self.scorer, self.statistics, query, self.items, n, self.assumption(query)
         )
-        taken = self.statistics.interactions
-        titles: list[str] = []
-        if taken is not None:
-            titles = [taken.title(self.items.code(item)) for item in found.items]
+        title = self.statistics.interactions.title
+        titles = [title(self.items.code(item)) for item in found.items]
         return replace(found, recommender=self.name, titles=titles)
 
     @property

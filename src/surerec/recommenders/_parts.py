@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
-import polars as pl
 
 from surerec._arguments import check_code, check_codes, check_kind, check_list
-from surerec.errors import InputError, NoUsers
-from surerec.interactions import IdMap
+from surerec.errors import InputError, NotOffered
 from surerec.measures import Query
 from surerec.recommenders._options import (
     RecommendOptions,
     check_item_list,
     check_options,
+    how_to_get,
     require,
 )
 from surerec.recommenders._party import Party, is_party, read_party
@@ -25,13 +23,14 @@ from surerec.recommenders._query import assumed_of, resolve, select_known
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, BestOfMany, Calibration, UserCalibration
-    from surerec.interactions import Interactions, UserGroups
+    from surerec.interactions import IdMap, Interactions, UserGroups
     from surerec.measures import Queries, Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._group_model import GroupModel
+    from surerec.recommenders._group_model import CalibratedGroups, GroupModel
 
 _ANYTHING: Final = RecommendOptions()
 
@@ -66,24 +65,33 @@ class ModelParts:
     item_lists: Mapping[str, UserCalibration] = field(default_factory=dict)
     groups: GroupModel | None = None
 
-    @cached_property
+    @property
     def items(self) -> IdMap:
         """The ids of the items, by code."""
-        profiles = self.statistics.interactions
-        if profiles is not None:
-            return profiles.items
-        return IdMap(pl.Series(np.arange(self.statistics.n_items)), noun="item")
+        return self.statistics.interactions.items
 
     @property
     def titles(self) -> pl.Series | None:
         """The title of each item by code, null where there is none; None without titles."""
-        profiles = self.statistics.interactions
-        return None if profiles is None else profiles.titles
+        return self.statistics.interactions.titles
 
     @property
     def features(self) -> frozenset[str]:
         """What a request may ask for; see :class:`surerec.calibration.Calibration`."""
         return self.calibration.features
+
+    @property
+    def user_level(self) -> UserCalibration:
+        """The calibration of a model that is calibrated on users, or raise NotOffered."""
+        require(self.calibration, "period", self.kind)
+        return cast("UserCalibration", self.calibration)
+
+    @property
+    def calibrated_groups(self) -> CalibratedGroups:
+        """What calibrates a user-level model on groups, or raise NotOffered."""
+        if "period" not in self.features:
+            raise NotOffered(how_to_get("groups", self.kind))
+        return cast("CalibratedGroups", self.groups)
 
     @property
     def segments(self) -> UserGroups | None:
@@ -258,12 +266,9 @@ class ModelParts:
 
     def profiles(self) -> Interactions:
         """Return the users' profiles, or raise NoUsers."""
-        if self.statistics.interactions is None:
-            raise NoUsers("These statistics have no users to recommend to.")
-        return self.statistics.interactions
+        return self.statistics.require_profiles("there is nobody to recommend to")
 
     def check_query(self, query: Query) -> Query:
         """Return a query whose codes are all of this model, or refuse it."""
         check_kind("query", query, Query, "a Query, as FittedModel.query makes it")
-        profiles = self.statistics.interactions
-        return query.within(self.statistics.n_items, 0 if profiles is None else profiles.n_users)
+        return query.within(self.statistics.n_items, self.statistics.interactions.n_users)

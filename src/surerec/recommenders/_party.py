@@ -134,9 +134,9 @@ def _is_history(member: Any) -> bool:
 
 
 def _check_users(statistics: PrecedenceStatistics, users: list[Any]) -> None:
-    if not users or statistics.interactions is None:
+    if not users:
         return
-    known = statistics.interactions.users
+    known = statistics.require_profiles("give the histories of members").users
     codes = known.codes(users)
     unknown = [user for user, code in zip(users, codes, strict=True) if code < 0]
     if len(unknown) == 1:

@@ -176,7 +176,8 @@ class PopulationConformal(Recommender):
         """
         self._validate()
         statistics = as_statistics("fit", data)
-        segments = read_groups(self.groups, user_groups, statistics.interactions)
+        profiles = statistics.require_profiles("nobody can calibrate")
+        segments = read_groups(self.groups, user_groups, profiles)
         self.model_ = self._learned(statistics, segments)
         return self._allow_all(lists)
 
@@ -185,8 +186,6 @@ class PopulationConformal(Recommender):
     ) -> FittedModel:
         """Fit the measure, and calibrate it on held-out interactions."""
         profiles, recipe = statistics.interactions, self.recipe()
-        if profiles is None:
-            raise InputError("These counts were given without profiles: nobody can calibrate.")
         if segments is None and (column := parse_groups(self.groups)[0]) is not None:
             raise InputError(
                 f"groups is {self.groups!r}: fit needs the {column} of each user, "
@@ -301,7 +300,7 @@ class PopulationConformal(Recommender):
         now = past
         if refit:
             now = counts or count_precedence(interactions, ties=past.ties)
-        served = now.interactions if now.interactions is not None else known
+        served = now.interactions
         if segments is not None:
             segments = renewed_groups(segments, user_groups, past, served)
         lists = moved_lists(before.item_lists, known.items, served.items)
@@ -317,7 +316,7 @@ class PopulationConformal(Recommender):
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
         model, settings = self.model_, self._settings()
         sample = CalibrationUsersAgain(self.recipe(), settings).calibration_users(model)
-        says = Statement(self._user_level.coverage)
+        says = Statement(model.user_level.coverage)
         return settings.calibrate_list(sample, says, model.statistics, model.segments, listed)
 
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
@@ -404,15 +403,14 @@ class CalibrationUsersAgain:
     def calibration_users(self, model: ModelParts) -> Sample:
         """Return the scorer as it was calibrated, and its calibration users."""
         now, scorer, profiles = model.statistics, model.scorer, model.profiles()
-        assert isinstance(model.calibration, UserCalibration)  # noqa: S101  # it makes no other
-        cases = cases_of(model.calibration, profiles)
+        cases = cases_of(model.user_level, profiles)
         past = now
         if cases.moment is not None:
             past = count_like(now, profiles.until(cases.moment))
         if self.recipe.refits and scorer.leaves_users_out is False:
             users = codes_in(past, profiles)[0][cases.users]
             past = count_without(past, users[users >= 0])
-        if past is not now and past.interactions is not None:
+        if past is not now:
             scorer = self.recipe.update(scorer, past, codes_in(now, past.interactions)[0])
         return Sample(scorer, past, cases)
 
@@ -427,10 +425,9 @@ class CalibrationUsersAgain:
 
 def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
     """Return a model whose calibration users may have a part in what serves by now."""
-    assert isinstance(model.calibration, UserCalibration)  # noqa: S101  # it makes no other
     coverage = LeftOut(recipe.refits, apart=False)
     lists = {name: replace(each, coverage=coverage) for name, each in model.item_lists.items()}
-    calibration = replace(model.calibration, coverage=coverage)
+    calibration = replace(model.user_level, coverage=coverage)
     return replace(model, calibration=calibration, item_lists=lists)
 
 
@@ -438,7 +435,6 @@ def count_without(
     statistics: PrecedenceStatistics, users: NDArray[np.int64]
 ) -> PrecedenceStatistics:
     """Count again without some users."""
-    assert statistics.interactions is not None  # noqa: S101  # it was fitted on profiles
     return count_like(statistics, statistics.interactions.without_users(users))
 
 

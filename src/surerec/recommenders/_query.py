@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.errors import InputError, LeftOutWarning, NoUsers, UnknownHistory
+from surerec.errors import InputError, LeftOutWarning, UnknownHistory
 from surerec.interactions import History
 from surerec.measures import Query
 
@@ -39,19 +39,16 @@ def resolve(
     A user alone is known by the whole profile. A history with a user beside it is what is known of
     that user, whose contribution to the counts is left out all the same. Times sort a history.
     """
-    interactions = statistics.interactions
     code = None
     if user is not None:
-        if interactions is None:
-            raise NoUsers("These statistics have no users: give a history=.")
-        code = interactions.users.code(user)
+        code = statistics.require_profiles("give a history=").users.code(user)
     if history is None:
-        if code is None or interactions is None:
+        if code is None:
             raise InputError(
                 "Say for whom: give user= or history= (--user or --history on the command line)."
             )
         refuse_times(times, at, "a user of the data has times of their own")
-        return Query.of_user(interactions, code)
+        return Query.of_user(statistics.interactions, code)
     ids, then, moment = History.read(history, times, at)
     if not ids:
         raise InputError("The history is empty: it needs at least one item.")

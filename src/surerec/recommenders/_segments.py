@@ -53,7 +53,7 @@ def stored_groups(groups: object) -> object:
     return list(groups) if isinstance(groups, tuple) else groups
 
 
-def read_groups(groups: object, given: Any, interactions: Interactions | None) -> UserGroups | None:
+def read_groups(groups: object, given: Any, interactions: Interactions) -> UserGroups | None:
     """Look up the group of each user; None where there are none by a column."""
     column = parse_groups(groups)[0]
     if column is None and given is not None:
@@ -61,7 +61,7 @@ def read_groups(groups: object, given: Any, interactions: Interactions | None) -
             "user_groups was given, and groups is a number: name their column, as in "
             'groups="country".'
         )
-    if column is None or given is None or interactions is None:
+    if column is None or given is None:
         return None
     return read_user_groups(given, column, interactions.users)
 

@@ -232,11 +232,9 @@ class SavedLevel:
 
 def saved_state(model: FittedModel) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Return the arrays and texts of a user-level calibration, its item lists and groups."""
-    assert isinstance(model.calibration, UserCalibration)  # noqa: S101  # asked of no other
-    assert isinstance(model.groups, CalibratedGroups)  # noqa: S101
     arrays, texts = groups_to_parts(model.segments)
-    arrays |= to_parts(model.calibration) | lists_to_parts(model.item_lists.values())
-    return arrays | companies_to_parts(model.groups.by_size.values()), texts
+    arrays |= to_parts(model.user_level) | lists_to_parts(model.item_lists.values())
+    return arrays | companies_to_parts(model.calibrated_groups.by_size.values()), texts
 
 
 def moved_lists(
@@ -247,5 +245,4 @@ def moved_lists(
 
 
 def _items(statistics: PrecedenceStatistics) -> IdMap:
-    assert statistics.interactions is not None  # noqa: S101  # they are profiles' counts
     return statistics.interactions.items

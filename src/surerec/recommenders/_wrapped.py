@@ -167,7 +167,7 @@ class WrappedRecommender(Recommender):
             with stage("learning"):
                 known, scorer = self._fit_copy(recipe, whole, whole)
             segments = read_groups(self.groups, user_groups, known.interactions)
-            users = self._user_level
+            users = self.model_.user_level
             self.model_ = self._calibrated_model(
                 known, scorer, (users.users, users.chances), self._refitted(about, scorer), segments
             )
@@ -181,8 +181,6 @@ class WrappedRecommender(Recommender):
             items = ids_of(self.items, None, "item", recipe.name)
         known = on_catalogue(served, fitted, items)
         profiles = on_catalogue(fitted, fitted, items).interactions
-        assert profiles is not None  # noqa: S101  # made of profiles
-        assert known.interactions is not None  # noqa: S101
         return known, recipe.scorer(profiles, known.interactions)
 
     def _cut_apart(self, whole: Interactions, covers: Covers) -> tuple[Cases, Interactions, About]:
@@ -271,7 +269,6 @@ class WrappedRecommender(Recommender):
             )
         chosen = self._sampled(cases, at_most_half=False)
         statistics = on_catalogue(known, known, adapter.catalogue)
-        assert statistics.interactions is not None  # noqa: S101  # made of profiles
         by_user, knows_all = covers == "fit", adapter.knows_all or covers == "newcomers"
         scorer = of_fitted(
             adapter, statistics.interactions, in_fit, by_user=by_user, knows_all=knows_all
@@ -445,13 +442,8 @@ class WrappedRecommender(Recommender):
     ) -> FittedModel:
         about = About.from_text(texts.pop(_ABOUT))
         columns, rows = arrays["wrapped_columns"], arrays["wrapped_rows"]
-        n_users, profiles = statistics.n_users, statistics.interactions
-        n_items = statistics.n_items
-        if (
-            profiles is None
-            or not np.array_equal(np.sort(columns), np.arange(n_items))
-            or rows.shape != (n_users,)
-        ):
+        profiles, every_item = statistics.interactions, np.arange(statistics.n_items)
+        if not np.array_equal(np.sort(columns), every_item) or rows.shape != (profiles.n_users,):
             raise ValueError("they are not those of a wrapped model")
         if isinstance(self.model, str) and self.model == ListsAdapter.stored:
             self.model = _stored_lists(arrays, profiles, columns, rows)

@@ -36,7 +36,7 @@ class About:
     def coverage(self, in_fit: NDArray[np.bool_], people: str) -> Coverage:
         """Give whom the promise covers; `people` says who was in the fit."""
         if self.nobody:
-            return Nobody(self.nobody)
+            return Nobody(self.nobody, of_the_fit=self.covers == "fit")
         if self.covers == "fit":
             return OfTheFit(in_fit, self.set_aside, self.assumes, people)
         return Newcomers(in_fit, self.assumes)

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
-from surerec.errors import NoUsers
 from surerec.recommenders import RecommendOptions
 from surerec.serving import _asked as ask
 from surerec.serving._problems import Problem
@@ -134,11 +133,8 @@ def explanation(model: ServedModel, asked: ask.AskExplanation) -> bytes:
 def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     """Give the best items of each known user, and name the users that are not known."""
     name, recommender = recommender_of(model, asked.recommender)
-    interactions = model.interactions
-    if interactions is None:
-        raise NoUsers("This model holds no users.")
     users = list(dict.fromkeys(asked.users))
-    codes = interactions.users.codes(users)
+    codes = recommender.model_.profiles().users.codes(users)
     known = codes[codes >= 0]
     if not len(known):
         raise Problem(404, "None of these users is known.")

@@ -91,19 +91,19 @@ class ServedModel:
         return next(iter(self.recommenders.values()))
 
     @property
-    def interactions(self) -> Interactions | None:
-        """The profiles, if the model has them."""
+    def interactions(self) -> Interactions:
+        """The profiles."""
         return self.first.statistics_.interactions
 
     @property
     def genres(self) -> pl.Series | None:
         """The genres of each item by code, if they are known."""
-        return None if self.interactions is None else self.interactions.genres
+        return self.interactions.genres
 
     @property
     def titles(self) -> pl.Series | None:
         """The title of each item by code, if there are any."""
-        return None if self.interactions is None else self.interactions.titles
+        return self.interactions.titles
 
 
 class ModelHolder:
@@ -188,7 +188,7 @@ def served_of(card: Mapping[str, Any], recommenders: Mapping[str, Recommender]) 
         _warn_if_stale(name, recommender.model_)
     any_one = next(iter(recommenders.values()))
     statistics = any_one.statistics_
-    titles = None if statistics.interactions is None else statistics.interactions.titles
+    titles = statistics.interactions.titles
     return ServedModel(
         model_id(card),
         recommenders,
@@ -249,7 +249,7 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
     """
     by_popularity = np.argsort(recommender.statistics_.popularity)
     interactions = recommender.statistics_.interactions
-    usual = _SAMPLE_SIZE if interactions is None else int(np.median(np.diff(interactions.offsets)))
+    usual = int(np.median(np.diff(interactions.offsets))) if interactions.n_users else _SAMPLE_SIZE
     most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
     history = recommender.items_.ids.gather(most_popular).to_list()
     asked: dict[str, Any] = {}
@@ -266,8 +266,7 @@ def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]
     picks.to_frame()  # as scores and p-values are found only when they are looked at
     if "confidence" in recommender.model_.features:
         recommender.p_values(history=history)
-    interactions = recommender.statistics_.interactions
-    for user in [] if interactions is None else interactions.users.suggested(1):
+    for user in recommender.statistics_.interactions.users.suggested(1):
         recommender.recommend(user, **asked).to_frame()
         recommender.recommend_many([user], k=1, **asked)  # the batch has its own
     return {

@@ -35,15 +35,17 @@ def describe(statistics: PrecedenceStatistics) -> tuple[DataCard | None, Counts,
     """Say what the data are, how much they hold, and how the statistics were made."""
     rows, source = statistics.rows.kind, statistics.interactions
     # What is not held is counted from the profiles, wherever the rows are loaded.
-    if rows is None or (source is None and not statistics.rows.holds_all):
+    if rows is None or not (statistics.has_profiles or statistics.rows.holds_all):
         raise InputError(
             "Statistics without one of their users cannot be stored; store the whole ones, "
             "made by count_precedence or from given counts."
         )
-    data = None if source is None else DataCard(source.name, source.origin, source.rows_read)
-    n_rows = None if source is None else source.n_rows
-    counts = Counts(int(statistics.n_users), statistics.n_items, n_rows)
-    return data, counts, Settings(statistics.ties, rows)
+    n_users, n_items = int(statistics.n_users), statistics.n_items
+    settings = Settings(statistics.ties, rows)
+    if not statistics.has_profiles:
+        return None, Counts(n_users, n_items, None), settings
+    data = DataCard(source.name, source.origin, source.rows_read)
+    return data, Counts(n_users, n_items, source.n_rows), settings
 
 
 def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
@@ -51,7 +53,7 @@ def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
     arrays = {"support": statistics.support} | statistics.rows.arrays()
     tables: dict[str, dict[str, pl.Series]] = {}
     source = statistics.interactions
-    if source is not None:
+    if statistics.has_profiles:
         arrays |= {
             "offsets": source.offsets,
             "items_taken": source.items_taken,
@@ -77,7 +79,10 @@ def statistics_from(files: Files, manifest: Manifest) -> PrecedenceStatistics:
     No index leads out of its array, whoever wrote the files: kernels do not look where they write.
     What the counts say is taken for granted.
     """
-    source = None if manifest.data is None else _interactions(files, manifest.data)
+    if manifest.data is None:
+        source = Interactions.no_users(manifest.counts.items)
+    else:
+        source = _interactions(files, manifest.data)
     arrays = {role: files.array(role) for role in ROW_ROLES[manifest.settings.rows]}
     rows = rows_from(manifest.settings.rows, arrays, source)
     support, n_users = files.array("support"), manifest.counts.users
@@ -87,8 +92,8 @@ def statistics_from(files: Files, manifest: Manifest) -> PrecedenceStatistics:
         n_users,
         support,
         rows,
-        ties=cast("Ties", manifest.settings.ties),
         interactions=source,
+        ties=cast("Ties", manifest.settings.ties),
     )
 
 

@@ -95,11 +95,7 @@ class Factorisation:
         fold_of: NDArray[np.int8],
         n_folds: int,
     ) -> Factorisation:
-        profiles = statistics.interactions
-        if profiles is None:
-            raise InputError(
-                "These counts were given without profiles: the measure 'als' needs profiles."
-            )
+        profiles = statistics.require_profiles("the measure 'als' needs profiles")
         check_can_train()
         items = np.empty((n_folds, settings.factors, statistics.n_items), np.float32)
         with progress("Factorising", total=n_folds * settings.iterations) as advance:

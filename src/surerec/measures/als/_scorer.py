@@ -80,7 +80,6 @@ class AlsScorer(Scorer):
         profiles = self.statistics.interactions
         alike = self.factors.likeness(fold, query.history, item).tolist()
         weight = 1.0 + self.factors.settings.alpha
-        assert profiles is not None  # noqa: S101  # factors are trained on profiles
         found = [
             Contribution(f"likeness to {profiles.title(taken)}", value, weight * value)
             for taken, value in zip(query.history.tolist(), alike, strict=True)

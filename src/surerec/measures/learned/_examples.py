@@ -94,7 +94,6 @@ class Strangers:
     def of(cls, features: Features, interactions: Interactions) -> Strangers:
         """Look up the items of interactions that are not behind the features."""
         profiles = features.statistics.interactions
-        assert profiles is not None  # noqa: S101  # features are made from profiles
         return cls(features, interactions, profiles.items.codes(interactions.items.ids))
 
     def cut(

@@ -86,11 +86,7 @@ class Features:
     ) -> None:
         self.statistics = statistics
         self._counted = statistics = statistics.counted  # all but counts is of then
-        if statistics.interactions is None:
-            raise InputError(
-                "These counts were given without profiles: the learned measure needs profiles."
-            )
-        self._interactions = statistics.interactions
+        self._interactions = statistics.require_profiles("the learned measure needs profiles")
         # Ridges know the most popular items. Codes are in that order, but for parts of other data.
         in_order = np.array_equal(statistics.popularity, np.arange(statistics.n_items))
         self._places = None if in_order else statistics.popularity

@@ -11,7 +11,7 @@ import numpy as np
 from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.errors import InputError, TooFewUsers
+from surerec.errors import TooFewUsers
 from surerec.measures._folds import check_enough, deal, fold_for, renumbered
 from surerec.measures.learned._boosting import LARGE, SMALL
 from surerec.measures.learned._choice import INGREDIENTS, Kept, ask, grow_best
@@ -126,11 +126,7 @@ class LearnedMeasure:
             If there are too few users to learn from, or LightGBM is not installed.
         """
         future = TrainedFuture(horizon, window)
-        profiles = statistics.interactions
-        if profiles is None:
-            raise InputError(
-                "These counts were given without profiles: the learned measure needs profiles."
-            )
+        profiles = statistics.require_profiles("the learned measure needs profiles")
         n_folds = check_whole("n_folds", n_folds, lowest=3)
         most_users = check_whole("n_users", n_users)
         sampling = Sampling(
