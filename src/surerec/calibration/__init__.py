@@ -11,6 +11,14 @@ from surerec.calibration._declaration import (
     with_other_items,
 )
 from surerec.calibration._groups import LengthGroups
+from surerec.calibration._guarantee import (
+    NEW_ITEMS,
+    RANKING,
+    Guarantee,
+    guarantee_of,
+    item_guarantee,
+    level_of,
+)
 from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
 from surerec.calibration._parts import from_parts, lists_from_parts, lists_to_parts, to_parts
@@ -19,7 +27,7 @@ from surerec.calibration._shaping import choose_bins
 from surerec.calibration._slates import Slate, hit_probabilities, slate_features
 from surerec.calibration._split import check_share, split
 from surerec.calibration._stored import CalibrationUsers
-from surerec.calibration._terms import NEW_ITEMS, Terms, next_items
+from surerec.calibration._terms import next_items
 from surerec.calibration._transductive import (
     OverLater,
     TransductiveCalibration,
@@ -41,12 +49,14 @@ __all__ = [
     "NEW_ITEMS",
     "NO_CHANCES",
     "PROMISES",
+    "RANKING",
     "Assessment",
     "BestOfMany",
     "Calibration",
     "CalibrationUsers",
     "Coverage",
     "Cut",
+    "Guarantee",
     "Hit",
     "ItemAssessment",
     "ItemCalibration",
@@ -64,7 +74,6 @@ __all__ = [
     "PrecisionCalibration",
     "Promise",
     "Slate",
-    "Terms",
     "TransductiveCalibration",
     "Uncalibrated",
     "UserAssessment",
@@ -78,7 +87,10 @@ __all__ = [
     "false_declaration",
     "find_promise",
     "from_parts",
+    "guarantee_of",
     "hit_probabilities",
+    "item_guarantee",
+    "level_of",
     "lists_from_parts",
     "lists_to_parts",
     "next_items",

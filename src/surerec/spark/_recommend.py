@@ -158,7 +158,7 @@ def recommend_spark(
         )
         about = {
             "surerec.recommender": fitted.name_,
-            "surerec.guarantee": fitted.guarantee_to_all(options),
+            "surerec.guarantee": str(fitted.guarantee_to_all(options)),
         }
         n_rows = _write(spark, ask, aside / "rows", about)
         (aside / "rows").replace(place)

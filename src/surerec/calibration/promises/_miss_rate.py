@@ -25,6 +25,7 @@ class MissRate(Promise):
     prefix = "population"
     horizon = 0.4
     kind = "miss"
+    guarantees = "recall"
     by_group = True
     audited = ("rank", "score")
 

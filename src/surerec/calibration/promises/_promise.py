@@ -102,6 +102,11 @@ class Promise(ABC):
             f"consumed next was {lacking}"
         )
 
+    @property
+    def guarantees(self) -> str:
+        """The kind of :class:`surerec.Guarantee`: by default the name."""
+        return self.name
+
     def headline(self, confidence: float) -> str:
         """Give a few words for people who choose among promises, without the assumption."""
         return f"{self.name} at {confidence:.0%}, of items new to the user"
