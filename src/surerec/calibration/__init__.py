@@ -23,6 +23,15 @@ from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
 from surerec.calibration._parts import from_parts, lists_from_parts, lists_to_parts, to_parts
 from surerec.calibration._precision import PrecisionCalibration
+from surerec.calibration._promises import (
+    PROMISES,
+    Cut,
+    Hit,
+    MissRate,
+    Precision,
+    Promise,
+    find_promise,
+)
 from surerec.calibration._shaping import choose_bins
 from surerec.calibration._slates import Slate, hit_probabilities, slate_features
 from surerec.calibration._split import check_share, split
@@ -35,15 +44,6 @@ from surerec.calibration._transductive import (
     ranks_by_later_item,
 )
 from surerec.calibration._users import NO_CHANCES, UserCalibration
-from surerec.calibration.promises import (
-    PROMISES,
-    Cut,
-    Hit,
-    MissRate,
-    Precision,
-    Promise,
-    find_promise,
-)
 
 __all__ = [
     "NEW_ITEMS",

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from surerec.calibration._guarantee import Guarantee
     from surerec.calibration._listed import NamedItems
     from surerec.calibration._many import Best
+    from surerec.calibration._promises import Cut, Promise
     from surerec.calibration._stored import CalibrationUsers
-    from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
     from surerec.interactions import IdMap, UserGroups
     from surerec.measures import Queries, Query, Scorer
