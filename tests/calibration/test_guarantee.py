@@ -144,7 +144,7 @@ def test_a_list_as_long_as_the_set_keeps_it(models):
     assert models["recall"].recommend(user=7, confidence=0.8, k=60).guarantee == full.guarantee
 
 
-def test_what_a_query_allows_is_no_full_set(models, films):
+def test_what_a_query_allows_is_no_full_set(models):
     query = sr.measures.Query(np.arange(8), allowed=np.arange(20, 40))
     found = models["recall"].recommend(query=query, confidence=0.8).guarantee
     assert found.reason == "only the given items could be recommended"
@@ -188,8 +188,8 @@ def test_what_a_query_allows_is_no_full_set(models, films):
             "segments",
             {"history": list(range(1, 9)), "group": "LI"},
             (
-                "a confidence of 0.8 needs at least 4 calibration users with country 'LI', and there "
-                "are 2, so every item qualifies"
+                "a confidence of 0.8 needs at least 4 calibration users with country 'LI', and "
+                "there are 2, so every item qualifies"
             ),
         ),
         ("none", {"user": 7, "confidence": None}, RANKING.reason),
