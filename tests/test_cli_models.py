@@ -47,7 +47,7 @@ def test_json_is_json_and_says_what_python_says(run, folder):
     )
     picks = sr.load(folder / "model", "icrs3").recommend(7, significance=0.2)
     assert [row["item_id"] for row in answer["items"]] == picks.items
-    assert answer["guarantee"] == picks.guarantee
+    assert answer["guarantee"] == picks.guarantee.to_dict()
     assert answer["confidence"] == 0.8
 
 

@@ -52,7 +52,7 @@ def test_settings_that_nothing_takes_are_refused(run):
 def test_a_set_says_its_promise_and_shows_no_p_values(run):
     done = run("recommend", "model", "--user", "9", "--confidence", "0.7", "--show", "3")
     assert done.code == 0
-    assert "at most 30% is left out on average over people" in done.out
+    assert "at most 30% is left out on average over users" in done.out
     assert "p-value" not in done.out
     assert "in above" in done.out
     answer = json.loads(run("recommend", "model", "--user", "9", "--format", "json").out)
@@ -72,7 +72,7 @@ def test_a_slate_says_its_probability_and_may_not_be_served(run):
     )
     assert 0 <= answer["low"] <= answer["probability"] <= answer["high"] <= 1
     assert len(answer["items"]) == 10
-    assert "among the next 5 items" in answer["guarantee"]
+    assert "among the next 5 items" in answer["guarantee"]["sentence"]
     shown = run("slate", "model", "--user", "9", "--at-least", "0.999")
     assert "Not served: that is less than 99.9%" in shown.out
     wrong = run("slate", "model", "--user", "9", "--recommender", "icrs3")
@@ -306,14 +306,14 @@ def test_a_list_is_allowed_and_chosen_from(run, folder, precise):
     )  # fmt: skip
     answer = json.loads(listed.out)
     assert {row["item_id"] for row in answer["items"]} <= set(precise)
-    assert "items of the list" in answer["guarantee"]
+    assert "items of the list" in answer["guarantee"]["sentence"]
     only = run(
         "recommend", "model", "--user", "9", "--items", "ids.txt", "--min-probability", "0.01",
         "--format", "json",
     )  # fmt: skip
     answer = json.loads(only.out)
     assert {row["item_id"] for row in answer["items"]} <= set(precise)
-    assert answer["guarantee"].startswith("None for this list")
+    assert answer["guarantee"]["reason"].startswith("only the given items")
     done = run(
         "recommend-all", "precise", "--precision", "0.1", "--among", "tonight", "--output",
         "all.parquet",

@@ -63,7 +63,7 @@ def test_times_and_a_moment_are_those_of_python(run, films, model, history):
         assert [row["score"] for row in answer["items"]] == pytest.approx(
             expected.to_frame()["score"].to_list()
         )
-        assert answer["guarantee"] == expected.guarantee
+        assert answer["guarantee"] == expected.guarantee.to_dict()
 
 
 def test_times_sort_a_history(run, model, history):

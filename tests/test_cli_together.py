@@ -101,7 +101,7 @@ def test_calibrating_on_groups_is_saved(run, folder, tmp_path):
     done = run("calibrate-groups", str(tmp_path / "other"), "--size", "2", "--formed", "similar",
                "--aggregation", "least-misery")  # fmt: skip
     assert done.code == 0
-    assert "groups of 2 formed of similar people" in done.err
+    assert "groups of 2 formed of similar users" in done.err
     back = sr.load(tmp_path / "other")
     assert back.group_sizes_ == (2,)
     given = run("calibrate-groups", str(tmp_path / "other"), "--group-file", "groups.csv")
@@ -126,7 +126,7 @@ def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, model, f
     about = pl.read_parquet_metadata(path)
     guarantee = about["surerec.guarantee"]
     assert about["surerec.recommender"] == "over-users"
-    assert guarantee == model.guarantee_to_groups("groups.csv", model.options(0.8))
+    assert guarantee == str(model.guarantee_to_groups("groups.csv", model.options(0.8)))
     assert guarantee.startswith("Of items new to every member that any member takes next")
     assert "on average over groups of 3 formed at random" in guarantee
     assert "The guarantee covers 2 of these 2; the column covered says which." in done.err
@@ -138,8 +138,8 @@ def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, model, f
     frame = model.recommend_groups(groups, confidence=0.8, k=3)
     assert dict(frame.select("group", "covered").iter_rows()) == {"a": True, "b": False}
     said = model.guarantee_to_groups(groups, model.options(0.8, k=3))
-    assert said.startswith("None for lists from which items were left out. The whole sets: Of")
-    assert "groups of 2 formed" in said
-    assert "groups of 3 formed" in said
+    assert (said.holds, said.full.holds) == (False, True)
+    assert said.covers == "groups of 2 formed at random and groups of 3 formed at random"
+    assert "over groups of 3 formed at random" in str(said)
     json_file = run(*asked, "groups.csv", "--format", "json").out
-    assert json.loads(json_file)["guarantee"] == guarantee
+    assert json.loads(json_file)["guarantee"]["sentence"] == guarantee

@@ -5,6 +5,7 @@ from surerec._version import __version__
 TYPE_CHECKING = False  # as typing has it, which takes longer to import than all that is done here
 if TYPE_CHECKING:
     from surerec import datasets
+    from surerec.calibration import Guarantee
     from surerec.datasets import load_dataset
     from surerec.errors import (
         AssumedIdsWarning,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "surerec.calibration": ("Guarantee",),
     "surerec.datasets": ("load_dataset",),
     "surerec.errors": (
         "AssumedIdsWarning",
@@ -109,6 +111,7 @@ __all__ = [
     "FetchError",
     "GroupExplanation",
     "GroupSet",
+    "Guarantee",
     "HistoriesWarning",
     "InductiveConformal",
     "InputError",

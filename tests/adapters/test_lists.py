@@ -69,8 +69,8 @@ def test_complete_lists_keep_the_promise_for_people_who_have_one(halves, scores)
     others = codes_of(past, half(future, keep_odd=False))
     for epsilon in (0.1, 0.3):
         assert missed(sure, past, future, epsilon, others) == pytest.approx(epsilon, abs=0.04)
-    said = sure.recommend(past.users[3], confidence=0.8).guarantee
-    assert "on average over people who have a list" in said
+    said = str(sure.recommend(past.users[3], confidence=0.8).guarantee)
+    assert "on average over users who have a list" in said
     assert "if they are exchangeable with the" in said
 
 
@@ -88,22 +88,24 @@ def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     sure = sr.wrap(frame_of(scores, past, k=10)).calibrate(past, future)
     assert 0.1 < sure.floor_ < 0.9
     beyond = sure.recommend(past.users[5], significance=sure.floor_ / 2)
-    assert beyond.guarantee.startswith("None: ")
-    assert "in no list of theirs (lists of 10 items)" in beyond.guarantee
+    assert not beyond.guarantee.holds
+    assert "in no list of theirs (lists of 10 items)" in str(beyond.guarantee)
     assert len(beyond) < beyond.n_candidates
-    assert f"the set holds all {len(beyond)} items with a score" in beyond.guarantee
-    assert "every item is in the set" not in beyond.guarantee
+    assert f"and all {len(beyond)} items with a score qualify" in str(beyond.guarantee)
+    assert "every item qualifies" not in str(beyond.guarantee)
     shorter = sure.recommend(past.users[5], significance=sure.floor_ / 2, k=2)
-    assert shorter.guarantee.startswith("None for this list, from which items were left out.")
-    assert f"above {beyond.highest_confidence:.4g}" in beyond.guarantee
+    assert shorter.guarantee.full is not None
+    assert f"above {beyond.highest_confidence:.4g}" in str(beyond.guarantee)
     assert 1 - beyond.highest_confidence == pytest.approx(sure.floor_, abs=0.01)
     # What is said to be in no list is what keeps confidence down, but for the finite-sample term.
-    unknown = float(re.search(r"users, ([0-9.]+)% of what a user", beyond.guarantee)[1]) / 100
+    unknown = (
+        float(re.search(r"users, ([0-9.]+)% of what a user", beyond.guarantee.reason)[1]) / 100
+    )
     assert 0 < 1 - beyond.highest_confidence - unknown < 1 / len(sure.calibration_) + 0.001
     assert sure.calibration_.unknown_share == pytest.approx(unknown, abs=0.01)
     assert len(beyond) == 10  # what is in no list is in no set
     within = sure.recommend(past.users[5], significance=sure.floor_ + 0.05)
-    assert within.guarantee.startswith("Of items new to the user that they consume next")
+    assert str(within.guarantee).startswith("Of items new to the user that they consume next")
 
 
 @pytest.mark.parametrize("fallback", ["popularity", "CM12"])
@@ -234,6 +236,9 @@ def test_of_hits_only_users_without_any_listed_item_are_said_to_be_out_of_reach(
     wrapped = sr.wrap(frame_of(scores, past, k=5), promise="hit", horizon=5)
     sure = wrapped.calibrate(past, future)
     beyond = sure.recommend(past.users[5], significance=sure.floor_ / 2)
-    share = float(re.search(r"for ([0-9.]+)% of calibration users all", beyond.guarantee)[1]) / 100
+    share = (
+        float(re.search(r"for ([0-9.]+)% of calibration users all", beyond.guarantee.reason)[1])
+        / 100
+    )
     assert 0 < 1 - beyond.highest_confidence - share < 1 / len(sure.calibration_) + 0.001
     assert share < sure.calibration_.unknown_share

@@ -245,7 +245,7 @@ def test_recalibrating_trains_again_as_it_was_trained(films):
 @pytest.mark.filterwarnings("ignore::surerec.errors.StaleModelWarning")
 def test_by_the_calendar_it_is_calibrated_before_and_served_after(films):
     model = sr.PopulationConformal(AlsRecipe(SMALL), window=200, horizon=5).fit(films)
-    said = model.recommend(films.users[3], confidence=0.8).guarantee
+    said = str(model.recommend(films.users[3], confidence=0.8).guarantee)
     assert said.startswith("Of the next 5")
 
 

@@ -102,7 +102,7 @@ def test_a_small_leak_of_what_comes_fitted_is_found_where_items_are_rare(sparse)
 def test_what_leaves_users_out_is_accepted(dense, honest):
     for given in (honest, honest(sr.count_precedence(dense))):
         model = sr.PopulationConformal(given).fit(dense)
-        assert model.recommend(7, confidence=0.8).guarantee.startswith("Of the last 40%")
+        assert str(model.recommend(7, confidence=0.8).guarantee).startswith("Of the last 40%")
 
 
 @pytest.mark.parametrize("measure", ["CM12", "als"])

@@ -52,9 +52,9 @@ def test_a_row_in_the_table_makes_it_known_everywhere(films, tmp_path):
     assert model.default_name() == "half-cm12"
     history = films.items.ids[:8].to_list()
     picks = model.recommend(history=history, confidence=0.8)
-    assert picks.guarantee.startswith(
+    assert str(picks.guarantee).startswith(
         "At least half of the next 4 items new to the user is in this set with probability at "
-        "least 0.8, over people, if they are exchangeable with"
+        "least 0.8, over users. Assumes users exchangeable with"
     )
     model.save(tmp_path / "films")
     back = sr.load(tmp_path / "films")

@@ -82,7 +82,7 @@ def test_a_live_learned_model_says_what_stays_and_learns_at_a_recount(films, tmp
         )
         assert done.taken == 18
         assert done.judged > 0
-        says = live.recommend(someone, confidence=0.9).guarantee
+        says = str(live.recommend(someone, confidence=0.9).guarantee)
         assert "trees" in says
         receipt = live.forget(films.users[0])
         assert any("trees" in each for each in receipt.stays)

@@ -19,7 +19,7 @@ import surerec as sr
 from surerec.conformal import Steering
 from surerec.errors import InputError, StoreError, UnknownId
 from surerec.live import Ledger, Live, Terms
-from surerec.live._promised import kept_live
+from surerec.live._promised import live_guarantee
 from surerec.measures import Query
 from tests.precedence.test_growing import assert_same
 
@@ -179,23 +179,23 @@ def test_an_event_of_the_future_is_refused_with_an_alert_a_day(live, films):
 
 
 def test_the_promise_is_said_and_kept(live, films):
-    none = live.recommend(2, confidence=0.9).guarantee
+    none = str(live.recommend(2, confidence=0.9).guarantee)
     assert "no event has been judged yet" in none
     assert "with each user and day counted once" in none
     live.observe(stream(films, 250))
     said = live.recommend(2, confidence=0.9)
     steering = live._ledger.steering
-    assert f"over {steering.user_days:,} user days it was" in said.guarantee
-    assert f"counting each of {steering.n:,} judged events it was" in said.guarantee
+    assert f"over {steering.user_days:,} user days it was" in str(said.guarantee)
+    assert f"counting each of {steering.n:,} judged events it was" in str(said.guarantee)
     assert said.confidence == 0.9
     for place, epsilon in enumerate(steering.epsilons):
         assert abs(steering.observed_by_user_day()[place] - epsilon) <= steering.bound(place)
-    assert "None: a promise is kept live at the confidences 0.7, 0.8, 0.9 only" in (
-        live.recommend(2, confidence=0.85).guarantee
-    )
-    assert "None for this list" in live.recommend(2, confidence=0.9, k=1).guarantee
-    assert "None for this person: only 1 item is known" in (
-        live.recommend(history=[5], confidence=0.9).guarantee
+    other = live.recommend(2, confidence=0.85).guarantee
+    assert other.reason == "a guarantee is kept live at the confidences 0.7, 0.8, 0.9 only"
+    cut = live.recommend(2, confidence=0.9, k=1).guarantee
+    assert (cut.reason, cut.full) == ("the set was truncated to 1 item", said.guarantee)
+    assert live.recommend(history=[5], confidence=0.9).guarantee.reason == (
+        "only 1 item is known of this user, and events are judged from 5 on"
     )
     rows = live.delivered().filter(group="all")
     assert rows["confidence"].to_list() == [0.9, 0.8, 0.7]
@@ -216,7 +216,7 @@ def test_how_far_it_can_be_off_is_said_in_plain_numbers(n, says):
     steering = Steering.start([0.1])
     for _ in range(n):
         steering = steering.after(0.5)
-    assert says in kept_live(steering, 0, "")
+    assert says in str(live_guarantee(steering, 0.1, ""))
 
 
 def test_sets_are_nested_among_the_confidences(live, films):

@@ -67,6 +67,6 @@ class Person:
 
 
 def is_covered(model, **asked):
-    """Return whether the sentence of a user's whole set guarantees anything."""
+    """Return whether a user's whole set guarantees anything."""
     whole = model.recommend(**{name: asked[name] for name in asked if name != "k"})
-    return not whole.guarantee.startswith(("None", "Every item qualifies"))
+    return whole.guarantee.holds

@@ -30,7 +30,7 @@ def test_a_set_is_a_table_with_bars_and_its_promise(model, films):
     assert (
         f"{len(picks)} of {picks.n_candidates} items at confidence 0.8, by population-cm12" in page
     )
-    assert picks.guarantee.split(",")[0] in page
+    assert str(picks.guarantee).split(",")[0] in page
     assert page.count("<tr>") == 1 + min(len(picks), 10)
     assert "probability" in page
     assert "width:" in page

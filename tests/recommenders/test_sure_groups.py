@@ -32,13 +32,13 @@ def test_each_country_is_tested_by_its_own_people(precise, films, country, tmp_p
     found = {}
     for label in ("AT", "DE"):
         picks = precise.recommend(history=history, group=label, precision=0.15)
-        assert f"over people with country '{label}' who are shown anything" in picks.guarantee
+        assert f"over users with country '{label}' who are shown anything" in str(picks.guarantee)
         mine = np.array([country[films.users[int(user)]] == label for user in users])
         n_testing = int((mine & ~chances.chooses).sum())
-        assert f"as the {n_testing:,} who tested it" in picks.guarantee
+        assert f"as the {n_testing:,} calibration users who tested it" in str(picks.guarantee)
         found[label] = picks.items
     nobody = precise.recommend(history=history, group="CH", precision=0.15)
-    assert nobody.guarantee.startswith("None for this person: nobody of country 'CH' calibrated")
+    assert str(nobody.guarantee).startswith("No guarantee: nobody of country 'CH' calibrated")
     assert nobody.to_frame()["probability"].is_not_nan().all()  # which is not by country
     precise.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
@@ -50,7 +50,7 @@ def test_a_country_of_few_says_how_many_it_takes(films):
     made = sr.PopulationConformal(promise="precision", groups=("country", 2))
     model = made.fit(films, user_groups=few)
     history = films.items.ids[:8].to_list()
-    with pytest.raises(sr.InputError, match=r"people with country 'LI'.* here .*: it takes \d+"):
+    with pytest.raises(sr.InputError, match=r"users with country 'LI'.* here .*: it takes \d+"):
         model.recommend(history=history, group="LI", precision=0.2)
 
 

@@ -34,7 +34,7 @@ def test_a_set_for_a_user_is_the_librarys(client, known):
         "confidence": 0.8,
         "significance": 0.2,
         "precision": None,
-        "guarantee": picks.guarantee,
+        "guarantee": picks.guarantee.to_dict(),
         "about_probability": "",
         "full_size": len(picks),
         "n_candidates": picks.n_candidates,
@@ -53,7 +53,7 @@ def test_every_recommender_of_the_folder_answers(client, model_folder, known, na
     told = client.post("v1/recommendations", json=body).json()
     picks = model.recommend(user, **level)
     assert told["items"] == rows(picks.to_frame())
-    assert told["guarantee"] == picks.guarantee
+    assert told["guarantee"] == picks.guarantee.to_dict()
     assert told["confidence"] == level.get("confidence")
 
 
@@ -66,7 +66,8 @@ def test_history_k_exclude_and_significance_mean_what_they_mean_in_python(client
     picks = model.recommend(history=history, significance=0.2, k=3, exclude=[first])
     assert [row["item_id"] for row in told["items"]] == picks.items
     assert told["full_size"] == picks.full_size > 3
-    assert told["guarantee"].startswith("None for this list")
+    assert told["guarantee"] == picks.guarantee.to_dict()
+    assert not told["guarantee"]["holds"]
     beside = client.post("v1/recommendations", json={"user": user, "history": history, "k": 5})
     expected = model.recommend(user, history=history, confidence=0.9, k=5)
     assert [row["item_id"] for row in beside.json()["items"]] == expected.items
@@ -120,7 +121,7 @@ def test_a_guarantee_comes_without_the_items(client, known):
     model, user = known
     told = client.post("v1/guarantees", json={"user": user, "confidence": 0.75}).json()
     picks = model.recommend(user, confidence=0.75)
-    assert (told["guarantee"], told["full_size"]) == (picks.guarantee, len(picks))
+    assert (told["guarantee"], told["full_size"]) == (picks.guarantee.to_dict(), len(picks))
     assert "items" not in told
 
 
@@ -144,7 +145,7 @@ def test_a_batch_is_recommend_many_and_names_who_is_unknown(client, known):
     told = client.post("v1/recommendations/batch", json=body).json()
     assert told["items"] == rows(model.recommend_many(users, confidence=0.7, k=4))
     assert told["unknown_users"] == ["nobody"]
-    assert told["guarantee"].startswith("None for these lists")
+    assert told["guarantee"]["reason"].startswith("the set was truncated")
     assert (told["confidence"], told["significance"]) == (0.7, 0.3)
     told = client.post("v1/recommendations/batch", json={"users": users, "k": 4}).json()
     assert (told["confidence"], told["significance"]) == (0.9, 0.1)  # by default
@@ -268,7 +269,7 @@ def test_a_person_says_their_group(start, tmp_path):
             body["recommender"] = "population-cm12"
             told = client.post("v1/recommendations", json=body).json()
             picks = model.recommend(history=history, group=group, confidence=0.8)
-            assert told["guarantee"] == picks.guarantee
+            assert told["guarantee"] == picks.guarantee.to_dict()
             assert [row["item_id"] for row in told["items"]] == picks.items
         body = {"history": history, "group": "DE", "recommender": "icrs12"}
         refused = client.post("v1/recommendations", json=body)

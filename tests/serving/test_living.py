@@ -40,7 +40,7 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
     taken = []
     with server.client() as client:
         before = client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}).json()
-        assert "with each user and day counted once" in before["guarantee"]
+        assert "with each user and day counted once" in before["guarantee"]["sentence"]
         for number in range(12):
             item = before["items"][number]["item_id"] if number < 3 else 5_000 + number
             told = client.post(EVENTS, json={"events": [event(7, item, number, id=str(number))]})
@@ -64,7 +64,9 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
         assert 'surerec_promise_observed_by_user_day{confidence="0.9"}' in numbers
         assert "surerec_heaviest_users_share 1.0" in numbers
         somebody = client.post("v1/recommendations", json={"user": 7, "confidence": 0.85}).json()
-        assert "kept live at the confidences 0.7, 0.8, 0.9 only" in somebody["guarantee"]
+        assert (
+            "kept live at the confidences 0.7, 0.8, 0.9 only" in somebody["guarantee"]["sentence"]
+        )
         found = client.get("v1/items", params={"q": "Film 3"}).json()
         assert found["items"]
     assert server.stop() == 0
@@ -217,14 +219,14 @@ def test_answers_are_steered_or_say_that_they_are_not(shop, start):
         batch = client.post("v1/recommendations/batch", json=asked).json()
         assert [row["item_id"] for row in batch["items"]] == whole.items
         assert min(row["entry_confidence"] for row in batch["items"]) < 0.9
-        assert "not steered" not in batch["guarantee"]
+        assert "not steered" not in batch["guarantee"]["sentence"]
         other = client.post("v1/recommendations/batch", json={**asked, "confidence": 0.85}).json()
-        assert "not steered by events" in other["guarantee"]
+        assert "not steered by events" in other["guarantee"]["sentence"]
         some = {"user": 7, "confidence": 0.9, "items": whole.items[:3]}
-        told = client.post("v1/recommendations", json=some).json()["guarantee"]
+        told = client.post("v1/recommendations", json=some).json()["guarantee"]["sentence"]
         assert told.endswith("not steered by events.")
         slate = client.post("v1/slates", json={"user": 7, "k": 3}).json()
-        assert slate["guarantee"].endswith("not steered by events.")
+        assert slate["guarantee"]["sentence"].endswith("not steered by events.")
 
 
 @pytest.fixture(scope="module")

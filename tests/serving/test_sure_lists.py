@@ -30,7 +30,7 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         status, told = ask(recommender="lists", precision=0.2)
         picks = precise.recommend(7, precision=0.2)
         assert [row["item_id"] for row in told["items"]] == picks.items
-        assert (told["precision"], told["guarantee"]) == (0.2, picks.guarantee)
+        assert (told["precision"], told["guarantee"]) == (0.2, picks.guarantee.to_dict())
         assert all(row["entry_confidence"] is None for row in told["items"])
         assert ask("v1/guarantees", recommender="lists", precision=0.2)[1]["full_size"] == len(
             picks

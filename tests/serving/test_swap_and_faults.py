@@ -69,7 +69,7 @@ class Load:
             name = answer.headers["surerec-model"]
             if (name, user) not in expected:
                 picks = models[name].recommend(user, confidence=0.8, k=5)
-                expected[name, user] = picks.items, picks.guarantee
+                expected[name, user] = picks.items, picks.guarantee.to_dict()
             told = answer.json()
             found = [row["item_id"] for row in told["items"]], told["guarantee"]
             assert found == expected[name, user]

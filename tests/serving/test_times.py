@@ -56,7 +56,7 @@ def test_times_and_a_moment_are_those_of_python(client, fitted, history, early):
         told = post(client, "recommendations", history=history, **given)
         expected = fitted.recommend(history=history, confidence=0.9, **given)
         assert [item["item_id"] for item in told["items"]] == expected.items
-        assert told["guarantee"] == expected.guarantee
+        assert told["guarantee"] == expected.guarantee.to_dict()
         assert (told["items"], told["guarantee"]) == (plain["items"], plain["guarantee"])
 
 
@@ -78,7 +78,7 @@ def test_every_question_takes_times(client, fitted, films, history, early):
         fitted.hit_probability(**given, k=5).probabilities
     )
     told = post(client, "guarantees", **given)["guarantee"]
-    assert told == fitted.recommend(**given, confidence=0.9).guarantee
+    assert told == fitted.recommend(**given, confidence=0.9).guarantee.to_dict()
     values = post(client, "p-values", **given, items=[item])
     expected = fitted.p_values(**given, items=[item])["entry_confidence"][0]
     assert values["items"][0]["entry_confidence"] == pytest.approx(expected)
@@ -98,7 +98,7 @@ def test_members_of_a_group_have_their_times(client, fitted, history, early):
     again = post(client, "groups/recommendations", members=untimed, at=early)
     assert again["items"] == told["items"]
     told = post(client, "groups/guarantees", members=untimed)["guarantee"]
-    assert told == expected.guarantee
+    assert told == expected.guarantee.to_dict()
     for path, more in (("entry-confidences", {}), ("explanations", {"item": expected.items[0]})):
         post(client, f"groups/{path}", members=untimed, at=early, **more)
 

@@ -58,7 +58,7 @@ def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
     assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
     assert [path.name for path in tmp_path.iterdir()] == ["picks"]
     about = spark.read.parquet(str(place)).schema["covered"].metadata
-    guarantee = model.guarantee_to_all(model.options(k=9, **wanted))
+    guarantee = str(model.guarantee_to_all(model.options(k=9, **wanted)))
     assert about == {"surerec.recommender": name, "surerec.guarantee": guarantee}
 
 

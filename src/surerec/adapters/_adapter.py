@@ -67,7 +67,7 @@ class Adapter(ABC):
     is_partial: bool = False
     has_value: bool = False
     stored: str | None = None
-    people: str = "people of the fit"
+    people: str = "users of the fit"
     lacking: str = "unknown to the model"
     given_name: str | None = None
 

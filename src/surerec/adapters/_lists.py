@@ -39,7 +39,7 @@ class ListsAdapter(Adapter):
     knows_all = True
     is_partial = True
     stored = "lists"
-    people = "people who have a list"
+    people = "users who have a list"
 
     def __init__(self, lists: ScoredLists) -> None:
         self.model = lists

@@ -11,23 +11,19 @@ from surerec.calibration._declaration import (
     with_other_items,
 )
 from surerec.calibration._groups import LengthGroups
+from surerec.calibration._guarantee import (
+    NEW_ITEMS,
+    RANKING,
+    Guarantee,
+    guarantee_of,
+    item_guarantee,
+    level_of,
+)
 from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
 from surerec.calibration._parts import from_parts, lists_from_parts, lists_to_parts, to_parts
 from surerec.calibration._precision import PrecisionCalibration
-from surerec.calibration._shaping import choose_bins
-from surerec.calibration._slates import Slate, hit_probabilities, slate_features
-from surerec.calibration._split import check_share, split
-from surerec.calibration._stored import CalibrationUsers
-from surerec.calibration._terms import NEW_ITEMS, Terms, next_items
-from surerec.calibration._transductive import (
-    OverLater,
-    TransductiveCalibration,
-    p_counts_in_halves,
-    ranks_by_later_item,
-)
-from surerec.calibration._users import NO_CHANCES, UserCalibration
-from surerec.calibration.promises import (
+from surerec.calibration._promises import (
     PROMISES,
     Cut,
     Hit,
@@ -36,17 +32,31 @@ from surerec.calibration.promises import (
     Promise,
     find_promise,
 )
+from surerec.calibration._shaping import choose_bins
+from surerec.calibration._slates import Slate, hit_probabilities, slate_features
+from surerec.calibration._split import check_share, split
+from surerec.calibration._stored import CalibrationUsers
+from surerec.calibration._terms import next_items
+from surerec.calibration._transductive import (
+    OverLater,
+    TransductiveCalibration,
+    p_counts_in_halves,
+    ranks_by_later_item,
+)
+from surerec.calibration._users import NO_CHANCES, UserCalibration
 
 __all__ = [
     "NEW_ITEMS",
     "NO_CHANCES",
     "PROMISES",
+    "RANKING",
     "Assessment",
     "BestOfMany",
     "Calibration",
     "CalibrationUsers",
     "Coverage",
     "Cut",
+    "Guarantee",
     "Hit",
     "ItemAssessment",
     "ItemCalibration",
@@ -64,7 +74,6 @@ __all__ = [
     "PrecisionCalibration",
     "Promise",
     "Slate",
-    "Terms",
     "TransductiveCalibration",
     "Uncalibrated",
     "UserAssessment",
@@ -78,7 +87,10 @@ __all__ = [
     "false_declaration",
     "find_promise",
     "from_parts",
+    "guarantee_of",
     "hit_probabilities",
+    "item_guarantee",
+    "level_of",
     "lists_from_parts",
     "lists_to_parts",
     "next_items",

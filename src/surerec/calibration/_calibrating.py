@@ -15,8 +15,8 @@ from surerec.futures import Cases, observe
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration._promises import Cut
     from surerec.calibration._users import UserCalibration
-    from surerec.calibration.promises import Cut
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from surerec._shown import counted
 from surerec.calibration._assessment import Assessment
 from surerec.calibration._chances import MOST_HITS, ItemChances
+from surerec.calibration._guarantee import RANKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from surerec.calibration._guarantee import Guarantee
     from surerec.conformal import CalibratedProbability
     from surerec.interactions import UserGroups
     from surerec.measures import Queries, Query, Scorer
@@ -122,16 +125,17 @@ class Calibration(ABC):
             The items to evaluate, by code.
         """
 
-    @abstractmethod
-    def promise(self, significance: float, assessment: Any) -> str:
-        """Say what the confidence promises, in one sentence, with its assumption.
+    def guarantee(self, significance: float, assessment: Any = None) -> Guarantee:  # noqa: ARG002
+        """Return what the confidence guarantees.
 
-        Asked only where the promise covers the person: see :attr:`Assessment.gap`.
+        Parameters
+        ----------
+        significance : float
+            ε.
+        assessment : Assessment, optional
+            Of whom; without it, what is guaranteed to every covered user.
         """
-
-    @abstractmethod
-    def promise_to_all(self, significance: float) -> str:
-        """Return what the confidence guarantees to every covered user, with the assumption."""
+        return RANKING
 
     def has_user(self, user: int) -> bool:  # noqa: ARG002
         """Return whether a user, by code, calibrates; by default nobody does."""
@@ -157,11 +161,11 @@ class Calibration(ABC):
         return np.full((MOST_HITS, len(lengths)), np.nan)
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
-        """Say why every item qualifies at a confidence that cannot be supported."""
+        """Return why a confidence cannot be supported, so that every item qualifies."""
         n, highest = assessment.n_calibration, assessment.highest_confidence
         return (
-            f"Every item qualifies: with {n} calibration item{'' if n == 1 else 's'} this "
-            f"profile supports a confidence of {highest:.4g} at most, not {1 - significance:.4g}."
+            f"{counted(n, 'calibration items')} can support a confidence of at most {highest:.4g}, "
+            f"not {1 - significance:.4g}, so every item qualifies"
         )
 
     def best_of_many(
@@ -176,15 +180,6 @@ class Calibration(ABC):
         return None
 
 
-def leaves_out_at_most(significance: float, known: str) -> str:
-    """Return the item-level guarantee of any user; `known` names the items it is based on."""
-    return (
-        "An item new to a user that the user will consume is left out of that user's set with "
-        f"probability at most {significance:.4g}, if the user's {known} items and the items "
-        "consumed next are exchangeable"
-    )
-
-
 def cannot_have_seen(scorer: Scorer, users: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for which users, by code or −1, :func:`seen_before` has nothing to say."""
     if scorer.leaves_users_out is None:
@@ -193,11 +188,11 @@ def cannot_have_seen(scorer: Scorer, users: NDArray[np.int64]) -> NDArray[np.boo
 
 
 def seen_before(scorer: Scorer, query: Query) -> str:
-    """Say why a scorer may know the person's future already; empty if it surely does not."""
+    """Return why a scorer may know the user's future already; empty if it surely does not."""
     if scorer.leaves_users_out is None:
         return (
             f"{scorer.called} does not say whether it leaves users out "
-            "(leaves_users_out = True or False), so nobody is promised anything"
+            "(leaves_users_out = True or False), so nothing is guaranteed to anybody"
         )
     if query.users and not scorer.leaves_users_out:
         return "this user was part of what the scorer learned from, and cannot be left out"
@@ -222,11 +217,3 @@ class Uncalibrated(Calibration):
             shown=scores.__getitem__,
             popularity=statistics.popularity,
         )
-
-    def promise(self, significance: float, assessment: Any) -> str:
-        """There is no confidence to promise anything at."""
-        raise NotImplementedError
-
-    def promise_to_all(self, significance: float) -> str:
-        """There is no confidence to guarantee anything at."""
-        raise NotImplementedError

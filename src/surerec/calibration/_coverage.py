@@ -1,4 +1,4 @@
-"""Whom a promise over users covers: whoever is treated as the calibration users were."""
+"""Who is covered by a user-level guarantee: users who are treated as the calibration users were."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Coverage(ABC):
         Whether the calibration users are among those the model was fitted on.
     """
 
-    people: str = "people"
+    people: str = "users"
     assumes: str = ""
     of_the_fit: bool = False
 
@@ -92,14 +92,14 @@ class OfTheFit(Coverage):
     in_fit: NDArray[np.bool_]
     set_aside: bool = False
     assumes: str = ""
-    people: str = "people of the fit"
+    people: str = "users of the fit"
     of_the_fit: bool = True
 
     def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
         """Look for them in the fit."""
         if query.user is None or not self.in_fit[query.user]:
             return (
-                f"{scorer.name} was not fitted on this person, as it was on those who calibrated it"
+                f"{scorer.name} was not fitted on this user, as it was on those who calibrated it"
             )
         if place is not None and self.set_aside:
             return "the last items of this user were set aside to calibrate, and are not in the fit"
@@ -120,7 +120,7 @@ class Newcomers(Coverage):
 
     in_fit: NDArray[np.bool_]
     assumes: str = ""
-    people: str = "people whom the model was not fitted on"
+    people: str = "users whom the model was not fitted on"
 
     def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:  # noqa: ARG002
         """Look for them in the fit."""

@@ -13,11 +13,11 @@ from surerec.calibration._calibration import (
     BestOfMany,
     Calibration,
     cannot_have_seen,
-    leaves_out_at_most,
     seen_before,
 )
 from surerec.calibration._evidence import RoughScores, Scores
 from surerec.calibration._fused import pick_scores, score_exactly
+from surerec.calibration._guarantee import item_guarantee
 from surerec.calibration._kernels import uniforms
 from surerec.calibration._rough import has_rough_scores, is_known
 from surerec.calibration._split import training_size
@@ -28,7 +28,9 @@ from surerec.measures.kernels import pays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration._assessment import Assessment
     from surerec.calibration._evidence import Evidence
+    from surerec.calibration._guarantee import Guarantee
     from surerec.measures import Queries, Query, Scorer
     from surerec.measures.kernels import Plan
     from surerec.precedence import PrecedenceStatistics
@@ -203,20 +205,10 @@ class ItemCalibration(Calibration):
             covered=covered,
         )
 
-    def promise(self, significance: float, assessment: ItemAssessment) -> str:
-        """Say what the confidence promises, with its assumption."""
-        n = assessment.n_calibration
-        calibration = f"{n} calibration item{'' if n == 1 else 's'}"
-        return (
-            "An item new to the user that they will consume is left out with probability at most "
-            f"{significance:.4g}, if the {calibration} and the items consumed next "
-            f"are exchangeable: it holds less well the more their taste drifts."
-        )
-
-    def promise_to_all(self, significance: float) -> str:
-        """Return what the confidence guarantees to every covered user, with the assumption."""
-        said = leaves_out_at_most(significance, "calibration")
-        return f"{said}: it holds less well the more tastes drift."
+    def guarantee(self, significance: float, assessment: Assessment | None = None) -> Guarantee:
+        """Return what the confidence guarantees, to a user or to every covered one."""
+        note = "It holds less well the more tastes drift."
+        return item_guarantee(significance, assessment, "calibration", note)
 
 
 def _evidence(

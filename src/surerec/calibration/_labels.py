@@ -53,8 +53,7 @@ class Labels:
         label, column = self._said(query), self.people.column
         if label is None:
             return (
-                f"the {column} of this person is not known, and each {column} is calibrated by "
-                "itself"
+                f"the {column} of this user is not known, and each {column} is calibrated by itself"
             )
         if self.people.code(label) is None:
             return f"nobody of {column} {label!r} calibrated; {_listed(self.people.names)} did"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration._promises import Cut
     from surerec.calibration._thresholds import Thresholds
-    from surerec.calibration.promises import Cut
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from surerec.calibration._assessment import Assessment
 from surerec.calibration._groups import LengthGroups
+from surerec.calibration._guarantee import level_of
 from surerec.calibration._users import NO_CHANCES, SWAYED, UserCalibration
 from surerec.conformal import ServedPrecision, bets_needed
 from surerec.errors import NotOffered
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._chances import ItemChances
+    from surerec.calibration._guarantee import Guarantee
     from surerec.calibration._labels import Labels
     from surerec.calibration._stored import CalibrationUsers
     from surerec.conformal import Passed
     from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
+OWN_FUTURE: Final = "the precision was reached only with this user's own future"
 _SEED: Final = 5  # of the order in which people test, which must know nothing of what they took
 
 
@@ -220,7 +223,7 @@ class PrecisionCalibration(UserCalibration):
     def _lists(self) -> ServedLists:
         if self.chances is None:
             raise NotOffered(f"No precision can be promised without probabilities: {NO_CHANCES}.")
-        people = self._terms.people
+        people = self._terms.users
         return ServedLists(self.chances, self.users, self.n_groups, self._labels, people)
 
     def assess(  # type: ignore[override]  # it has no levels below which items are in
@@ -262,23 +265,37 @@ class PrecisionCalibration(UserCalibration):
             own=served.place(place),
         )
 
-    def promise(self, significance: float, assessment: PrecisionAssessment) -> str:  # type: ignore[override]
-        """Say what is promised, with its assumption; `significance` is δ."""
-        served, found = assessment.served, assessment.passed(significance)
-        if found is None:
-            return "None for this person: the precision was reached only with their own future."
-        return self._terms.of_precision(
-            assessment.precision, significance, found.n_testing, found.share_served, served.group
-        )
-
-    def promise_to_all(self, significance: float) -> str:
-        """Return what is guaranteed to every covered user; `significance` is δ."""
+    def guarantee(  # type: ignore[override]  # as of the assessment
+        self, significance: float, assessment: PrecisionAssessment | None = None
+    ) -> Guarantee:
+        """Return what is guaranteed; `significance` is δ."""
         assert self.precision is not None  # noqa: S101  # it is always asked for
-        found = self._lists.passed(self.precision, significance)
+        if assessment is None:
+            found, segment = self._lists.passed(self.precision, significance), ""
+        else:
+            one = assessment.passed(significance)
+            found, segment = [] if one is None else [one], assessment.served.group
         n = sum(each.n_testing for each in found)
         share = sum(each.n_testing * each.share_served for each in found) / max(n, 1)
-        said = self._terms.of_precision(self.precision, significance, n, share)
-        return said + self._by_segment
+        covers = self._terms.users(segment)
+        claim = self.promised.sentence(1 - self.precision, self._terms.future, covers)
+        stated = self._terms.guarantee(
+            n,
+            alike=(
+                "Assumes users drawn independently (exchangeable is not enough), as the {n} "
+                "calibration users who tested it were ({period}), and no drift since."
+            ),
+            kind="precision",
+            level=level_of(significance),
+            precision=self.precision,
+            claim=f"{claim}, with confidence {1 - significance:.4g} over the draw of these users",
+            covers=f"{covers} who are shown anything",
+        ).assuming(
+            "The confidence is of each level and segment singly.",
+            f"{share:.1%} of these users are shown something.",
+            self._by_segment if assessment is None else "",
+        )
+        return stated.broken("" if found else OWN_FUTURE)
 
     def best_of_many(self, *_: Any, **__: Any) -> None:
         """Give nothing: what is tested is found one by one."""

@@ -17,6 +17,8 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration._guarantee import Guarantee
+
 _STEPS: Final = 25
 _RIDGE: Final = 1e-3  # keeps the fit finite where everybody, or nobody, found a hit
 
@@ -34,8 +36,8 @@ class Slate:
         whom the guarantee does not cover.
     low, high : float
         The two Venn–Abers probabilities: how sure the probability itself is.
-    guarantee : str
-        What that means, in words, with its assumption.
+    guarantee : Guarantee
+        What that means.
     probabilities : list of float
         That each of the items is taken; NaN where there are none.
     at_least : tuple of float
@@ -52,7 +54,7 @@ class Slate:
     probability: float
     low: float
     high: float
-    guarantee: str
+    guarantee: Guarantee
     probabilities: list[float] = field(default_factory=list)
     at_least: tuple[float, ...] = ()
     expected_hits: float = float("nan")
@@ -65,7 +67,8 @@ class Slate:
 
         Examples
         --------
-        >>> Slate([50, 181], 0.62, 0.6, 0.63, "").headline
+        >>> from surerec.calibration import RANKING
+        >>> Slate([50, 181], 0.62, 0.6, 0.63, RANKING).headline
         '62.0% that one of these 2 items new to the user is a hit (60.0% to 63.0%)'
         """
         of = f"that one of these {len(self.items)} items new to the user is a hit"
@@ -92,7 +95,7 @@ class Slate:
         frame = self.to_frame().select(
             Columns.Rank, pl.Series("item", named), pl.col(f"^{Columns.Probability}$")
         )
-        return html_card(title, frame, f"Promise: {self.guarantee}", bar="probability")
+        return html_card(title, frame, f"Guarantee: {self.guarantee}", bar="probability")
 
     def worth_serving(
         self, at_least: float | None = None, *, expected_hits: float | None = None
@@ -101,7 +104,8 @@ class Slate:
 
         Examples
         --------
-        >>> slate = Slate([50, 181], 0.62, 0.6, 0.63, "", [0.4, 0.3], (0.62, 0.1, 0.0), 0.7)
+        >>> from surerec.calibration import RANKING
+        >>> slate = Slate([50, 181], 0.62, 0.6, 0.63, RANKING, [0.4, 0.3], (0.62, 0.1, 0.0), 0.7)
         >>> slate.worth_serving(0.5), slate.worth_serving(expected_hits=1)
         (True, False)
         """

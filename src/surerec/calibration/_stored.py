@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from surerec.calibration._promises import find_promise
 from surerec.calibration._slates import hit_probabilities, slate_features
-from surerec.calibration.promises import find_promise
 from surerec.conformal import RiskCurve
 from surerec.futures import SLATE_MOST, codes_in
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration.promises import Cut, Promise
+    from surerec.calibration._promises import Cut, Promise
     from surerec.conformal import CalibratedProbability
     from surerec.futures import Outcomes
     from surerec.measures import Query

@@ -1,23 +1,21 @@
-"""What a promise over users says in words: about which future, and by whose futures."""
+"""What user-level guarantees say: of which future, to whom, and by which calibration users."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from surerec._calendar import day_of
-from surerec.calibration._coverage import Coverage, LeftOut
+from surerec.calibration._guarantee import NEW_ITEMS, Guarantee
 
 if TYPE_CHECKING:
+    from surerec.calibration._coverage import Coverage
     from surerec.calibration._listed import NamedItems
-    from surerec.calibration.promises import Promise
     from surerec.futures import Horizon
 
-
-_EVERYBODY: Final = LeftOut(held_out=True)
-
-NEW_ITEMS: Final = "items new to the user that they consume"
-"""What guarantees are about: repeats are neither recommended nor counted."""
+_EXCHANGEABLE: Final = (
+    "Assumes users exchangeable with the {n} calibration users ({period}) and no drift since."
+)
 
 
 def next_items(n: int) -> str:
@@ -33,43 +31,24 @@ def next_items(n: int) -> str:
 
 @dataclass(frozen=True)
 class Terms:
-    """What is promised, about which future, by whose futures.
+    """What all guarantees of a user-level calibration say; the fields are the calibration's."""
 
-    Examples
-    --------
-    >>> from surerec.calibration import Hit
-    >>> terms = Terms(Hit(), 5, None, (0, 86_400_000_000))
-    >>> print(terms.in_words(0.1, 999))
-    At least one of the next 5 items new to the user is in this set with probability at least 0.9,
-    over people, if they are exchangeable with the 999 calibration users, whose futures lie between
-    1970-01-01 and 1970-01-02: as the calendar moves on it holds less well, and the scores also used
-    what other people did later.
-    """
-
-    promise: Promise
     horizon: Horizon
     window: float | None
     period: tuple[int, int]
-    coverage: Coverage = _EVERYBODY
-    about: str = ""
-    listed: NamedItems | None = None
+    coverage: Coverage
+    about: str
+    listed: NamedItems | None
 
+    @property
     def future(self) -> str:
-        """Say what the future is."""
-        if self.listed is not None:
-            return f"the items of the list {self.listed.name!r} in {self._all_of_it()}"
-        return self._all_of_it()
-
-    def people(self, group: str = "") -> str:
-        """Say whom it is about."""
-        people = self.coverage.people + (f" with {group}" if group else "")
+        """The future that a guarantee covers."""
+        future = self.about or self._by_horizon()
         if self.listed is None:
-            return people
-        return f"{people} who take at least one of the {len(self.listed.codes):,} items of the list"
+            return future
+        return f"the items of the list {self.listed.name!r} in {future}"
 
-    def _all_of_it(self) -> str:
-        if self.about:
-            return self.about
+    def _by_horizon(self) -> str:
         if isinstance(self.horizon, float):
             if self.window is None:
                 return f"the last {self.horizon:.0%} of {NEW_ITEMS}"
@@ -77,56 +56,37 @@ class Terms:
         within = "" if self.window is None else f" within {self.window:g} days"
         return f"{next_items(self.horizon)}{within}"
 
-    def condition(self, n_users: int) -> str:
-        """Say what is assumed, and by profile what else was known: see --as-of."""
-        return (
-            f"if they are exchangeable with the {n_users:,} calibration users, {self._whose()}"
-            f"{self._also()}: as the calendar moves on it holds less well{self._knew()}."
-        )
+    def users(self, segment: str = "") -> str:
+        """Return who is covered."""
+        users = self.coverage.people + (f" with {segment}" if segment else "")
+        if self.listed is None:
+            return users
+        n = len(self.listed.codes)
+        return f"{users} who consume at least one of the {n:,} items of the list"
 
-    def _knew(self) -> str:
-        """Say that by profile, each user cut at a moment of their own, counts know what follows."""
-        by_profile = self.window is None and not self.about
-        return ", and the scores also used what other people did later" if by_profile else ""
+    def guarantee(self, n_users: int, *, alike: str = _EXCHANGEABLE, **fields: Any) -> Guarantee:
+        """Return a guarantee by so many calibration users, with its assumptions.
 
-    def _whose(self) -> str:
+        `alike` says what it assumes of users; the other fields are given.
+        """
         begin, end = map(day_of, self.period)
-        return f"whose futures lie between {begin} and {end}"
-
-    def _also(self) -> str:
-        """Say what is assumed beside people who are alike."""
-        return f", and if {self.coverage.assumes}" if self.coverage.assumes else ""
-
-    def in_words(self, significance: float, n_users: int, group: str = "") -> str:
-        """Say all of it; `group` says which people it holds among."""
-        promised = self.promise.sentence(significance, self.future(), self.people(group))
-        return f"{promised}, {self.condition(n_users)}"
-
-    def of_precision(
-        self, precision: float, delta: float, n_users: int, share_served: float, group: str = ""
-    ) -> str:
-        """Say what is promised of what is shown."""
-        promised = self.promise.sentence(1 - precision, self.future(), self.people(group))
-        return (
-            f"{promised}, with confidence {1 - delta:.4g} over the draw of calibration users, if "
-            f"people are drawn independently (exchangeable is not enough) as the {n_users:,} who "
-            f"tested it were, {self._whose()}{self._also()}{self._knew()}. The confidence is of "
-            f"each level and group singly. {share_served:.1%} of them are shown something."
+        also, by_profile = self.coverage.assumes, self.window is None and not self.about
+        return Guarantee(
+            horizon=self.future, n_calibration=n_users, period=(begin, end), **fields
+        ).assuming(
+            alike.format(n=f"{n_users:,}", period=f"{begin} to {end}"),
+            f"Assumes that {also}." if also else "",
+            # Each user is split at a moment of their own: counts know what follows it.
+            "The scores also used later interactions of other users." if by_profile else "",
         )
 
-    def of_slate(self, k: int, n_users: int) -> str:
-        """Say what the probability of a slate means."""
-        best = "their best item" if k == 1 else f"one of their {k} best items"
+    def about_probabilities(self, n_users: int) -> str:
+        """Return what the probability of an item means."""
+        begin, end = map(day_of, self.period)
+        also = f", and if {self.coverage.assumes}" if self.coverage.assumes else ""
         return (
-            f"Of {self.people()} with this probability, that share takes {best} among "
-            f"{self.future()}, {self.condition(n_users)}"
-        )
-
-    def of_probabilities(self, n_users: int) -> str:
-        """Say what the probability of an item means."""
-        return (
-            f"The chance that the item is among {self.future()}, over {self.people()}: measured, "
-            f"not proven, on {n_users:,} calibration users {self._whose()}{self._also()}. Of items "
-            "of such a rank, score and length of history about that share was taken; the interval "
-            "is a 95% confidence interval of that share, over the draw of calibration users."
+            f"The chance that the item is among {self.future}, over {self.users()}: measured, not "
+            f"proven, on {n_users:,} calibration users ({begin} to {end}){also}. Of items of such "
+            "a rank, score and length of history about that share was taken; the interval is a "
+            "95% confidence interval of that share, over the draw of calibration users."
         )

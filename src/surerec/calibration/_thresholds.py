@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._labels import Labels
+    from surerec.calibration._promises import Promise
     from surerec.calibration._stored import CalibrationUsers
-    from surerec.calibration.promises import Promise
     from surerec.conformal import RiskCurve
     from surerec.measures import Query
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from surerec.calibration._assessment import ItemAssessment
-from surerec.calibration._calibration import Calibration, leaves_out_at_most
+from surerec.calibration._calibration import Calibration
+from surerec.calibration._guarantee import item_guarantee
 from surerec.calibration._kernels import middle_sums, rank_among, rank_by_comparing
 from surerec.calibration._split import split, training_size
 from surerec.measures import ProfileRows
@@ -16,6 +17,8 @@ from surerec.measures import ProfileRows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration._assessment import Assessment
+    from surerec.calibration._guarantee import Guarantee
     from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -89,21 +92,10 @@ class TransductiveCalibration(Calibration):
             rises_with_score=False,
         )
 
-    def promise(self, significance: float, assessment: ItemAssessment) -> str:
-        """Say what the confidence promises, and what is not proven."""
-        n = assessment.n_calibration
-        training = f"{n} training item{'' if n == 1 else 's'}"
-        return (
-            "An item new to the user that they will consume is left out with probability at most "
-            f"{significance:.4g}, if the {training} and the items consumed next "
-            f"are exchangeable; taking the {self.aggregate} over later items is not proven to "
-            f"keep that."
-        )
-
-    def promise_to_all(self, significance: float) -> str:
-        """Return what the confidence guarantees to every covered user, with the assumption."""
-        said = leaves_out_at_most(significance, "training")
-        return f"{said}; taking the {self.aggregate} over later items is not proven to keep that."
+    def guarantee(self, significance: float, assessment: Assessment | None = None) -> Guarantee:
+        """Return what the confidence guarantees, and what is not proven."""
+        note = f"Taking the {self.aggregate} over later items is not proven to keep that."
+        return item_guarantee(significance, assessment, "training", note)
 
 
 def ranks_by_later_item(

@@ -13,6 +13,7 @@ from surerec.calibration._assessment import UserAssessment
 from surerec.calibration._budget import list_chances
 from surerec.calibration._calibration import Calibration
 from surerec.calibration._chances import FEWEST_USERS
+from surerec.calibration._guarantee import level_of
 from surerec.calibration._labels import Labels
 from surerec.calibration._many import best_sets
 from surerec.calibration._slates import Slate, slate_features
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from surerec.calibration._calibration import BestOfMany
     from surerec.calibration._chances import ItemChances
     from surerec.calibration._coverage import Coverage
+    from surerec.calibration._guarantee import Guarantee
     from surerec.calibration._listed import NamedItems
     from surerec.calibration._many import Best
+    from surerec.calibration._promises import Cut, Promise
     from surerec.calibration._stored import CalibrationUsers
-    from surerec.calibration.promises import Cut, Promise
     from surerec.futures import Horizon
     from surerec.interactions import IdMap, UserGroups
     from surerec.measures import Queries, Query, Scorer
@@ -167,15 +169,7 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _terms(self) -> Terms:
-        return Terms(
-            self.promised,
-            self.horizon,
-            self.window,
-            self.period,
-            self.coverage,
-            self.about,
-            self.listed,
-        )
+        return Terms(self.horizon, self.window, self.period, self.coverage, self.about, self.listed)
 
     def assess(
         self,
@@ -274,7 +268,7 @@ class UserCalibration(Calibration):
         if reason or self.chances is None:
             return some, f"No probabilities: {reason}."
         is_in_it = place is not None and not self.chances.chooses[place]
-        return some, self._terms.of_probabilities(self.chances.curve.n_users - is_in_it)
+        return some, self._terms.about_probabilities(self.chances.curve.n_users - is_in_it)
 
     def _chances_of(
         self, query: Query, shares: NDArray[np.float64], gap: str
@@ -287,7 +281,7 @@ class UserCalibration(Calibration):
         return self.chances.probabilities(shares, len(query.history), place)
 
     def _without_chances(self, place: int | None, gap: str) -> str:
-        """Say why a person, who may be a calibration user, is told no probability; else nothing."""
+        """Return why a user, who may calibrate, has no probabilities; empty if there are some."""
         if self.chances is None:
             return gap or NO_CHANCES
         return gap or (SWAYED if place is not None and self.chances.swayed[place] else "")
@@ -330,7 +324,7 @@ class UserCalibration(Calibration):
     ) -> Slate:
         """Return the k best items, and the probability that at least one is a hit.
 
-        `assumes` is a sentence to append to what the probability means.
+        `assumes` is a further assumption of the guarantee, a sentence.
         """
         if k > SLATE_MOST:
             raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
@@ -343,17 +337,13 @@ class UserCalibration(Calibration):
         found = self.list_chances([query], [ranking], [0 if gap else k])
         n_others = len(self.users)
         if self.users.place_of(query.user) is not None:
-            n_others -= len(self.users) // 10  # the tenth that the person is in
+            n_others -= len(self.users) // 10  # the tenth that the user is in
         return Slate(
             items=items.ids.gather(best).to_list(),
             probability=float(found.probability[0, 0]),
             low=float(found.low[0, 0]),
             high=float(found.high[0, 0]),
-            guarantee=(
-                f"None: {gap}."
-                if gap
-                else f"{self._terms.of_slate(k, n_others)} {assumes}".rstrip()
-            ),
+            guarantee=self._of_slate(k, n_others).assuming(assumes).broken(gap),
             probabilities=chances.tolist(),
             at_least=tuple(found.probability[:, 0].tolist()),
             expected_hits=float(chances.sum()),
@@ -417,40 +407,51 @@ class UserCalibration(Calibration):
         found[:, np.array([bool(each.gap) for each in assessments])] = np.nan
         return found
 
-    def promise(self, significance: float, assessment: UserAssessment) -> str:
-        """Say what the confidence promises, with its assumption."""
-        return self._terms.in_words(significance, assessment.n_calibration, assessment.group)
-
-    def promise_to_all(self, significance: float) -> str:
-        """Return what the confidence guarantees to every covered user, with the assumption."""
-        return self._terms.in_words(significance, len(self.users)) + self._by_segment
+    def guarantee(self, significance: float, assessment: UserAssessment | None = None) -> Guarantee:
+        """Return what the confidence guarantees, to a user or to every covered one."""
+        n, segment = len(self.users), ""
+        if assessment is not None:
+            n, segment = assessment.n_calibration, assessment.group
+        covers = self._terms.users(segment)
+        return self._terms.guarantee(
+            n,
+            kind=self.promised.guarantees,
+            level=level_of(significance),
+            claim=self.promised.sentence(significance, self._terms.future, covers),
+            covers=covers,
+        ).assuming(self._by_segment if assessment is None else "")
 
     @property
     def _by_segment(self) -> str:
         apart = self.n_groups > 1 or self.people is not None
-        return " Each segment has a threshold of its own, and it holds in each." if apart else ""
+        return "Each segment has a threshold of its own, and it holds in each." if apart else ""
+
+    def _of_slate(self, k: int, n_users: int) -> Guarantee:
+        """Return what the probability of a slate means."""
+        best = "their best item" if k == 1 else f"one of their {k} best items"
+        covers = f"{self._terms.users()} with this probability"
+        claim = f"Of {covers}, that share takes {best} among {self._terms.future}"
+        return self._terms.guarantee(n_users, kind="probability", claim=claim, covers=covers)
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
-        """Say what keeps every confidence from being supported: too few users, or new items."""
+        """Return what keeps a confidence from being supported: too few users, or new items."""
         n, needed = assessment.n_calibration, users_needed(significance)
         n_held = assessment.size(significance)
-        qualify, held = "Every item qualifies", "every item is in the set"
+        qualify = "every item qualifies"
         if n_held < len(assessment.candidates):  # the scorer gives some of them no score
-            qualify = f"All {n_held:,} items with a score qualify"
-            held = f"the set holds all {n_held:,} items with a score, and no others"
+            qualify = f"all {n_held:,} items with a score qualify, and no others"
         if n < needed:
             group = getattr(assessment, "group", "")
             return (
-                f"{qualify}: a confidence of {1 - significance:.4g} needs at least "
-                f"{needed:,} calibration users{f' with {group}' if group else ''}, and there "
-                f"{'is' if n == 1 else 'are'} {n:,}."
+                f"a confidence of {1 - significance:.4g} needs at least {needed:,} calibration "
+                f"users{f' with {group}' if group else ''}, and there "
+                f"{'is' if n == 1 else 'are'} {n:,}, so {qualify}"
             )
         # Of the users behind this threshold: the floor is (Σ unknown losses + 1) / (n + 1).
         unknown = ((1 - assessment.highest_confidence) * (n + 1) - 1) / n
         return (
-            f"None: {self.promised.unknown(unknown, self.lacking)}, so no set of known items "
-            f"supports a confidence above {assessment.highest_confidence:.4g}; "
-            f"{held}."
+            f"{self.promised.unknown(unknown, self.lacking)}, so no set of known items supports a "
+            f"confidence above {assessment.highest_confidence:.4g}, and {qualify}"
         )
 
     def gap(self, scorer: Scorer, query: Query) -> str:
@@ -461,7 +462,7 @@ class UserCalibration(Calibration):
         if len(query.history) < self.min_known:
             n = len(query.history)
             return (
-                f"only {n} item{' is' if n == 1 else 's are'} known of this person, and the "
+                f"only {n} item{' is' if n == 1 else 's are'} known of this user, and the "
                 f"calibration users had {self.min_known} or more"
             )
         return ""

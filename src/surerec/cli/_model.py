@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         Histories,
         RecommendationSet,
         Recommender,
-        RecommendOptions,
     )
 
 
@@ -243,7 +242,7 @@ def recommend_all(
         wanted, histories=people, confidence=confidence, significance=significance, k=k, **more
     )
     asked = fitted.options(confidence, significance, k=k, **more)
-    said = _guarantee_to_all(fitted, asked, people)
+    said = fitted.guarantee_to_all(asked).assuming("" if people is None else people.assumes)
     tally = Tally(fitted, len(wanted) if wanted is not None else None, people)
     counted = tally.counting(frames)
     about = about_output(fitted.name_, said)
@@ -258,14 +257,6 @@ def recommend_all(
     )
     for sentence in (*tally.sentences(k), f"Guarantee: {said}"):
         messages().print(_show.plain(sentence))
-
-
-def _guarantee_to_all(
-    fitted: Recommender, asked: RecommendOptions, people: Histories | None
-) -> str:
-    said = fitted.model_.guarantee_to_all(asked)
-    assumes = "" if people is None or asked.significance is None else people.assumes
-    return f"{said} {assumes}".rstrip()
 
 
 def _people(fitted: Recommender, histories: tuple[Path, dict[str, Any]], **asked: Any) -> Histories:
@@ -337,7 +328,7 @@ def _about(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
         "recommender": picks.recommender,
         "settings": fitted.settings(),
         "confidence": picks.confidence,
-        "guarantee": picks.guarantee,
+        "guarantee": picks.guarantee.to_dict(),
         "precision": picks.precision,
         "about_probability": picks.about_probability,
         "size": len(picks),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.text import Text
 
+    from surerec.calibration import Guarantee
+
 
 Format: TypeAlias = Literal["table", "json", "csv", "parquet"]
 
@@ -91,9 +93,9 @@ def write_frame(
     write_frames([frame], kind, output, about)
 
 
-def about_output(recommender: str, guarantee: str) -> dict[str, str]:
+def about_output(recommender: str, guarantee: Guarantee) -> dict[str, str]:
     """Return what batch output says of itself: the recommender and the guarantee."""
-    return {"surerec.recommender": recommender, "surerec.guarantee": guarantee}
+    return {"surerec.recommender": recommender, "surerec.guarantee": str(guarantee)}
 
 
 def write_frames(

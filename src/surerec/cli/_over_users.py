@@ -61,7 +61,7 @@ def slate(
             "expected_hits": found.expected_hits,
             "items": found.items if served else [],
             "probabilities": found.probabilities if served else [],
-            "guarantee": found.guarantee,
+            "guarantee": found.guarantee.to_dict(),
         }
         typer.echo(to_json(answer))
         return
@@ -88,7 +88,7 @@ def slate(
         name = str(item) if title in ("", str(item)) else f"{item}  {title}"
         likely = "" if chance != chance else f"{chance:6.1%}  "  # noqa: PLR0124  # NaN
         console.print(f"{rank:>3}  {likely}{_show.plain(name)}", highlight=False)
-    console.print(f"[bold]Promise:[/bold] {_show.plain(found.guarantee)}", highlight=False)
+    console.print(f"[bold]Guarantee:[/bold] {_show.plain(str(found.guarantee))}", highlight=False)
 
 
 @reads_data

@@ -205,7 +205,7 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
         console.print("Nothing conforms well enough at this confidence.")
     if len(frame) > n_shown:
         console.print(f"… and {len(frame) - n_shown:,} more (--show, or --format)", style="dim")
-    console.print(f"[bold]Promise:[/bold] {plain(picks.guarantee)}", highlight=False)
+    console.print(f"[bold]Guarantee:[/bold] {plain(str(picks.guarantee))}", highlight=False)
     if picks.about_probability:
         console.print(
             f"[bold]Probability:[/bold] {plain(picks.about_probability)}", highlight=False

@@ -95,7 +95,7 @@ def recommend_on_spark(
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
     fitted = load(model, recommender, verify=False)
-    said = fitted.model_.guarantee_to_all(fitted.options(**wanted))
+    said = fitted.guarantee_to_all(fitted.options(**wanted))
     begin = perf_counter()
     spark = spark_session(**session)
     name = recommender or next(iter(read_card(model)["recommenders"]), "")

@@ -139,7 +139,7 @@ def show_group(
             "recommender": picks.recommender,
             "settings": fitted.settings(),
             "confidence": picks.confidence,
-            "guarantee": picks.guarantee,
+            "guarantee": picks.guarantee.to_dict(),
             "size": len(picks),
             "full_size": picks.full_size,
             "n_candidates": picks.n_candidates,
@@ -201,8 +201,8 @@ def recommend_file(
     together = asked.pop("together")
     said = fitted.guarantee_to_groups(path, fitted.options(**asked), together)
     if kind == "json":
-        about = {"recommender": fitted.name_, "guarantee": said}
-        write_text(to_json({**about, "items": frame.to_dicts()}) + "\n", output)
+        answer = {"recommender": fitted.name_, "guarantee": said.to_dict()}
+        write_text(to_json({**answer, "items": frame.to_dicts()}) + "\n", output)
         return
     about = about_output(fitted.name_, said)
     write_frame(frame, "csv" if kind == "table" else kind, output, about)

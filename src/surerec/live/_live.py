@@ -25,8 +25,7 @@ from surerec.live._ledger import JUDGED, Ledger, Terms, Window
 from surerec.live._new_items import ABOVE_LIMIT, NewItems
 from surerec.live._promised import (
     ages,
-    kept_live,
-    nothing_stated,
+    live_guarantee,
     stays_of_the_forgotten,
     too_little_known,
 )
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from surerec.calibration import Guarantee
     from surerec.conformal import Steering
     from surerec.live._store import Transaction
     from surerec.measures import Query
@@ -307,31 +307,24 @@ class Live(Recounting):
             steering = self._ledger.steering
             if query is None:
                 query = model.query(user, history=history, times=times, at=at)
-            place = steering.place_of(epsilon)
             cut = self.cut(epsilon)
             asked = epsilon if cut is None else cut
             found = model.recommend(query=query, significance=asked, k=k, exclude=exclude)
-        if place is None:
-            says = nothing_stated(steering)
-        elif len(query.history) < model.min_known:
-            says = too_little_known(len(query.history), model.min_known)
-        else:
-            says = kept_live(steering, place, self._ages())
-            says = f"{says} {model.model_.assumption(query)}".rstrip()
-            if len(found) < found.full_size:
-                says = f"None for this list, from which items were left out. The whole set: {says}"
+        guarantee = (
+            live_guarantee(steering, epsilon, self._ages())
+            .assuming(model.model_.assumption(query))
+            .broken(too_little_known(len(query.history), model.min_known))
+            .shortened(found.guarantee.reason if found.guarantee.full else "")
+        )
         entries = np.asarray(found.columns[Columns.EntryConfidence])
         columns = {**found.columns, Columns.EntryConfidence: 1 - steering.nominal(1 - entries)}
-        return replace(found, columns=columns, significance=epsilon, guarantee=says)
+        return replace(found, columns=columns, significance=epsilon, guarantee=guarantee)
 
-    def promise(self, confidence: float) -> str:
-        """Say what is promised, and was delivered, at a confidence, to people who are judged."""
+    def promise(self, confidence: float) -> Guarantee:
+        """Return what is guaranteed, and was observed, at a confidence, to users who are judged."""
         with self.asking():
-            steering = self._ledger.steering
-            place = steering.place_of(significance_of(confidence, None))
-            if place is None:
-                return nothing_stated(steering)
-            return kept_live(steering, place, self._ages())
+            epsilon = significance_of(confidence, None)
+            return live_guarantee(self._ledger.steering, epsilon, self._ages())
 
     @contextmanager
     def asking(self) -> Iterator[PopulationConformal]:

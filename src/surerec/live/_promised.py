@@ -1,39 +1,25 @@
-"""What a live model promises, in words, and from when what it stands on is."""
+"""What a live model guarantees, and from when what it stands on is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from surerec._shown import counted
-from surerec.calibration import NEW_ITEMS
+from surerec.calibration import NEW_ITEMS, Guarantee, level_of
 
 if TYPE_CHECKING:
     from surerec.conformal import Steering
 
-
-def nothing_stated(steering: Steering) -> str:
-    """Say that nothing is promised at other confidences than the stated ones."""
-    stated = ", ".join(f"{1 - each:.4g}" for each in steering.epsilons[::-1])
-    return f"None: a promise is kept live at the confidences {stated} only."
+_LONG_RUN: Final = "the long run"
 
 
-def too_little_known(n_known: int, min_known: int) -> str:
-    """Say that nothing is promised to people whose events are not judged.
-
-    Examples
-    --------
-    >>> too_little_known(1, 3)
-    'None for this person: only 1 item is known of them, and events are judged from 3 on.'
-    """
-    are = "item is" if n_known == 1 else "items are"
-    return (
-        f"None for this person: only {n_known} {are} known of them, "
-        f"and events are judged from {min_known} on."
-    )
-
-
-def kept_live(steering: Steering, place: int, ages: str) -> str:
-    """Say what is promised at one of the stated confidences, and what was delivered."""
+def live_guarantee(steering: Steering, significance: float, ages: str) -> Guarantee:
+    """Return what is guaranteed live at a confidence, with what was observed so far."""
+    place = steering.place_of(significance)
+    if place is None:
+        stated = ", ".join(f"{1 - each:.4g}" for each in steering.epsilons[::-1])
+        found = Guarantee(kind="live", level=level_of(significance), horizon=_LONG_RUN)
+        return found.broken(f"a guarantee is kept live at the confidences {stated} only")
     epsilon = steering.epsilons[place]
     so_far = "no event has been judged yet"
     if steering.n:
@@ -46,10 +32,30 @@ def kept_live(steering: Steering, place: int, ages: str) -> str:
             f"{100 * epsilon:.4g}%; counting each of {counted(steering.n, 'judged events')} it was "
             f"{of_all:.2%}"
         )
-    return (
-        f"Of {NEW_ITEMS}, with each user and day counted once, {100 * epsilon:.4g}% is outside "
-        f"such sets in the long run, whatever happens: {so_far}. {ages}"
-    )
+    return Guarantee(
+        kind="live",
+        level=level_of(epsilon),
+        claim=(
+            f"Of {NEW_ITEMS}, with each user and day counted once, {100 * epsilon:.4g}% is outside "
+            f"such sets in the long run, whatever happens: {so_far}"
+        ),
+        horizon=_LONG_RUN,
+        covers="users whose events are judged",
+    ).assuming(ages)
+
+
+def too_little_known(n_known: int, min_known: int) -> str:
+    """Return why events of a user are not judged; empty if they are.
+
+    Examples
+    --------
+    >>> too_little_known(1, 3), too_little_known(3, 3)
+    ('only 1 item is known of this user, and events are judged from 3 on', '')
+    """
+    if n_known >= min_known:
+        return ""
+    are = "item is" if n_known == 1 else "items are"
+    return f"only {n_known} {are} known of this user, and events are judged from {min_known} on"
 
 
 def _points(share: float) -> str:

@@ -9,25 +9,19 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
-from surerec.calibration import Uncalibrated
+from surerec.calibration import Uncalibrated, guarantee_of
 from surerec.errors import InputError, NotOffered
 from surerec.interactions import read_members
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_sets import GroupExplanation, GroupSet
 from surerec.recommenders._options import how_to_get
 from surerec.recommenders._query import assumed_of
-from surerec.recommenders._sets import (
-    RANKS_ONLY,
-    guarantee,
-    left_out_of,
-    result_columns,
-    result_frame,
-    stacked,
-)
+from surerec.recommenders._sets import result_columns, result_frame, stacked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.calibration import Guarantee
     from surerec.measures import Query
     from surerec.recommenders._options import RecommendOptions
     from surerec.recommenders._parts import ModelParts
@@ -45,15 +39,20 @@ def assess_group(
 
 def guarantee_to_groups(
     model: ModelParts, groups: Any, options: RecommendOptions, together: str | None
-) -> str:
-    """Return what the rows of many groups guarantee to covered ones."""
-    epsilon = options.significance
-    if epsilon is None:
-        return RANKS_ONLY
+) -> Guarantee:
+    """Return what the rows of many groups guarantee to covered ones; of each size, if they differ.
+
+    The guarantees of further sizes are sentences of the first one.
+    """
     sizes = sorted({len(members) for members in read_members(groups).values()})
-    each = (_calibration(model, size, together).promise_to_all(epsilon) for size in sizes)
-    said = " ".join(dict.fromkeys(each))
-    return left_out_of(said) if options.shortens else said
+    each = (
+        guarantee_of(_calibration(model, size, together), options.significance) for size in sizes
+    )
+    first, *more = dict.fromkeys(each)
+    if more:
+        covers = " and ".join(found.covers for found in (first, *more))
+        first = replace(first, covers=covers, n_calibration=None).assuming(*map(str, more))
+    return first.shortened(options.left_out())
 
 
 def _calibration(
@@ -105,14 +104,9 @@ def group_set(
         titles=model.titles,
         history=party.company.known,
         significance=epsilon,
-        guarantee=guarantee(
-            kept,
-            epsilon,
-            assessment,
-            is_whole=shown.is_whole and options.items is None,
-            whom="group",
-            assumes=_assumes(model, party),
-        ),
+        guarantee=guarantee_of(kept, epsilon, assessment)
+        .assuming(_also_assumed(model), assumed_of(model.scorer, *party.company.members))
+        .shortened(options.left_out(len(shown.places), shown.full_size)),
         full_size=shown.full_size,
         n_candidates=len(candidates),
         highest_confidence=assessment.highest_confidence,
@@ -123,17 +117,15 @@ def group_set(
         satisfaction=tuple(assessment.satisfaction(shown.places).tolist()),
         together=kept.together,
         formed=kept.people,
-        covered=assessment.covers(epsilon),
         values=assessment.values(shown.places),
         member_ranks=assessment.member_ranks[:, shown.places],
     )
 
 
-def _assumes(model: ModelParts, party: Party) -> str:
-    """Return what the guarantee assumes beside exchangeable groups, in sentences."""
-    users = model.calibration.assumes
-    also = (f"It also assumes that {users}.",) if users else ()
-    return " ".join((*also, assumed_of(model.scorer, *party.company.members)))
+def _also_assumed(model: ModelParts) -> str:
+    """Return what is assumed of the model beside exchangeable groups, as a sentence or ""."""
+    assumes = model.calibration.assumes
+    return f"Also assumes that {assumes}." if assumes else ""
 
 
 def explain_group(

@@ -32,19 +32,21 @@ class GroupSet(RecommendationSet):
         What is promised to the group, by name.
     formed : str
         Which groups the promise is about, in words.
-    covered : bool
-        Whether the guarantee of the whole set covers this group.
     """
 
     members: tuple[Any, ...]
     satisfaction: tuple[float, ...]
     together: str
     formed: str
-    covered: bool
     values: NDArray[np.float64] = field(repr=False)
     """What each item is worth to each member, members × items: from 1 for their best, down to 0."""
     member_ranks: NDArray[np.float64] = field(repr=False)
     """Its rank for each member."""
+
+    @property
+    def covered(self) -> bool:
+        """Whether the guarantee of the full set covers this group."""
+        return (self.guarantee.full or self.guarantee).holds
 
     @property
     def least_served(self) -> Any:

@@ -13,6 +13,7 @@ from surerec._arguments import check_codes, check_kind
 from surerec._checks import check_whole
 from surerec._columns import Columns, frame_of
 from surerec._shown import shown
+from surerec.calibration import guarantee_of
 from surerec.errors import InProfile, InputError
 from surerec.recommenders import _batch, _group_answers
 from surerec.recommenders._explanation import Explanation, explain
@@ -24,21 +25,14 @@ from surerec.recommenders._options import (
 from surerec.recommenders._parts import ModelParts
 from surerec.recommenders._party import Party, is_party
 from surerec.recommenders._query import refuse_times, select_known
-from surerec.recommenders._sets import (
-    RANKS_ONLY,
-    RecommendationSet,
-    guarantee,
-    left_out_of,
-    p_value_column,
-    result_columns,
-)
+from surerec.recommenders._sets import RecommendationSet, p_value_column, result_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Slate
+    from surerec.calibration import Guarantee, Slate
     from surerec.measures import Queries, Query
     from surerec.recommenders._group_sets import GroupExplanation
     from surerec.recommenders._histories import Histories
@@ -156,6 +150,7 @@ class FittedModel(ModelParts):
     def recommend_query(self, query: Query, options: RecommendOptions) -> RecommendationSet:
         """Return the recommendation set of a query; see :meth:`recommend`."""
         query = options.limited(query)
+        options = replace(options, items=query.allowed)  # a query may have its own
         assessment = self.assess(query, options=options)
         epsilon, sizes = options.significance, options.sizes(assessment)
         columns: Mapping[str, NDArray[Any]]
@@ -176,13 +171,9 @@ class FittedModel(ModelParts):
             titles=self.titles,
             history=query.history,
             significance=epsilon,
-            guarantee=guarantee(
-                self.calibration_for(options),
-                epsilon,
-                assessment,
-                is_whole=n_shown == full_size and query.allowed is None,
-                assumes=self.assumption(query),
-            ),
+            guarantee=guarantee_of(self.calibration_for(options), epsilon, assessment)
+            .assuming(self.assumption(query))
+            .shortened(options.left_out(n_shown, full_size)),
             full_size=full_size,
             n_candidates=len(assessment.candidates),
             highest_confidence=assessment.highest_confidence,
@@ -414,7 +405,7 @@ class FittedModel(ModelParts):
         require(self.calibration, "period", self.kind)
         return moment - _instant(self.calibration.period[1])
 
-    def guarantee_to_all(self, options: RecommendOptions) -> str:
+    def guarantee_to_all(self, options: RecommendOptions) -> Guarantee:
         """Return what rows of :meth:`recommend_many` guarantee to users with ``covered``.
 
         Parameters
@@ -428,14 +419,12 @@ class FittedModel(ModelParts):
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
         >>> model = sr.InductiveConformal().fit(films)
         >>> print(model.guarantee_to_all(model.options(0.5)))
-        An item new to a user that the user will consume is left out of that user's set with
-        probability at most 0.5, if the user's calibration items and the items consumed next are
-        exchangeable: it holds less well the more tastes drift.
+        An item new to the user that they will consume is left out with probability at most 0.5.
+        Assumes that the user's calibration items and the items consumed next are exchangeable. It
+        holds less well the more tastes drift.
         """
-        if options.significance is None:
-            return RANKS_ONLY
-        said = self.calibration_for(options).promise_to_all(options.significance)
-        return left_out_of(said) if options.shortens else said
+        found = guarantee_of(self.calibration_for(options), options.significance)
+        return found.shortened(options.left_out())
 
     def histories(
         self, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any
@@ -486,7 +475,7 @@ class FittedModel(ModelParts):
 
     def guarantee_to_groups(
         self, groups: Any, options: RecommendOptions, together: str | None = None
-    ) -> str:
+    ) -> Guarantee:
         """Return what rows of :meth:`recommend_groups` guarantee to groups with ``covered``.
 
         Parameters
@@ -501,9 +490,9 @@ class FittedModel(ModelParts):
         >>> import surerec as sr
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
         >>> model = sr.InductiveConformal().fit(films)
-        >>> said = model.guarantee_to_groups({"a": [7, 3]}, model.options(0.5))
-        >>> said.startswith("An item new to every member that everyone in a group will take is")
-        True
+        >>> found = model.guarantee_to_groups({"a": [7, 3]}, model.options(0.5))
+        >>> found.kind, found.covers, found.holds
+        ('item', 'a group', True)
         """
         return _group_answers.guarantee_to_groups(self, groups, options, together)
 

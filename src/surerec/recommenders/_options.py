@@ -9,6 +9,7 @@ import numpy as np
 
 from surerec._arguments import check_flag, check_text
 from surerec._checks import check_whole
+from surerec._shown import counted
 from surerec.conformal import significance_of
 from surerec.errors import InputError, NoConfidence, NotOffered
 from surerec.futures import SLATE_MOST
@@ -29,8 +30,6 @@ class Shown(NamedTuple):
     """Of the items that are shown, best first."""
     full_size: int
     """How many items the whole set has."""
-    is_whole: bool
-    """Whether all of them are shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +59,20 @@ class RecommendOptions:
         more = (self.min_probability, self.precision, self.item_list, self.items, self.exclude)
         return all(each is None for each in more) and not self.hits
 
-    @property
-    def shortens(self) -> bool:
-        """Whether something is left out of the sets."""
-        given = (self.k, self.min_probability, self.items, self.exclude)
-        return any(each is not None for each in given)
+    def left_out(self, n_shown: int | None = None, full_size: int | None = None) -> str:
+        """Return why a list is not the full set; empty if it is.
+
+        Without the sizes: why lists are not full sets, of users in general.
+        """
+        reasons = [] if self.items is None else ["only the given items could be recommended"]
+        if n_shown is None or n_shown != full_size:
+            if self.min_probability is not None:
+                reasons.append(f"items less probable than {self.min_probability:g} were left out")
+            if self.exclude is not None:
+                reasons.append("excluded items were left out")
+            if self.k is not None and n_shown in (None, self.k):
+                reasons.append(f"the set was truncated to {counted(self.k, 'items')}")
+        return ", and ".join(reasons)
 
     def limited(self, query: Query) -> Query:
         """Return a query that only the allowed items may answer."""
@@ -94,8 +102,7 @@ class RecommendOptions:
             order = order[assessment.chances(order).probability >= self.min_probability]
         if self.exclude is not None:
             order = order[~np.isin(assessment.candidates[order], self.exclude)]
-        places = order[: self.k]
-        return Shown(places, full_size, is_whole=len(places) == full_size)
+        return Shown(order[: self.k], full_size)
 
 
 _HOW: Final = {

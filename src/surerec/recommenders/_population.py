@@ -170,9 +170,9 @@ class PopulationConformal(Recommender):
         >>> taken = films.items.ids[:6].to_list()
         >>> print(model.recommend(history=taken, group="DE", confidence=0.8).guarantee)
         Of the last 40% of items new to the user that they consume, at most 20% is left out on
-        average over people with country 'DE', if they are exchangeable with the 75 calibration
-        users, whose futures lie between 2020-03-10 and 2021-12-30: as the calendar moves on it
-        holds less well, and the scores also used what other people did later.
+        average over users with country 'DE'. Assumes users exchangeable with the 75 calibration
+        users (2020-03-10 to 2021-12-30) and no drift since. The scores also used later
+        interactions of other users.
         """
         self._validate()
         statistics = as_statistics("fit", data)

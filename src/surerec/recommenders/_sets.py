@@ -1,10 +1,10 @@
-"""A recommendation set: items with their p-values, and what is promised, in words."""
+"""A recommendation set: items with their p-values, and what is guaranteed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -18,16 +18,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, BestOfMany
+    from surerec.calibration import Assessment, BestOfMany, Guarantee
     from surerec.conformal import CalibratedProbability
-
-
-RANKS_ONLY: Final = "None: this recommender ranks, and promises nothing about its ranking."
 
 
 @dataclass(frozen=True, repr=False)
 class RecommendationSet:
-    """The items recommended to one person, with what is promised.
+    """The items recommended to one user, with what is guaranteed.
 
     Made by the recommenders' ``recommend``.
 
@@ -35,8 +32,8 @@ class RecommendationSet:
     ----------
     significance : float or None
         ε; None where no confidence was asked for.
-    guarantee : str
-        What is promised, in words, with its assumption.
+    guarantee : Guarantee
+        What is guaranteed, and under which assumptions; ``str()`` of it is a sentence.
     full_size : int
         Items in the set before it was cut to ``k`` or some were excluded.
     n_candidates : int
@@ -63,7 +60,7 @@ class RecommendationSet:
     titles: pl.Series | None = field(repr=False)
     history: NDArray[np.int64] = field(repr=False)
     significance: float | None
-    guarantee: str
+    guarantee: Guarantee
     full_size: int
     n_candidates: int
     highest_confidence: float
@@ -150,7 +147,7 @@ class RecommendationSet:
             entry = self._frame[Columns.EntryConfidence].alias("comes in above")
             frame = frame.with_columns(entry)
         bar = None if shares == Columns.Score else shares.replace("_", " ")
-        return html_card(self._title(), frame, f"Promise: {self.guarantee}", bar=bar)
+        return html_card(self._title(), frame, f"Guarantee: {self.guarantee}", bar=bar)
 
     def __len__(self) -> int:
         columns = self.columns
@@ -160,44 +157,6 @@ class RecommendationSet:
         at = "" if self.confidence is None else f" at confidence {self.confidence:g}"
         cut = "" if len(self) == self.full_size else f", cut from {self.full_size:,}"
         return f"RecommendationSet({len(self):,} of {self.n_candidates:,} items{at}{cut})"
-
-
-class Promises(Protocol):
-    """What says what a set promises: a calibration, over people or over groups."""
-
-    def promise(self, significance: float, assessment: Any) -> str:
-        """Say what the confidence promises, with its assumption."""
-
-    def beyond(self, significance: float, assessment: Any) -> str:
-        """Say why every item qualifies at a confidence that cannot be supported."""
-
-
-def guarantee(
-    calibration: Promises,
-    significance: float | None,
-    assessment: Assessment,
-    *,
-    is_whole: bool,
-    whom: str = "person",
-    assumes: str = "",
-) -> str:
-    """Return what a set guarantees at ε, or why nothing; `assumes` is a sentence to append."""
-    if significance is None:
-        return RANKS_ONLY
-    if assessment.everything_qualifies(significance):
-        promise = calibration.beyond(significance, assessment)
-    elif assessment.gap:
-        promise = f"None for this {whom}: {assessment.gap}."
-    else:
-        promise = f"{calibration.promise(significance, assessment)} {assumes}".rstrip()
-    if is_whole:
-        return promise
-    return f"None for this list, from which items were left out. The whole set: {promise}"
-
-
-def left_out_of(said: str) -> str:
-    """Return the guarantee of whole sets as that of lists with items left out."""
-    return f"None for lists from which items were left out. The whole sets: {said}"
 
 
 def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:

@@ -113,9 +113,8 @@ def wrap(
     >>> picks = sure.recommend(history=films.profile(7)["item_id"], confidence=0.8)
     >>> print(picks.guarantee)
     Of the last 40% of items new to the user that they consume, at most 20% is left out on average
-    over people whom the model was not fitted on, if they are exchangeable with the ... calibration
-    users, whose futures lie between ... and ...: as the calendar moves on it holds less well, and
-    the scores also used what other people did later.
+    over users whom the model was not fitted on. Assumes users exchangeable with the ... calibration
+    users (... to ...) and no drift since. The scores also used later interactions of other users.
     """
     made = WrappedRecommender(
         model,

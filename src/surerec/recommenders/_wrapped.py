@@ -210,7 +210,7 @@ class WrappedRecommender(Recommender):
                 "known of how it ranks now (refit=True needs a window=)"
             )
             return replace(about, set_aside=False, nobody=reason)
-        assumes = f"{name} as fitted up to their end ranks as the one that they calibrated did"
+        assumes = f"{name} as fitted on everything ranks as the calibrated one did"
         return replace(about, future="", assumes=assumes)
 
     @timed("Calibrated")
@@ -277,7 +277,7 @@ class WrappedRecommender(Recommender):
             covers,
             self._settings().cut,
             future=what_follows(known, later, self.horizon),
-            assumes=f"{adapter.name} learned nothing from those futures{_without(dropped)}",
+            assumes=f"{adapter.name} learned nothing from their future{_without(dropped)}",
         )
         sample = Sample(self._completed(scorer, statistics), statistics, chosen)
         segments = read_groups(self.groups, user_groups, statistics.interactions)

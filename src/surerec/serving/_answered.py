@@ -27,6 +27,24 @@ class Recommended(BaseModel):
     title: Text
 
 
+class GuaranteeFields(BaseModel):
+    """What is guaranteed, to whom and under which assumptions; see surerec.Guarantee."""
+
+    sentence: str = Field(description="All of it in words.")
+    kind: str = Field(description="item, recall, hit, precision, live, probability or none.")
+    level: Number = Field(description="The nominal level.")
+    precision: Number
+    claim: str
+    horizon: str = Field(description="The future that is covered.")
+    n_calibration: int | None
+    period: list[str] | None = Field(description="The first and the last day that calibrated it.")
+    covers: str = Field(description="Who is covered.")
+    assumptions: list[str]
+    holds: bool
+    reason: str = Field(description="Why it does not hold; empty if it does.")
+    full: GuaranteeFields | None = Field(description="Of the full set, if items were left out.")
+
+
 class GuaranteeAnswer(BaseModel):
     """What a set promises."""
 
@@ -34,7 +52,7 @@ class GuaranteeAnswer(BaseModel):
     confidence: Number
     significance: Number
     precision: Number = Field(description="The promised share of what is shown, if that is asked.")
-    guarantee: str = Field(description="What is promised, in words, with its assumption.")
+    guarantee: GuaranteeFields
     about_probability: str = Field(description="What the probabilities mean; empty without any.")
     full_size: int = Field(description="Items in the whole set.")
     n_candidates: int = Field(description="Items that were up for recommendation.")
@@ -161,7 +179,7 @@ class BatchAnswer(BaseModel):
     recommender: str
     confidence: Number
     significance: Number
-    guarantee: str
+    guarantee: GuaranteeFields
     unknown_users: list[AnyId]
     unknown_items: list[AnyId] = Field(description="Ids of `items` that were skipped as unknown.")
     items: list[BatchRow]
@@ -260,7 +278,7 @@ class SlateAnswer(BaseModel):
     at_least: list[Number] = Field(description="That at least one, two, three are.")
     expected_hits: Number
     items: list[SlateItem]
-    guarantee: str
+    guarantee: GuaranteeFields
 
 
 class FoundItem(BaseModel):
@@ -278,12 +296,10 @@ class Found(BaseModel):
     items: list[FoundItem]
 
 
-class CardGuarantee(BaseModel):
-    """What is promised to somebody who took the most popular items."""
+class CardGuarantee(GuaranteeFields):
+    """What is guaranteed to a user who consumed the most popular items."""
 
-    confidence: Number
     history_length: int
-    sentence: str
 
 
 class CardRecommender(BaseModel):

@@ -17,7 +17,7 @@ from surerec.serving._written import complement, finite, numbers, write, write_s
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment
+    from surerec.calibration import Assessment, Guarantee
     from surerec.measures import Query
     from surerec.recommenders import RecommendationSet, Recommender
     from surerec.serving._models import ServedModel
@@ -152,14 +152,20 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
         "recommender": name,
         "confidence": confidence,
         "significance": complement(confidence),
-        "guarantee": (
-            f"None for these lists, of which each is cut to its {asked.k} best; "
-            f"a user's whole set says what it promises.{'' if cut else model.not_steered}"
-        ),
+        "guarantee": _to_all(model, recommender, options, steered=cut is not None).to_dict(),
         "unknown_users": [user for user, code in zip(users, codes, strict=True) if code < 0],
         **unknown,
     }
     return write(answer, items=frame)
+
+
+def _to_all(
+    model: ServedModel, recommender: Recommender, options: RecommendOptions, *, steered: bool
+) -> Guarantee:
+    """Return what the lists of a batch guarantee to covered users."""
+    if model.live is not None and steered and options.significance is not None:
+        return model.live.promise(1 - options.significance).shortened(options.left_out())
+    return recommender.guarantee_to_all(options).assuming(model.not_steered)
 
 
 def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
@@ -186,7 +192,7 @@ def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
         "at_least": numbers(found.at_least),
         "expected_hits": finite(found.expected_hits),
         "items": items if served else [],
-        "guarantee": f"{found.guarantee}{model.not_steered}",
+        "guarantee": found.guarantee.assuming(model.not_steered).to_dict(),
     }
     return write(answer)
 
@@ -267,7 +273,7 @@ def about_set(name: str, picks: RecommendationSet) -> dict[str, Any]:
         "confidence": picks.confidence,
         "significance": None if picks.confidence is None else complement(picks.confidence),
         "precision": picks.precision,
-        "guarantee": picks.guarantee,
+        "guarantee": picks.guarantee.to_dict(),
         "about_probability": picks.about_probability,
         "full_size": picks.full_size,
         "n_candidates": picks.n_candidates,

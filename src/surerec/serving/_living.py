@@ -48,7 +48,7 @@ def load(folder: Path) -> ServedModel:
     _tell(live)
     card = {**made.card, "model": model_id, "live": True}
     for each in card["recommenders"]:
-        each["guarantee"]["sentence"] = live.promise(each["guarantee"]["confidence"])
+        each["guarantee"] |= live.promise(each["guarantee"]["level"]).to_dict()
     # Without the recommender: it would keep the files of this base mapped after a recount.
     searches = {live.base_: made.search}
     return LiveModel(model_id, {}, card, made.search, live, folder=place, searches=searches)

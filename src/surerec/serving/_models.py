@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from surerec.calibration import Guarantee
 from surerec.conformal import significance_of
 from surerec.errors import InputError, StaleModelWarning
 from surerec.recommenders import load_all
@@ -57,15 +58,15 @@ class ServedModel:
         """Give a person's set, with the promise that is kept live if there is one for it."""
         if self.live is None or not asked.keys() <= _STEERED:
             found = recommender.recommend(query=query, **asked)
-            return replace(found, guarantee=f"{found.guarantee}{self.not_steered}")
+            return replace(found, guarantee=found.guarantee.assuming(self.not_steered))
         return self.live.recommend(query=query, **asked)
 
     @property
     def not_steered(self) -> str:
-        """What is said of an answer that events do not steer; nothing unless others are steered."""
+        """What an answer that events do not steer assumes; empty unless others are steered."""
         if self.live is None:
             return ""
-        return f" This is as calibrated on {self.live.counted_[:10]}, not steered by events."
+        return f"This is as calibrated on {self.live.counted_[:10]}, not steered by events."
 
     def cut(self, confidence: float | None) -> float | None:
         """Give the ε to ask for so that sets are the steered ones; None if they are not."""
@@ -242,7 +243,7 @@ def _public_card(
 
 
 def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
-    """Give what is promised to somebody who took the most popular items.
+    """Return what is guaranteed to a user who consumed the most popular items.
 
     Asking, rather than a table of sentences here, lets every kind of recommender speak for itself;
     it also compiles or loads each kernel before the first request comes.
@@ -258,7 +259,8 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
     try:
         return _sampled(recommender, history, asked)
     except InputError as error:  # a precision that cannot be reached here: that is said instead
-        return {"confidence": None, "history_length": len(history), "sentence": f"None: {error}"}
+        none = Guarantee(kind="precision", precision=_SAMPLE_PRECISION)
+        return {"history_length": len(history), **none.broken(str(error).rstrip(".")).to_dict()}
 
 
 def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]) -> dict[str, Any]:
@@ -269,8 +271,4 @@ def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]
     for user in recommender.statistics_.interactions.users.suggested(1):
         recommender.recommend(user, **asked).to_frame()
         recommender.recommend_many([user], k=1, **asked)  # the batch has its own
-    return {
-        "confidence": picks.confidence,
-        "history_length": len(history),
-        "sentence": picks.guarantee,
-    }
+    return {"history_length": len(history), **picks.guarantee.to_dict()}

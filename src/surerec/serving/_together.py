@@ -126,7 +126,7 @@ def _set_of(
     whom: dict[str, Any] = {"group": _members(asked), "together": asked.together, "at": asked.at}
     picks = recommender.recommend(**whom, **level, **more)
     assert isinstance(picks, GroupSet)  # noqa: S101  # as it was asked for a group
-    return replace(picks, guarantee=f"{picks.guarantee}{model.not_steered}")
+    return replace(picks, guarantee=picks.guarantee.assuming(model.not_steered))
 
 
 def _for_groups(model: ServedModel, asked: ask._AboutGroup) -> tuple[str, Recommender]:

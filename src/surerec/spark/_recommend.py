@@ -179,7 +179,7 @@ def recommend_spark(
             if members is None
             else fitted.guarantee_to_groups(members, options, together)
         )
-        about = {"surerec.recommender": fitted.name_, "surerec.guarantee": said}
+        about = {"surerec.recommender": fitted.name_, "surerec.guarantee": str(said)}
         n_rows = _write(spark, ask, aside / "rows", about)
         (aside / "rows").replace(place)
     finally:

@@ -33,7 +33,9 @@ def known_user(subject: Subject, _: Path) -> None:
         expect(len(set(picks.items)) == len(picks), "a set holds an item twice")
         expect(frame["rank"].to_list() == list(range(1, len(picks) + 1)), "ranks are not 1, 2, 3 …")
         expect(not frame["score"].has_nulls(), "a score is not a number")
-        expect(picks.guarantee.endswith("."), "the guarantee is no sentence")
+        expect(str(picks.guarantee).endswith("."), "the guarantee is no sentence")
+        whole = picks.guarantee.full or picks.guarantee
+        expect(whole.holds == (not whole.reason), "a guarantee holds against a reason")
 
 
 def new_history(subject: Subject, _: Path) -> None:

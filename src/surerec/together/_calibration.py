@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from surerec._calendar import day_of
+from surerec.calibration import Guarantee, level_of
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
 from surerec.futures import codes_in
@@ -144,7 +145,7 @@ class GroupCalibration:
         """Whom it is about, in words."""
         if self.formed == "given":
             return f"groups such as those given, of up to {self.size}{self.whom}"
-        how = "at random" if self.formed == "random" else "of similar people"
+        how = "at random" if self.formed == "random" else "of similar users"
         return f"groups of {self.size}{self.whom} formed {how}"
 
     def about(self) -> dict[str, Any]:
@@ -236,38 +237,45 @@ class KeptPromise:
             )
         return folds_gap(scorer, company)
 
-    def promise(self, significance: float, assessment: GroupAssessment) -> str:
-        """Say what is promised to whom, with its assumption and how the groups were formed."""
-        return self._in_words(significance, assessment.n_calibration, assessment.n_without)
-
-    def promise_to_all(self, significance: float) -> str:
-        """Return what the confidence guarantees to every covered group, with the assumption."""
+    def guarantee(
+        self, significance: float, assessment: GroupAssessment | None = None
+    ) -> Guarantee:
+        """Return what the confidence guarantees, to a group or to every covered one."""
         n = self.calibration.curve(self.promised)[0].n_users
-        return self._in_words(significance, n, len(self.calibration.outcomes) - n)
-
-    def _in_words(self, significance: float, n_calibration: int, without: int) -> str:
-        sentence = self.promised.sentence(significance, self.calibration.future, self.people)
-        others = f", besides {without:,} that took no such item and do not count" if without else ""
+        without = len(self.calibration.outcomes) - n
+        if assessment is not None:
+            n, without = assessment.n_calibration, assessment.n_without
+        horizon = self.calibration.future
         begin, end = (day_of(int(time)) for time in self.calibration.outcomes.period)
-        return (
-            f"{sentence}, if they are exchangeable with the {n_calibration:,} "
-            f"calibration groups{others}, whose futures lie between {begin} and {end}: as the "
-            "calendar moves on it holds less well. It is kept over groups, not for each member."
+        others = f", besides {without:,} that took no such item" if without else ""
+        alike = f"groups exchangeable with the {n:,} calibration groups ({begin} to {end}){others}"
+        return Guarantee(
+            kind=self.promised.guarantees,
+            level=level_of(significance),
+            claim=self.promised.sentence(significance, horizon, self.people),
+            horizon=horizon,
+            n_calibration=n,
+            period=(begin, end),
+            covers=self.people,
+            assumptions=(
+                f"Assumes {alike}, and no drift since.",
+                "It is kept over groups, not for each member.",
+            ),
         )
 
     def beyond(self, significance: float, assessment: GroupAssessment) -> str:
-        """Say what keeps every confidence from being supported: too few groups, or new items."""
+        """Return what keeps a confidence from being supported: too few groups, or new items."""
         n, needed = assessment.n_calibration, users_needed(significance)
         if n < needed:
             return (
-                f"Every item qualifies: a confidence of {1 - significance:.4g} needs at least "
-                f"{needed:,} calibration groups with an item that {self.promised.whose} took, and "
-                f"there {'is' if n == 1 else 'are'} {n:,}."
+                f"a confidence of {1 - significance:.4g} needs at least {needed:,} calibration "
+                f"groups with an item that {self.promised.whose} took, and there "
+                f"{'is' if n == 1 else 'are'} {n:,}, so every item qualifies"
             )
         return (
-            "None: too much of what calibration groups took next was unknown to the model, so no "
-            f"set of known items supports a confidence above {assessment.highest_confidence:.4g}; "
-            "every item is in the set."
+            "too much of what calibration groups took next was unknown to the model, so no set of "
+            f"known items supports a confidence above {assessment.highest_confidence:.4g}, and "
+            "every item qualifies"
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec._arguments import check_choice
-from surerec.calibration import Assessment
+from surerec.calibration import Assessment, Guarantee, level_of
 from surerec.conformal import MERGERS, TOLERANCE, Merger, merge_p_values
 from surerec.together._assessment import OfMembers
 from surerec.together._calibration import folds_gap
@@ -122,31 +122,38 @@ class MergedPValues:
             lowest=float(merge_p_values(least, self.rule.name)[0]),
         )
 
-    def promise(self, significance: float, assessment: MergedAssessment) -> str:
-        """Say what the confidence promises, with its assumption."""
-        n = len(assessment.member_ranks)
-        return self._in_words(significance, "this group", f"{n} members")
-
-    def promise_to_all(self, significance: float) -> str:
-        """Return what the confidence guarantees to every covered group, with the assumption."""
-        return self._in_words(significance, "a group", "the members")
-
-    def _in_words(self, significance: float, group: str, members: str) -> str:
+    def guarantee(
+        self, significance: float, assessment: MergedAssessment | None = None
+    ) -> Guarantee:
+        """Return what the confidence guarantees, to a group or to every covered one."""
+        group, members = "a group", "the members"
+        if assessment is not None:
+            group, members = "this group", f"{len(assessment.member_ranks)} members"
         whose = "everyone in" if self.rule.of == "everyone" else "someone of"
-        return (
-            f"An item new to every member that {whose} {group} will take is left out with "
-            f"probability at most {significance:.4g} ({self.rule.words} of the p-values of "
-            f"{members}, valid whatever the dependence between them), if each one's calibration "
-            "items and what they take next are exchangeable: it inherits the drift of single "
-            "p-values, and holds less well the more the members' tastes move."
+        return Guarantee(
+            kind="item",
+            level=level_of(significance),
+            claim=(
+                f"An item new to every member that {whose} {group} will take is left out with "
+                f"probability at most {significance:.4g} ({self.rule.words} of the p-values of "
+                f"{members}, valid whatever the dependence between them)"
+            ),
+            horizon="items new to every member",
+            n_calibration=None if assessment is None else assessment.n_calibration,
+            covers=group,
+            assumptions=(
+                "Assumes that each member's calibration and next items are exchangeable.",
+                "It holds less well the more the members' tastes drift.",
+            ),
         )
 
     def beyond(self, significance: float, assessment: MergedAssessment) -> str:
-        """Say why every item qualifies at a confidence that cannot be supported."""
+        """Return why a confidence cannot be supported, so that every item qualifies."""
         return (
-            f"Every item qualifies: with {assessment.n_calibration} calibration items of the "
-            f"member of whom least is known, {self.rule.words} supports a confidence of "
-            f"{assessment.highest_confidence:.4g} at most, not {1 - significance:.4g}."
+            f"with {assessment.n_calibration} calibration items of the member of whom least is "
+            f"known, {self.rule.words} supports a confidence of at most "
+            f"{assessment.highest_confidence:.4g}, not {1 - significance:.4g}, so every item "
+            "qualifies"
         )
 
 

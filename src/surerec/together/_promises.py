@@ -53,6 +53,11 @@ class GroupPromise(Promise):
             object.__setattr__(self, name, self.name)
 
     @property
+    def guarantees(self) -> str:
+        """The kind of guarantee."""
+        return "hit" if self.is_hit else "recall"
+
+    @property
     def who_takes(self) -> str:
         """Whose items count, with its verb."""
         return f"{self.whose} {'take' if self.whose.endswith('s') else 'takes'}"

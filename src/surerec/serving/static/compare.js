@@ -31,7 +31,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
 
   function head(place, some) {
     const name = some.asked.recommender;
-    const nothing = (some.guarantee ?? "").startsWith("None");
+    const nothing = some.guarantee?.holds === false;
     const size = cut.size(some, state.confidence);
     byId(place).classList.toggle("nothing-promised", nothing);
     byId(place).replaceChildren(
@@ -39,7 +39,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
       make("p", { className: "hint", text: name }),
       make("p", { className: "size" }, make("strong", { className: "big", text: count(size) }),
            make("span", { text: `of ${items(some.n_candidates)}` })),
-      make("p", { className: "guarantee", text: some.guarantee ?? "…" }),
+      make("p", { className: "guarantee", text: some.guarantee?.sentence ?? "…" }),
     );
   }
 
@@ -63,7 +63,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
         onError(error);
         return;
       }
-      about.guarantee = error.message;
+      about.guarantee = { sentence: error.message };
     }
     wanted = levelNow();
     if (about === answer) onReady();

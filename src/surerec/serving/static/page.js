@@ -108,7 +108,7 @@ async function askGuarantee() {
     // As the answer was asked for, not as the page stands by now: another answer may be on its way.
     const ask = about.asked.members ? api.groupGuarantee : api.guarantee;
     const told = await ask({ ...about.asked, ...level }, guaranteeRequest.signal);
-    byId("guarantee").textContent = told.guarantee;
+    byId("guarantee").textContent = told.guarantee.sentence;
     about.guarantee = told.guarantee;
     if (about === answer) list.mark(beside.draw(answer));
     showWhetherPromised(told.guarantee);
@@ -126,7 +126,7 @@ async function askGuarantee() {
 
 // A number that nothing stands behind is grey, and says so.
 function showWhetherPromised(guarantee) {
-  const nothing = guarantee.startsWith("None");
+  const nothing = !guarantee.holds;
   byId("dial").classList.toggle("nothing-promised", nothing);
   show(byId("unpromised"), nothing && Boolean(answer?.gives_confidence));
 }
@@ -316,7 +316,7 @@ function describeRecommender() {
   const { measure } = chosen.params;
   byId("recommender-kind").textContent =
     `${chosen.name}: ${chosen.kind}${typeof measure === "string" ? ` with ${measure}` : ""}`;
-  const { confidence, history_length: length, sentence } = chosen.guarantee;
+  const { level: confidence, history_length: length, sentence } = chosen.guarantee;
   if (answer) return;
   // Until somebody is chosen, what is promised to somebody who took popular items.
   byId("guarantee").textContent =

@@ -1,0 +1,251 @@
+"""What each kind of guarantee says, and each reason why one does not hold."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec.calibration import NEW_ITEMS, RANKING, Guarantee
+
+PERIOD = re.compile(r"\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d")
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def country(films):
+    return {user: "LI" if user < 4 else "AT" for user in films.users.ids[1:]}
+
+
+@pytest.fixture(scope="module")
+def models(films, country):
+    return {
+        "item": sr.InductiveConformal().fit(films),
+        "older": sr.TransductiveConformal("median").fit(films),
+        "none": sr.PrecedenceMining().fit(films),
+        "recall": sr.PopulationConformal(cut="rank").fit(films),
+        "hit": sr.PopulationConformal(promise="hit", horizon=5).fit(films),
+        "precision": sr.PopulationConformal(promise="precision").fit(films),
+        "segments": sr.PopulationConformal(groups="country").fit(films, user_groups=country),
+    }
+
+
+def sentences(guarantee):
+    return PERIOD.sub("PERIOD", str(guarantee))
+
+
+ASSUMES = "Assumes users exchangeable with the {n} calibration users (PERIOD) and no drift since."
+LATER = "The scores also used later interactions of other users."
+LAST = f"the last 40% of {NEW_ITEMS}"
+
+
+def test_item(models):
+    found = models["item"].recommend(user=7, confidence=0.7).guarantee
+    assert (found.kind, found.level, found.covers) == ("item", 0.7, "each user")
+    assert found.period is None
+    assert str(found) == (
+        "An item new to the user that they will consume is left out with probability at most 0.3. "
+        f"Assumes that the user's {found.n_calibration} calibration items and the items consumed "
+        "next are exchangeable. It holds less well the more tastes drift."
+    )
+    older = models["older"].recommend(user=7, confidence=0.7).guarantee
+    assert older.kind == "item"
+    assert older.assumptions[-1] == (
+        "Taking the median over later items is not proven to keep that."
+    )
+
+
+def test_recall_and_hit(models):
+    history = list(range(1, 9))
+    found = models["recall"].recommend(history=history, confidence=0.9).guarantee
+    n = len(models["recall"].calibration_)
+    assert (found.kind, found.level, found.n_calibration) == ("recall", 0.9, n)
+    assert (found.horizon, found.covers) == (LAST, "users")
+    assert sentences(found) == (
+        f"Of {LAST}, at most 10% is left out on average over users. {ASSUMES.format(n=n)} {LATER}"
+    )
+    assert " to ".join(found.period) in found.assumptions[0]
+    hit = models["hit"].recommend(history=history, confidence=0.8).guarantee
+    assert (hit.kind, hit.horizon) == ("hit", "the next 5 items new to the user")
+    assert sentences(hit).startswith(
+        "At least one of the next 5 items new to the user is in this set with probability at "
+        "least 0.8, over users. Assumes users exchangeable with"
+    )
+
+
+def test_precision(models):
+    found = models["precision"].recommend(user=7, precision=0.2, confidence=0.95).guarantee
+    assert (found.kind, found.level, found.precision) == ("precision", 0.95, 0.2)
+    assert found.covers == "users who are shown anything"
+    assert found.claim == (
+        f"Of what is shown, at least 20% is among {LAST} on average over users who are shown "
+        "anything, with confidence 0.95 over the draw of these users"
+    )
+    assert sentences(found.assumptions[0]) == (
+        "Assumes users drawn independently (exchangeable is not enough), as the "
+        f"{found.n_calibration} calibration users who tested it were (PERIOD), and no drift since."
+    )
+    assert found.assumptions[1:3] == (LATER, "The confidence is of each level and segment singly.")
+
+
+def test_segments(models):
+    model = models["segments"]
+    one = model.recommend(user=50, confidence=0.8).guarantee
+    assert one.covers == "users with country 'AT'"
+    everyone = model.guarantee_to_all(model.options(0.8))
+    assert everyone.covers == "users"
+    assert everyone.assumptions[-1].startswith("Each segment has a threshold of its own")
+
+
+def test_live(models, tmp_path):
+    with sr.Live.create(tmp_path / "live", models["recall"], recount=False) as live:
+        found = live.promise(0.9)
+    assert (found.kind, found.level, found.horizon) == ("live", 0.9, "the long run")
+    assert (found.holds, found.covers) == (True, "users whose events are judged")
+    assert found.claim == (
+        f"Of {NEW_ITEMS}, with each user and day counted once, 10% is outside such sets in the "
+        "long run, whatever happens: no event has been judged yet"
+    )
+    assert found.assumptions[0].startswith("Counts are of this moment")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"k": 3}, "the set was truncated to 3 items"),
+        ({"k": 1}, "the set was truncated to 1 item"),
+        ({"items": [1, 2, 3]}, "only the given items could be recommended"),
+        ({"exclude": list(range(1, 31))}, "excluded items were left out"),
+        ({"min_probability": 0.6}, "items less probable than 0.6 were left out"),
+        (
+            {"exclude": list(range(1, 31)), "k": 2},
+            "excluded items were left out, and the set was truncated to 2 items",
+        ),
+    ],
+)
+def test_a_list_that_is_not_the_full_set_has_none(models, settings, reason):
+    model = models["recall"]
+    full = model.recommend(user=7, confidence=0.8).guarantee
+    short = model.recommend(user=7, confidence=0.8, **settings).guarantee
+    assert (short.holds, short.reason, short.full) == (False, reason, full)
+    assert str(short) == f"No guarantee: {reason}. The full set has: {full}"
+    to_all = model.guarantee_to_all(model.options(0.8, **settings))
+    assert (to_all.holds, to_all.reason) == (False, reason)
+    assert to_all.full == model.guarantee_to_all(model.options(0.8))
+
+
+def test_a_list_as_long_as_the_set_keeps_it(models):
+    full = models["recall"].recommend(user=7, confidence=0.8)
+    assert models["recall"].recommend(user=7, confidence=0.8, k=60).guarantee == full.guarantee
+
+
+def test_what_a_query_allows_is_no_full_set(models):
+    query = sr.measures.Query(np.arange(8), allowed=np.arange(20, 40))
+    found = models["recall"].recommend(query=query, confidence=0.8).guarantee
+    assert found.reason == "only the given items could be recommended"
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "reason"),
+    [
+        (
+            "recall",
+            {"history": [3, 5]},
+            "only 2 items are known of this user, and the calibration users had 5 or more",
+        ),
+        (
+            "recall",
+            {"history": list(range(1, 9)), "confidence": 0.999},
+            (
+                "a confidence of 0.999 needs at least 999 calibration users, and there are {n}, so "
+                "every item qualifies"
+            ),
+        ),
+        (
+            "item",
+            {"history": [3, 5, 7, 9], "confidence": 0.9},
+            (
+                "2 calibration items can support a confidence of at most 0.6667, not 0.9, so every "
+                "item qualifies"
+            ),
+        ),
+        (
+            "segments",
+            {"history": list(range(1, 9))},
+            "the country of this user is not known, and each country is calibrated by itself",
+        ),
+        (
+            "segments",
+            {"history": list(range(1, 9)), "group": "CH"},
+            "nobody of country 'CH' calibrated; 'AT', 'LI' did",
+        ),
+        (
+            "segments",
+            {"history": list(range(1, 9)), "group": "LI"},
+            (
+                "a confidence of 0.8 needs at least 4 calibration users with country 'LI', and "
+                "there are 2, so every item qualifies"
+            ),
+        ),
+        ("none", {"user": 7, "confidence": None}, RANKING.reason),
+    ],
+)
+def test_each_reason_why_it_does_not_hold(models, name, asked, reason):
+    model = models[name]
+    reason = reason.format(n=len(model.calibration_) if name == "recall" else 0)
+    found = model.recommend(**{"confidence": 0.8, **asked}).guarantee
+    assert (found.holds, found.reason) == (False, reason)
+    assert str(found) == f"No guarantee: {reason}."
+    assert found.kind == {"item": "item", "none": "none"}.get(name, "recall")
+
+
+def test_neither_the_list_nor_the_full_set(models):
+    short = models["recall"].recommend(history=[3, 5], confidence=0.8, k=2).guarantee
+    assert str(short) == (
+        "No guarantee: the set was truncated to 2 items. Nor has the full set: only 2 items are "
+        "known of this user, and the calibration users had 5 or more."
+    )
+    ranked = models["none"].recommend(user=7, k=2).guarantee
+    assert ranked == RANKING
+    assert str(ranked) == "No guarantee: this recommender ranks, without a confidence."
+
+
+def test_groups(models, films):
+    users = films.users.ids[:3].to_list()
+    merged = models["item"].recommend(group=users, confidence=0.4).guarantee
+    assert (merged.kind, merged.covers, merged.holds) == ("item", "this group", True)
+    assert merged.assumptions[0].startswith("Assumes that each member's calibration and next items")
+    model = sr.PopulationConformal().fit(films)
+    whole = model.recommend(group=users, confidence=0.8)
+    found = whole.guarantee
+    assert (found.kind, found.covers) == ("recall", "groups of 3 formed at random")
+    assert found.assumptions[-1] == "It is kept over groups, not for each member."
+    hit = model.recommend(group=users, confidence=0.8, together="hit-any").guarantee
+    assert hit.kind == "hit"
+    cut = model.recommend(group=users, confidence=0.8, k=1)
+    assert (cut.guarantee.holds, cut.guarantee.full, cut.covered) == (False, found, True)
+
+
+def test_it_is_ready_for_json_and_frozen():
+    full = Guarantee(kind="hit", level=0.9, claim="A hit", period=("2020-01-01", "2020-02-01"))
+    short = full.assuming("", "Not steered.").shortened("it is short")
+    told = json.loads(json.dumps(short.to_dict()))
+    assert told["sentence"] == "No guarantee: it is short. The full set has: A hit. Not steered."
+    assert (told["holds"], told["reason"], told["period"]) == (
+        False,
+        "it is short",
+        ["2020-01-01", "2020-02-01"],
+    )
+    assert told["full"]["assumptions"] == ["Not steered."]
+    assert set(told) == {"sentence", *Guarantee.__dataclass_fields__}
+    assert full.assuming("") is full
+    assert full.shortened("") is full
+    assert short.assuming("More.").full.assumptions == ("Not steered.", "More.")
+    with pytest.raises(AttributeError):
+        full.holds = False
+    assert len({full, short}) == 2
