@@ -99,7 +99,7 @@ def test_the_card_says_what_is_there(tmp_path):
     save_model(tmp_path / "model", statistics, {"main": MAIN, "other": OTHER})
     card = read_card(tmp_path / "model")
     assert card["format"] == "surerec-model"
-    assert card["format_version"] == 5
+    assert card["format_version"] == 6
     assert card["surerec_version"] == sr.__version__
     assert (card["data"]["name"], card["data"]["origin"]) == ("films", "a\udcff file")
     assert card["counts"] == {"users": 2, "items": 2, "rows": 3}

@@ -13,7 +13,6 @@ from surerec.calibration._declaration import (
 from surerec.calibration._groups import LengthGroups
 from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
-from surerec.calibration._parts import from_parts, lists_from_parts, lists_to_parts, to_parts
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._shaping import choose_bins
 from surerec.calibration._slates import Slate, hit_probabilities, slate_features
@@ -77,16 +76,12 @@ __all__ = [
     "compare_with_items",
     "false_declaration",
     "find_promise",
-    "from_parts",
     "hit_probabilities",
-    "lists_from_parts",
-    "lists_to_parts",
     "next_items",
     "p_counts_in_halves",
     "ranks_by_later_item",
     "refuse_false_declaration",
     "slate_features",
     "split",
-    "to_parts",
     "with_other_items",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from surerec._state import State
 from surerec.calibration._assessment import Assessment
 from surerec.calibration._chances import MOST_HITS, ItemChances
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration._listed import NamedItems
     from surerec.conformal import CalibratedProbability
     from surerec.interactions import UserGroups
     from surerec.measures import Queries, Query, Scorer
@@ -59,6 +61,8 @@ class Calibration(ABC):
     people: UserGroups | None = None
     chances: ItemChances | None = None
     """What probabilities of items are calibrated on; None where there are none."""
+    listed: NamedItems | None = None
+    """The only items that are candidates, where it was calibrated on an item list."""
     period: tuple[int, int] = (0, 0)
     """The times between which calibration users' held-out interactions lie."""
     valid_until: int | None = None
@@ -116,6 +120,10 @@ class Calibration(ABC):
     def has_user(self, user: int) -> bool:  # noqa: ARG002
         """Return whether a user, by code, calibrates; by default nobody does."""
         return False
+
+    def state(self) -> State:
+        """Return what is saved of it beside its settings; by default nothing."""
+        return State()
 
     def level(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec._arguments import check_choice, check_number, check_seed
@@ -15,35 +15,22 @@ from surerec.calibration import (
     UserCalibration,
     calibrate,
     find_promise,
-    from_parts,
-    lists_from_parts,
-    lists_to_parts,
-    to_parts,
 )
 from surerec.errors import InputError
 from surerec.futures import check_horizon
-from surerec.recommenders._group_model import GIVEN, CalibratedGroups
-from surerec.recommenders._segments import (
-    groups_from_arrays,
-    groups_from_texts,
-    groups_to_parts,
-    parse_groups,
-)
-from surerec.together import companies_from_parts, companies_to_parts
+from surerec.recommenders._group_model import CalibratedGroups
+from surerec.recommenders._segments import parse_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from surerec._state import State
     from surerec.calibration import CalibrationUsers, Cut, ItemChances, Promise
     from surerec.futures import Cases, Horizon
     from surerec.interactions import IdMap, UserGroups
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._model import FittedModel
     from surerec.recommenders._segments import Groups
-    from surerec.together import GroupCalibration
 
     Kept = tuple[CalibrationUsers, ItemChances | None]
 
@@ -97,23 +84,33 @@ class UserLevel:
     ) -> UserCalibration:
         """Return the calibration on what is kept of calibration users."""
         users, chances = kept
-        promise = find_promise(self.promise)
-        kind = PrecisionCalibration if promise.tested else UserCalibration
-        return kind(
-            users,
-            promise,
-            check_horizon(self.horizon),
-            self.window,
-            self.cut,
-            parse_groups(self.groups)[1],
-            self.min_known,
-            says.coverage,
-            says.about,
-            segments,
-            says.lacking,
-            chances=chances,
-            listed=listed,
+        return self._kind(
+            users=users, chances=chances, people=segments, listed=listed, **self._stated(says)
         )
+
+    def calibration_from(
+        self, state: State, says: Statement, statistics: PrecedenceStatistics
+    ) -> UserCalibration:
+        """Return the calibration that was saved; KeyError or ValueError if it is not its state."""
+        column = parse_groups(self.groups)[0]
+        return self._kind.from_state(state, statistics, column, **self._stated(says))
+
+    @property
+    def _kind(self) -> type[UserCalibration]:
+        return PrecisionCalibration if find_promise(self.promise).tested else UserCalibration
+
+    def _stated(self, says: Statement) -> dict[str, Any]:
+        return {
+            "promised": find_promise(self.promise),
+            "horizon": check_horizon(self.horizon),
+            "window": self.window,
+            "cut": self.cut,
+            "n_groups": parse_groups(self.groups)[1],
+            "min_known": self.min_known,
+            "coverage": says.coverage,
+            "about": says.about,
+            "lacking": says.lacking,
+        }
 
     def calibrate(
         self,
@@ -155,8 +152,8 @@ class UserLevel:
             ) from None
         return self.calibration(kept, says, segments, listed)
 
-    def group_model(self, by_size: dict[int, GroupCalibration] | None = None) -> CalibratedGroups:
-        """Return what calibrates on groups of users, with what is calibrated already."""
+    def group_model(self) -> CalibratedGroups:
+        """Return what calibrates on groups of users."""
         return CalibratedGroups(
             check_horizon(self.horizon),
             self.min_known,
@@ -164,7 +161,6 @@ class UserLevel:
             self.seed,
             self.window,
             find_promise(self.promise).tested,
-            by_size or {},
         )
 
 
@@ -175,54 +171,6 @@ class Sample:
     scorer: Scorer
     past: PrecedenceStatistics
     cases: Cases
-
-
-@dataclass(eq=False)
-class SavedLevel:
-    """What a model folder has of a user-level calibration, read step by step."""
-
-    settings: UserLevel
-    statistics: PrecedenceStatistics
-    segments: UserGroups | None
-    arrays: dict[str, NDArray[Any]]
-    by_size: dict[int, GroupCalibration] = field(default_factory=dict)
-
-    @classmethod
-    def read(
-        cls,
-        settings: UserLevel,
-        statistics: PrecedenceStatistics,
-        arrays: dict[str, NDArray[Any]],
-        texts: dict[str, str],
-    ) -> SavedLevel:
-        """Read segments and groups; ValueError if something is left over or does not fit."""
-        segments, others = groups_from_texts(settings.groups, texts)
-        if others:
-            raise ValueError("it has no such texts")
-        segments, rest = groups_from_arrays(segments, arrays, statistics.n_user_codes)
-        found, rest = companies_from_parts(
-            rest, statistics.n_user_codes, check_horizon(settings.horizon), settings.min_known
-        )
-        by_size = {GIVEN if each.formed == "given" else each.size: each for each in found}
-        return cls(settings, statistics, segments, rest, by_size)
-
-    def calibrations(self, says: Statement) -> tuple[UserCalibration, dict[str, UserCalibration]]:
-        """Return the calibration, and those on item lists."""
-        n_users, n_items = self.statistics.n_user_codes, self.statistics.n_items
-        lists, rest = lists_from_parts(self.arrays, n_users, n_items)
-        make = self.settings.calibration
-        return make(from_parts(rest, n_users), says, self.segments), {
-            listed.name: make(kept, says, self.segments, listed) for listed, kept in lists
-        }
-
-
-def saved_state(model: FittedModel) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Return the arrays and texts of a user-level calibration, its item lists and groups."""
-    assert isinstance(model.calibration, UserCalibration)  # noqa: S101  # asked of no other
-    assert isinstance(model.groups, CalibratedGroups)  # noqa: S101
-    arrays, texts = groups_to_parts(model.segments)
-    arrays |= to_parts(model.calibration) | lists_to_parts(model.item_lists.values())
-    return arrays | companies_to_parts(model.groups.by_size.values()), texts
 
 
 def moved_lists(

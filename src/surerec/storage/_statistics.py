@@ -11,9 +11,8 @@ from surerec._columns import Columns
 from surerec.errors import InputError
 from surerec.interactions import IdMap, Interactions
 from surerec.precedence import PrecedenceStatistics, Ties, rows_from
-from surerec.storage._cards import Counts, DataCard, Settings
-from surerec.storage._content import Content, array_content, table_content
-from surerec.storage._layout import ROW_ROLES, check_array
+from surerec.storage._files import ARRAYS, ROW_ROLES, Content, array_content, table_content
+from surerec.storage._manifest import Counts, DataCard, Settings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class Files(Protocol):
-    """Gives what the files of a model hold, by role."""
+    """Opens the files of a model, by role."""
 
     def array(self, role: str) -> NDArray[Any]:
-        """Give an array."""
+        """Return an array."""
 
     def table(self, role: str) -> pl.DataFrame:
-        """Give a table."""
+        """Return a table."""
 
 
 def describe(statistics: PrecedenceStatistics) -> tuple[DataCard | None, Counts, Settings]:
-    """Say what the data are, how much they hold, and how the statistics were made."""
+    """Return what the data are, how much they hold, and how the statistics were made."""
     rows, source = statistics.rows.kind, statistics.interactions
     # What is not held is counted from the profiles, wherever the rows are loaded.
     if rows is None or (source is None and not statistics.rows.holds_all):
@@ -47,7 +46,7 @@ def describe(statistics: PrecedenceStatistics) -> tuple[DataCard | None, Counts,
 
 
 def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
-    """Give the content of every file that the statistics need."""
+    """Return the content of every file that the statistics need."""
     arrays = {"support": statistics.support} | statistics.rows.arrays()
     tables: dict[str, dict[str, pl.Series]] = {}
     source = statistics.interactions
@@ -63,7 +62,7 @@ def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
         tables["items"] = {Columns.Item: _plain_ids(source.items), **known}
     try:
         for role, array in arrays.items():
-            check_array(role, array, counts)
+            ARRAYS[role].check(role, array, counts.sizes())
     except ValueError as error:
         raise InputError(f"These statistics cannot be stored: {error}.") from None
     return [array_content(role, array) for role, array in arrays.items()] + [
@@ -72,7 +71,7 @@ def contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
 
 
 def statistics_from(files: Files, manifest: Manifest) -> PrecedenceStatistics:
-    """Put statistics together from their files; ValueError if they do not fit together.
+    """Build statistics from their files; ValueError if they do not fit together.
 
     No index leads out of its array, whoever wrote the files: kernels do not look where they write.
     What the counts say is taken for granted.
