@@ -121,7 +121,7 @@ def test_forged_chances_are_refused(precise, name, change):
     arrays, n = state.arrays, len(precise.calibration_)
     assert ItemChances.from_state(state, n).bins.n == len(arrays["edges"]) + 1
     forged = state | State({name: np.asarray(change(arrays[name]))})
-    with pytest.raises(ValueError, match="of probabilities|are not whole"):
+    with pytest.raises(ValueError, match=r"of probabilities|are not whole"):
         ItemChances.from_state(forged, n)
 
 

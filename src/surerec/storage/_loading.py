@@ -5,15 +5,20 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+from surerec._checks import check_profiles
+from surerec._columns import Columns
 from surerec._files import digest
 from surerec._progress import progress
 from surerec._state import State
 from surerec._threads import run_blocks
 from surerec.errors import InputError
+from surerec.interactions import IdMap, Interactions
+from surerec.precedence import PrecedenceStatistics, Ties, rows_from
 from surerec.storage._files import (
     ARRAYS,
+    ROW_ROLES,
     check_state_array,
     check_table,
     open_array,
@@ -23,7 +28,6 @@ from surerec.storage._files import (
 )
 from surerec.storage._folder import MANIFEST, damaged, plain_size, read_manifest, reading_errors
 from surerec.storage._spec import RecommenderSpec
-from surerec.storage._statistics import statistics_from
 
 if TYPE_CHECKING:
     import os
@@ -33,8 +37,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from surerec.precedence import PrecedenceStatistics
-    from surerec.storage._manifest import Manifest, RecommenderCard
+    from surerec.storage._manifest import DataCard, Manifest, RecommenderCard
 
 
 _LOOKS = 20  # at the same manifest, before a file that it lists counts as missing
@@ -145,7 +148,7 @@ def _open(folder: Path, manifest: Manifest, *, verify: bool) -> StoredModel:
         _verify(folder, manifest)
     files = _MappedFiles(folder, manifest)
     with _refusing(folder, "its files do not fit together"):
-        statistics = statistics_from(files, manifest)
+        statistics = _statistics(files, manifest)
     recommenders = {name: files.spec(each) for name, each in manifest.recommenders.items()}
     return StoredModel(statistics, recommenders, manifest.card())
 
@@ -210,6 +213,49 @@ class _MappedFiles:
 
     def _refusing(self, name: str) -> AbstractContextManager[None]:
         return _refusing(self._folder, f"{name} is not as it was saved")
+
+
+def _statistics(files: _MappedFiles, manifest: Manifest) -> PrecedenceStatistics:
+    """Build statistics from their files; ValueError if they do not fit together.
+
+    No index leads out of its array, whoever wrote the files: kernels do not look where they write.
+    What the counts say is taken for granted.
+    """
+    source = None if manifest.data is None else _interactions(files, manifest.data)
+    arrays = {role: files.array(role) for role in ROW_ROLES[manifest.settings.rows]}
+    rows = rows_from(manifest.settings.rows, arrays, source)
+    support, n_users = files.array("support"), manifest.counts.users
+    if manifest.settings.ties not in get_args(Ties) or support.max(initial=0) > n_users:
+        raise ValueError(manifest.settings.ties)
+    return PrecedenceStatistics(
+        n_users,
+        support,
+        rows,
+        ties=cast("Ties", manifest.settings.ties),
+        interactions=source,
+    )
+
+
+def _interactions(files: _MappedFiles, data: DataCard) -> Interactions:
+    items = files.table("items")
+    offsets, items_taken = files.array("offsets"), files.array("items_taken")
+    check_profiles(offsets, items_taken, len(items))
+    interactions = Interactions(
+        IdMap(files.table("users")[Columns.User], noun="user"),
+        IdMap(items[Columns.Item], noun="item"),
+        offsets,
+        items_taken,
+        files.array("times"),
+        name=data.name,
+        origin=data.origin,
+        rows_read=data.rows_read,
+    )
+    # By code already: no need to match ids again.
+    if Columns.Title in items.columns:
+        interactions.titles = items[Columns.Title]
+    if Columns.Genres in items.columns:
+        interactions.genres = items[Columns.Genres]
+    return interactions
 
 
 @contextmanager

@@ -6,11 +6,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from surerec._columns import Columns
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec._version import __version__
 from surerec.errors import InputError
-from surerec.storage._files import STATE_ROLES, Content, array_content, text_content
+from surerec.storage._files import (
+    ARRAYS,
+    STATE_ROLES,
+    Content,
+    array_content,
+    table_content,
+    text_content,
+)
 from surerec.storage._folder import (
     MANIFEST,
     is_there,
@@ -24,14 +34,22 @@ from surerec.storage._folder import (
     write,
     writing_errors,
 )
-from surerec.storage._manifest import FileRecord, Manifest, RecommenderCard, encode
+from surerec.storage._manifest import (
+    Counts,
+    DataCard,
+    FileRecord,
+    Manifest,
+    RecommenderCard,
+    Settings,
+    encode,
+)
 from surerec.storage._spec import check_recommenders
-from surerec.storage._statistics import contents, describe
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
 
+    from surerec.interactions import IdMap
     from surerec.precedence import PrecedenceStatistics
     from surerec.storage._spec import RecommenderSpec
 
@@ -81,10 +99,10 @@ def save_model(
     """
     place = Path(folder)
     states = SavedStates(recommenders)
-    data, counts, settings = describe(statistics)
+    data, counts, settings = _describe(statistics)
     with writing_errors(place):
         held(place)  # a folder of something else is refused before any work
-        everything = [*contents(statistics, counts), *states.contents()]
+        everything = [*_contents(statistics, counts), *states.contents()]
         size = sum(each.size for each in everything)
         with progress("Saving the model", total=2 * size, unit="bytes") as advance:
             files = by_name(everything, advance)
@@ -93,6 +111,54 @@ def save_model(
                 __version__, now, now, data, counts, settings, states.cards(), records_of(files)
             )
             replace_model(place, new, files, advance, overwrite=overwrite)
+
+
+def _describe(statistics: PrecedenceStatistics) -> tuple[DataCard | None, Counts, Settings]:
+    """Return what the data are, how much they hold, and how the statistics were made."""
+    rows, source = statistics.rows.kind, statistics.interactions
+    # What is not held is counted from the profiles, wherever the rows are loaded.
+    if rows is None or (source is None and not statistics.rows.holds_all):
+        raise InputError(
+            "Statistics without one of their users cannot be stored; store the whole ones, "
+            "made by count_precedence or from given counts."
+        )
+    data = None if source is None else DataCard(source.name, source.origin, source.rows_read)
+    n_rows = None if source is None else source.n_rows
+    counts = Counts(int(statistics.n_users), statistics.n_items, n_rows)
+    return data, counts, Settings(statistics.ties, rows)
+
+
+def _contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
+    """Return the content of every file that the statistics need."""
+    arrays = {"support": statistics.support} | statistics.rows.arrays()
+    tables: dict[str, dict[str, pl.Series]] = {}
+    source = statistics.interactions
+    if source is not None:
+        arrays |= {
+            "offsets": source.offsets,
+            "items_taken": source.items_taken,
+            "times": source.times,
+        }
+        texts = {Columns.Title: source.titles, Columns.Genres: source.genres}
+        known = {name: column for name, column in texts.items() if column is not None}
+        tables["users"] = {Columns.User: _plain_ids(source.users)}
+        tables["items"] = {Columns.Item: _plain_ids(source.items), **known}
+    try:
+        for role, array in arrays.items():
+            ARRAYS[role].check(role, array, counts.sizes())
+    except ValueError as error:
+        raise InputError(f"These statistics cannot be stored: {error}.") from None
+    return [array_content(role, array) for role, array in arrays.items()] + [
+        table_content(role, columns) for role, columns in tables.items()
+    ]
+
+
+def _plain_ids(ids: IdMap) -> pl.Series:
+    if not ids.ids.dtype.is_integer() and ids.ids.dtype != pl.String:
+        raise InputError(
+            f"The {ids.noun}s' ids are of type {ids.ids.dtype}; integers and text can be stored."
+        )
+    return ids.ids
 
 
 class SavedStates:
