@@ -104,7 +104,8 @@ def test_the_card_says_what_is_there(tmp_path):
     assert (card["data"]["name"], card["data"]["origin"]) == ("films", "a\udcff file")
     assert card["counts"] == {"users": 2, "items": 2, "rows": 3}
     assert card["settings"] == {"ties": "strict", "rows": "dense"}
-    assert card["recommenders"]["main"] == {"kind": MAIN.kind, "params": MAIN.params}
+    main = {"kind": MAIN.kind, "params": MAIN.params, "arrays": {}, "texts": {}}
+    assert card["recommenders"]["main"] == main
     assert load_model(tmp_path / "model").card == card
     sizes = {name: (tmp_path / "model" / name).stat().st_size for name in card["files"]}
     assert sizes == {name: record["bytes"] for name, record in card["files"].items()}
