@@ -10,7 +10,7 @@ import surerec as sr
 from surerec.errors import InputError
 from surerec.evaluation import coverage_over_splits
 from surerec.futures import observe, profile_cases
-from surerec.measures import Query, as_recipe
+from surerec.measures import Query, State, as_recipe
 from surerec.measures.als import AlsRecipe, AlsScorer, AlsSettings, Factorisation
 from surerec.recommenders import make_recommender, recommender_names
 
@@ -143,9 +143,9 @@ def test_it_ranks_futures_far_better_than_chance(films, scorer, statistics):
 
 
 def test_parts_bring_it_back(statistics, scorer, monkeypatch):
-    parts = scorer.parts()
+    state = scorer.state()
     without_implicit(monkeypatch)
-    back = AlsRecipe().restore(statistics, *parts)
+    back = AlsRecipe().from_state(statistics, state)
     assert back.factors.settings == SMALL
     history = np.array([5, 1, 9])
     np.testing.assert_array_equal(
@@ -166,45 +166,45 @@ def poisoned(array, value):
 @pytest.mark.parametrize(
     ("part", "change"),
     [
-        ("als_items", lambda a: cut(a, 0)),
-        ("als_items", lambda a: cut(a, 1)),
-        ("als_items", lambda a: cut(a, 2)),
-        ("als_items", lambda a: a.astype(np.float64)),
-        ("als_items", lambda a: poisoned(a, np.nan)),
-        ("als_items", lambda a: poisoned(a, 3.0)),
-        ("als_grams", lambda a: cut(a, 2)),
-        ("als_grams", lambda a: a.astype(np.float32)),
-        ("als_grams", lambda a: poisoned(a, np.inf)),
-        ("als_grams", lambda a: -a),
-        ("als_grams", lambda a: poisoned(a, -3.0)),
-        ("als_fold_of", lambda a: cut(a, 0)),
-        ("als_fold_of", lambda a: a.astype(np.int64)),
-        ("als_fold_of", lambda a: np.full_like(a, 3)),
-        ("als_fold_of", lambda a: np.full_like(a, -2)),
+        ("items", lambda a: cut(a, 0)),
+        ("items", lambda a: cut(a, 1)),
+        ("items", lambda a: cut(a, 2)),
+        ("items", lambda a: a.astype(np.float64)),
+        ("items", lambda a: poisoned(a, np.nan)),
+        ("items", lambda a: poisoned(a, 3.0)),
+        ("grams", lambda a: cut(a, 2)),
+        ("grams", lambda a: a.astype(np.float32)),
+        ("grams", lambda a: poisoned(a, np.inf)),
+        ("grams", lambda a: -a),
+        ("grams", lambda a: poisoned(a, -3.0)),
+        ("fold_of", lambda a: cut(a, 0)),
+        ("fold_of", lambda a: a.astype(np.int64)),
+        ("fold_of", lambda a: np.full_like(a, 3)),
+        ("fold_of", lambda a: np.full_like(a, -2)),
     ],
 )
 def test_parts_that_do_not_belong_are_refused(statistics, scorer, part, change):
-    arrays, texts = scorer.parts()
+    arrays, texts = scorer.state()
     wrong = {**arrays, part: change(arrays[part])}
-    with pytest.raises(ValueError, match="not those of a matrix factorisation"):
-        AlsRecipe().restore(statistics, wrong, texts)
+    with pytest.raises(ValueError, match="of a matrix factorisation"):
+        AlsRecipe().from_state(statistics, State(wrong, texts))
 
 
 @pytest.mark.parametrize(
     "text", ["[]", "{", '{"factors": -1}', '{"more": 1}', '{"alpha": NaN}', '{"alpha": "1"}']
 )
 def test_settings_that_are_none_are_refused(statistics, scorer, text):
-    arrays, _ = scorer.parts()
+    arrays, _ = scorer.state()
     with pytest.raises(ValueError, match=r"."):
-        AlsRecipe().restore(statistics, arrays, {"als_settings": text})
+        AlsRecipe().from_state(statistics, State(arrays, {"settings": text}))
     with pytest.raises(KeyError):
-        AlsRecipe().restore(statistics, arrays, {})
+        AlsRecipe().from_state(statistics, State(arrays))
 
 
 def test_other_weights_than_it_was_trained_with_are_read_as_stored(statistics, scorer):
-    arrays, texts = scorer.parts()
-    settings = {**json.loads(texts["als_settings"]), "alpha": 0.0}
-    back = AlsRecipe().restore(statistics, arrays, {"als_settings": json.dumps(settings)})
+    arrays, texts = scorer.state()
+    settings = {**json.loads(texts["settings"]), "alpha": 0.0}
+    back = AlsRecipe().from_state(statistics, State(arrays, {"settings": json.dumps(settings)}))
     assert back.factors.settings.alpha == 0.0
 
 

@@ -113,6 +113,9 @@ def test_its_state_is_json_and_comes_back():
     assert Steering.from_state(json.loads(json.dumps(steering.to_state()))) == steering
     with pytest.raises(ValueError, match="cuts"):
         Steering.from_state({**steering.to_state(), "cuts": [0.1]})
+    without = {name: each for name, each in steering.to_state().items() if name != "user_days"}
+    with pytest.raises(KeyError):
+        Steering.from_state(without)
 
 
 def test_only_stated_confidences_have_a_place():

@@ -13,7 +13,7 @@ import surerec as sr
 from surerec._calendar import DAY
 from surerec.errors import InputError
 from surerec.evaluation import choose_users, evaluate, split_user
-from surerec.measures import MeasureScorer, Query, find_measure
+from surerec.measures import MeasureScorer, Query, State, find_measure
 from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedRecipe, LearnedScorer
 from surerec.measures.learned import _choice as choice
 from surerec.measures.learned._choice import INGREDIENTS
@@ -118,13 +118,13 @@ def test_the_same_seed_learns_the_same(statistics):
 
 def test_parts_bring_it_back(statistics, scorer):
     recipe = LearnedRecipe()
-    back = recipe.restore(statistics, *scorer.parts())
+    back = recipe.from_state(statistics, scorer.state())
     history = np.array([5, 1, 9])
     scores = back.score(history, without_user=3)
     np.testing.assert_array_equal(scores, scorer.score(history, without_user=3))
-    arrays, _ = scorer.parts()
+    arrays, _ = scorer.state()
     with pytest.raises(KeyError):
-        recipe.restore(statistics, arrays, {})
+        recipe.from_state(statistics, State(arrays))
 
 
 def test_contributions_add_up_to_the_score(scorer):
@@ -313,22 +313,21 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
     assert every.feature_names == [*in_words([*EXTRAS])]
     assert {len(tree.leaf_values) for tree in read_trees(every.folds[0])} - {*range(16)}
     scorer = LearnedScorer(statistics, every)
-    back = LearnedRecipe().restore(statistics, *scorer.parts())
+    back = LearnedRecipe().from_state(statistics, scorer.state())
     query = Query(np.array([5, 1, 9]), (3,), np.array([1, 2, 400 * DAY]))
     np.testing.assert_array_equal(back.score_query(query), scorer.score_query(query))
     assert len(scorer.contributions(query, 20)) == len(every.feature_names)
-    arrays, texts = scorer.parts()
-    weights = arrays["learned_forward_weights"]
+    arrays, texts = scorer.state()
+    weights = arrays["forward_weights"]
     for damaged in (weights[:-1], weights[:, 0], weights.astype(np.float32), np.array(1.0)):
-        with pytest.raises(ValueError, match="not those of a learned measure"):
-            LearnedRecipe().restore(
-                statistics, arrays | {"learned_forward_weights": damaged}, texts
+        with pytest.raises(ValueError, match="of a learned measure"):
+            LearnedRecipe().from_state(
+                statistics, State(arrays | {"forward_weights": damaged}, texts)
             )
-    for part in ("learned_forward_weights", "learned_of_als_items"):
+    for part in ("forward_weights", "als_items"):
+        others = {name: array for name, array in arrays.items() if name != part}
         with pytest.raises((KeyError, ValueError)):
-            LearnedRecipe().restore(
-                statistics, {name: array for name, array in arrays.items() if name != part}, texts
-            )
+            LearnedRecipe().from_state(statistics, State(others, texts))
     # On newer data factors are dealt anew, and whoever shares both folds may be left out together.
     earlier = np.concatenate((np.arange(5, statistics.n_users), np.full(5, -1)))
     newer = LearnedRecipe().update(scorer, statistics, earlier)
@@ -351,7 +350,7 @@ def test_given_ingredients_are_not_tried(statistics, monkeypatch):
     usual = LearnedMeasure.train(statistics, n_users=200, n_folds=3, ingredients=[])
     assert usual.about(1) == "Its trees were grown with the usual features alone."
     assert usual.feature_names == [*FEATURES]
-    back = LearnedRecipe().restore(statistics, *LearnedScorer(statistics, given).parts())
+    back = LearnedRecipe().from_state(statistics, LearnedScorer(statistics, given).state())
     assert back.learned.params == given.params
 
 
@@ -434,16 +433,16 @@ def test_without_implicit_no_factors_are_tried(statistics, monkeypatch):
 
 
 def test_what_was_learned_before_there_were_ingredients_is_read(statistics, scorer):
-    arrays, texts = scorer.parts()
-    settings = json.loads(texts["learned_settings"])
+    arrays, texts = scorer.state()
+    settings = json.loads(texts["settings"])
     del settings["params"]["ingredients"]
-    before = {**texts, "learned_settings": json.dumps(settings)}
-    back = LearnedRecipe().restore(statistics, arrays, before)
+    before = {**texts, "settings": json.dumps(settings)}
+    back = LearnedRecipe().from_state(statistics, State(arrays, before))
     history = np.array([5, 1, 9])
     np.testing.assert_array_equal(back.score(history), scorer.score(history))
     assert back.about(Query(history)) == ""
     for damaged in ([], "x", [{"kept": []}] * 3, [{"kept": 1, "gains": {}}] * 3):
         settings["params"]["ingredients"] = damaged
-        texts = {**texts, "learned_settings": json.dumps(settings)}
+        texts = {**texts, "settings": json.dumps(settings)}
         with pytest.raises((KeyError, ValueError)):
-            LearnedRecipe().restore(statistics, arrays, texts)
+            LearnedRecipe().from_state(statistics, State(arrays, texts))

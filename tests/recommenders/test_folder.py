@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec.measures import State
 from surerec.recommenders import load_all, save_all
 from surerec.recommenders._names import KINDS
 from surerec.storage import RecommenderSpec, load_model, read_card, save_model
@@ -27,13 +28,13 @@ class PopularOnly(sr.InductiveConformal):
 
     def to_spec(self):
         params = super().to_spec().params
-        parts = {"popular": self.popular_}, {"story": self.story_}
-        return RecommenderSpec("PopularOnly", params, *parts)
+        state = State({"popular": self.popular_}, {"story": self.story_})
+        return RecommenderSpec("PopularOnly", params, state)
 
-    def restore(self, statistics, arrays, texts):
+    def restore(self, statistics, state):
         sr.InductiveConformal.fit(self, statistics)
-        self.popular_ = arrays["popular"]
-        self.story_ = texts["story"]
+        self.popular_ = state.arrays["popular"]
+        self.story_ = state.texts["story"]
         if self.popular_.shape != (statistics.n_items,):
             raise ValueError(f"popular has the shape {self.popular_.shape}")
         return self
@@ -97,7 +98,7 @@ def test_what_was_loaded_can_be_saved_again(tmp_path, statistics):
 
 
 def store(folder, statistics, *parts, kind="PopularOnly"):
-    save_model(folder, statistics, {"x": RecommenderSpec(kind, {}, *parts)})
+    save_model(folder, statistics, {"x": RecommenderSpec(kind, {}, State(*parts))})
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_parts_that_do_not_fit_give_a_sentence(tmp_path, statistics, parts, why)
 
 def test_parts_are_not_ignored_by_a_recommender_that_has_none(tmp_path, statistics):
     store(tmp_path / "model", statistics, {"a": np.ones(1)}, kind="InductiveConformal")
-    with pytest.raises(sr.InputError, match=r"do not fit it \(InductiveConformal has none\)"):
+    with pytest.raises(sr.InputError, match=r"do not fit it \(InductiveConformal has no 'a'\)"):
         sr.load(tmp_path / "model")
 
 

@@ -4,6 +4,7 @@ import pytest
 import surerec as sr
 from surerec.evaluation import coverage_over_splits
 from surerec.futures import observe, profile_cases
+from surerec.measures import State
 from surerec.measures.learned import LearnedScorer
 
 
@@ -46,14 +47,14 @@ def test_the_inductive_method_stores_what_it_learned_too(films, tmp_path):
 
 def test_parts_of_another_model_are_refused(films, model):
     spec = model.to_spec()
-    arrays, texts = spec.arrays, spec.texts
-    short = {**arrays, "learned_fold_of": arrays["learned_fold_of"][:-1]}
-    large = {**arrays, "learned_ridge": np.zeros((films.n_items + 1,) * 2)}
+    arrays = spec.state.arrays
+    short = {"scorer_fold_of": arrays["scorer_fold_of"][:-1]}
+    large = {"scorer_ridge": np.zeros((films.n_items + 1,) * 2)}
     for wrong in (short, large):
-        with pytest.raises(ValueError, match="not those of a learned measure"):
-            sr.PopulationConformal("learned").restore(model.statistics_, wrong, texts)
+        with pytest.raises(ValueError, match="of a learned measure"):
+            sr.PopulationConformal("learned").restore(model.statistics_, spec.state | State(wrong))
     with pytest.raises(KeyError):
-        sr.PopulationConformal("learned").restore(model.statistics_, arrays, {})
+        sr.PopulationConformal("learned").restore(model.statistics_, State(arrays))
 
 
 def test_recalibrating_keeps_the_trees_and_everybody_in_their_fold(films):

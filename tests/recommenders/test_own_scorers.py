@@ -7,7 +7,7 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.measures import Contribution, Parts, Query, Scorer, as_recipe
+from surerec.measures import Contribution, Query, Scorer, State, as_recipe
 from surerec.recommenders import load_all, save_all
 
 
@@ -37,13 +37,13 @@ class Habit:
     def contributions(self, query, item):  # noqa: ARG002
         return [("how many took it", float(self.counts[item]), 1.0)]
 
-    def parts(self):
-        return {"counts": self.counts}, {"note": "taken by so many"}
+    def state(self):
+        return State({"counts": self.counts}, {"note": "taken by so many"})
 
     @classmethod
-    def restore(cls, statistics, arrays, texts):
-        assert texts == {"note": "taken by so many"}
-        return cls(statistics, np.array(arrays["counts"]))
+    def from_state(cls, statistics, state):
+        assert state.texts == {"note": "taken by so many"}
+        return cls(statistics, np.array(state.arrays["counts"]))
 
 
 class Bare:
@@ -176,8 +176,8 @@ def test_a_recipe_that_makes_nothing_that_scores_is_refused(films):
         sr.InductiveConformal(lambda _: "scores").fit(films)
     with pytest.raises(NotImplementedError, match="Scorer defines neither score nor score_query"):
         Scorer().score_query(Query(np.array([1])))
-    assert Scorer().parts() is None
-    assert Parts({}, {}) == ({}, {})
+    assert Scorer().state() is None
+    assert State().is_empty
 
 
 def test_changed_parameters_take_effect_at_the_next_fit(films, tmp_path):
@@ -282,7 +282,7 @@ def test_what_a_scorer_raises_itself_passes_through(films):
         ("value", lambda *_: "x", "gave 'x' for scores"),
         ("contributions", lambda *_: 5, "gave 5 for contributions"),
         ("contributions", lambda *_: [("words", "x")], "for contributions"),
-        ("parts", lambda: 5, "gave 5 for parts"),
+        ("state", lambda: 5, "returned 5 for its state"),
     ],
 )
 def test_what_else_a_scorer_says_is_checked(films, tmp_path, name, value, says):

@@ -8,7 +8,7 @@ import surerec as sr
 from surerec.conformal import RiskCurve
 from surerec.errors import InputError
 from surerec.futures import observe, profile_cases
-from surerec.measures import MeasureScorer
+from surerec.measures import MeasureScorer, State
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +265,7 @@ def test_a_saved_calibration_is_opened_and_not_made_again(films, counts, setting
 
 def test_arrays_that_are_not_a_calibration_are_refused(counts):
     model = sr.PopulationConformal("CM12", n_calibration=20).fit(counts)
-    good = model.calibration_.to_arrays()
+    good = model.calibration_.state().arrays
     bad = [
         {**good, "owners": good["owners"] + 1},
         {**good, "entries": np.full_like(good["entries"], np.nan)},
@@ -274,7 +274,7 @@ def test_arrays_that_are_not_a_calibration_are_refused(counts):
         {**good, "more": good["users"]},
     ]
     for arrays in bad:
-        with pytest.raises(ValueError, match="not those of a calibration"):
-            sr.PopulationConformal("CM12").restore(counts, arrays, {})
+        with pytest.raises(ValueError, match=r"a calibration (is|has)"):
+            sr.PopulationConformal("CM12").restore(counts, State(arrays).under("calibration_"))
     with pytest.raises(KeyError):
-        sr.PopulationConformal("CM12").restore(counts, {"users": good["users"]}, {})
+        sr.PopulationConformal("CM12").restore(counts, State({"calibration_users": good["users"]}))

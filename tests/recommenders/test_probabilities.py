@@ -11,7 +11,7 @@ import surerec as sr
 from surerec.calibration import ItemChances, cases_of
 from surerec.errors import InputError
 from surerec.futures import Ranking
-from surerec.measures import Query
+from surerec.measures import Query, State
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
     place = int(np.flatnonzero(chances.chooses == bool(which))[3])
     hits = chances.hits.copy()
     hits[place] = chances.counts[place]
-    other = ItemChances(**{**chances.to_arrays(), "hits": hits})
+    other = ItemChances(**{**chances.state().arrays, "hits": hits})
     shares = np.geomspace(0.1, 1e-4, 60)
     told, same = (each.probabilities(shares, 9, place) for each in (chances, other))
     np.testing.assert_allclose(np.stack(told), np.stack(same), rtol=1e-6)
@@ -174,9 +174,8 @@ def test_equal_probabilities_choose_nothing(films, monkeypatch):
 
 
 def test_a_model_without_probabilities_answers_as_one_with_them(model):
-    spec = model.to_spec()
-    old = {name: array for name, array in spec.arrays.items() if not name.startswith("chances_")}
-    earlier = sr.PopulationConformal("CM12").restore(model.statistics_, old, {})
+    state = model.to_spec().state.split("calibration_chances_")[1]
+    earlier = sr.PopulationConformal("CM12").restore(model.statistics_, state)
     one, two = (each.recommend(user=7, confidence=0.8) for each in (model, earlier))
     assert one.items == two.items
     assert one.guarantee == two.guarantee
@@ -190,10 +189,11 @@ def test_a_model_without_probabilities_answers_as_one_with_them(model):
 
 @pytest.mark.parametrize("spoilt", ["hits", "edges", "chooses", "hit_ranks"])
 def test_arrays_that_are_no_chances_are_refused(model, spoilt):
-    arrays = dict(model.to_spec().arrays)
-    arrays[f"chances_{spoilt}"] = arrays[f"chances_{spoilt}"][:-1]
-    with pytest.raises(ValueError, match="not those of probabilities"):
-        sr.PopulationConformal("CM12").restore(model.statistics_, arrays, {})
+    state = model.to_spec().state
+    name = f"calibration_chances_{spoilt}"
+    forged = state | State({name: state.arrays[name][:-1]})
+    with pytest.raises(ValueError, match="of probabilities"):
+        sr.PopulationConformal("CM12").restore(model.statistics_, forged)
 
 
 # ---- precision
@@ -522,6 +522,6 @@ def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
     before = calibrated.list_chances([query], [ranking], [5])
     ranks = calibrated.chances.hit_ranks.copy()
     ranks[23] = np.inf
-    changed = ItemChances(**{**calibrated.chances.to_arrays(), "hit_ranks": ranks})
+    changed = ItemChances(**{**calibrated.chances.state().arrays, "hit_ranks": ranks})
     after = dataclasses.replace(calibrated, chances=changed).list_chances([query], [ranking], [5])
     np.testing.assert_allclose(before.probability, after.probability)

@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.calibration import ItemChances, lists_from_parts
+from surerec.calibration import ItemChances
+from surerec.measures import State
+from surerec.recommenders import FittedModel
 
 
 @pytest.fixture(scope="module")
@@ -115,32 +117,42 @@ def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):
     ],
 )
 def test_forged_chances_are_refused(precise, name, change):
-    arrays = precise.model_.calibration.chances.to_arrays()
-    n = len(precise.calibration_)
-    assert ItemChances.from_arrays(arrays, n).bins.n == len(arrays["edges"]) + 1
-    with pytest.raises(ValueError, match="not those of probabilities"):
-        ItemChances.from_arrays({**arrays, name: np.asarray(change(arrays[name]))}, n)
+    state = precise.model_.calibration.chances.state()
+    arrays, n = state.arrays, len(precise.calibration_)
+    assert ItemChances.from_state(state, n).bins.n == len(arrays["edges"]) + 1
+    forged = state | State({name: np.asarray(change(arrays[name]))})
+    with pytest.raises(ValueError, match=r"of probabilities|are not whole"):
+        ItemChances.from_state(forged, n)
 
 
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("list_names", lambda a: a.astype(np.float64)),
-        ("list_names", lambda _: np.array(7, np.uint8)),
-        ("list_names", lambda a: np.full_like(a, 255)),
-        ("list0_codes", lambda a: a + 80),
-        ("list0_codes", lambda a: a[::-1]),
-        ("list0_codes", lambda a: a[:0]),
-        ("list0_codes", lambda a: a.astype(np.int32)),
+        ("list0_list_codes", lambda a: a + 80),
+        ("list0_list_codes", lambda a: a[::-1]),
+        ("list0_list_codes", lambda a: a[:0]),
+        ("list0_list_codes", lambda a: a.astype(np.int32)),
         ("list0_users", lambda a: a + 600),
     ],
 )
 def test_forged_lists_are_refused(films, name, change):
     model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
-    arrays = model._calibration_state()[0]
-    assert len(lists_from_parts(arrays, 600, 80)[0]) == 1
-    with pytest.raises(ValueError, match=r"not those of|no text|not there|decode"):
-        lists_from_parts({**arrays, name: change(arrays[name])}, 600, 80)
+    state, statistics = model.model_.state(), model.statistics_
+    assert [*FittedModel.from_state(state, statistics, model).item_lists] == ["some"]
+    forged = state | State({name: change(state.arrays[name])})
+    with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
+        FittedModel.from_state(forged, statistics, model)
+
+
+def test_item_lists_need_names_of_their_own(films):
+    lists = {"some": films.items.ids[:40], "more": films.items.ids[:50]}
+    model = sr.PopulationConformal("CM12").fit(films, lists=lists)
+    state = model.model_.state()
+    assert state.texts["list1_list_name"] == "more"
+    for name, why in (("some", "one name twice"), ("in stock", "cannot name a list")):
+        forged = state | State(texts={"list1_list_name": name})
+        with pytest.raises(ValueError, match=why):
+            FittedModel.from_state(forged, model.statistics_, model)
 
 
 def test_a_learned_measure_of_a_counted_future_is_opened_again(films, tmp_path):
@@ -150,8 +162,8 @@ def test_a_learned_measure_of_a_counted_future_is_opened_again(films, tmp_path):
     one, two = (each.recommend(7, confidence=0.8).to_frame() for each in (model, back))
     assert one.equals(two)
     spec = model.to_spec()
-    settings = json.loads(spec.texts["learned_settings"])
+    settings = json.loads(spec.state.texts["scorer_settings"])
     settings["params"]["n_next"] = [3.0]
-    forged = {**spec.texts, "learned_settings": json.dumps(settings)}
+    forged = State(texts={"scorer_settings": json.dumps(settings)})
     with pytest.raises(ValueError, match="settings are not those"):
-        back.restore(back.statistics_, spec.arrays, forged)
+        back.restore(back.statistics_, spec.state | forged)

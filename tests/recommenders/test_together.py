@@ -7,7 +7,7 @@ import pytest
 import surerec as sr
 from surerec.errors import NotOffered, UnknownId
 from surerec.interactions import read_members
-from surerec.measures import MeasureScorer
+from surerec.measures import MeasureScorer, State
 from surerec.together import AGGREGATIONS, Aggregation
 
 
@@ -288,11 +288,12 @@ def test_saved_and_loaded(films, users, tmp_path):
 def test_damaged_parts_are_refused(films):
     model = sr.PopulationConformal("CM12").fit(films).calibrate_groups(2)
     spec = model.to_spec()
-    for about in (b"{}", b"[1]", b'[{"formed": "x", "size": 2, "aggregation": "average"}]'):
-        arrays = {**spec.arrays, "together_about": np.frombuffer(about, dtype=np.uint8)}
+    good = json.loads(spec.state.texts["groups_size0_about"])
+    assert good == {"formed": "random", "size": 2, "aggregation": "average"}
+    for about in ({}, [1], {**good, "formed": "x"}, {**good, "aggregation": []}):
+        forged = State(texts={"groups_size0_about": json.dumps(about)})
         with pytest.raises((KeyError, ValueError)):
-            sr.PopulationConformal("CM12").restore(model.statistics_, arrays, spec.texts)
-    assert json.loads(bytes(spec.arrays["together_about"]))[0]["size"] == 2
+            sr.PopulationConformal("CM12").restore(model.statistics_, spec.state | forged)
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)

@@ -182,7 +182,7 @@ def test_without_groups_a_folder_is_what_it_was(two, tmp_path):
     sr.PopulationConformal("CM12").fit(two[0]).save(tmp_path / "films")
     card = read_card(tmp_path / "films")
     stored = card["recommenders"]["population-cm12"]
-    assert "user_groups" not in {*stored["arrays"], *stored["texts"]}
+    assert "calibration_segments_codes" not in {*stored["arrays"], *stored["texts"]}
     assert stored["params"]["groups"] == 1
 
 

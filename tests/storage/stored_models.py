@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 import surerec as sr
+from surerec.measures import State
 from surerec.storage import RecommenderSpec, load_model
 from surerec.storage._manifest import encode
 
@@ -15,14 +16,18 @@ OTHER = RecommenderSpec("mining", {"top": 3})
 LEARNED = RecommenderSpec(
     "learned",
     {"rounds": 2},
-    {"thresholds": np.array([0.25, np.nan]), "used": np.array([[True], [False]])},
-    {"trees": "tree\r\nü\n"},
+    State(
+        {"thresholds": np.array([0.25, np.nan]), "used": np.array([[True], [False]])},
+        {"trees": "tree\r\nü\n"},
+    ),
 )
 LEARNED_EARLIER = RecommenderSpec(
     "learned",
     {"rounds": 1},
-    {"thresholds": np.array([0.5, 1.5, 2.5]), "used": LEARNED.arrays["used"]},
-    {"trees": "stump\n"},
+    State(
+        {"thresholds": np.array([0.5, 1.5, 2.5]), "used": LEARNED.state.arrays["used"]},
+        {"trees": "stump\n"},
+    ),
 )
 
 

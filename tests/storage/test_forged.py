@@ -156,7 +156,7 @@ def test_settings_of_absurd_sizes_and_types_are_refused(folder, name, setting, v
 )
 def test_forged_calibrations_are_refused(folder, part, change):
     def replaced(card):
-        name = card["recommenders"]["population"]["arrays"][part]
+        name = card["recommenders"]["population"]["arrays"][f"calibration_{part}"]
         replace_file(folder, card, name, npy_bytes(change(np.load(folder / name).copy())))
 
     forge(folder, replaced)
@@ -173,7 +173,7 @@ def test_forged_sizes_are_refused(folder, field, value):
 
 def test_a_window_beyond_the_calendar_never_ends(folder):
     def replaced(card):
-        name = card["recommenders"]["population"]["arrays"]["period"]
+        name = card["recommenders"]["population"]["arrays"]["calibration_period"]
         replace_file(folder, card, name, npy_bytes(np.array([0, 2**63 - 1])))
 
     forge(folder, replaced)

@@ -99,12 +99,13 @@ def test_the_card_says_what_is_there(tmp_path):
     save_model(tmp_path / "model", statistics, {"main": MAIN, "other": OTHER})
     card = read_card(tmp_path / "model")
     assert card["format"] == "surerec-model"
-    assert card["format_version"] == 5
+    assert card["format_version"] == 6
     assert card["surerec_version"] == sr.__version__
     assert (card["data"]["name"], card["data"]["origin"]) == ("films", "a\udcff file")
     assert card["counts"] == {"users": 2, "items": 2, "rows": 3}
     assert card["settings"] == {"ties": "strict", "rows": "dense"}
-    assert card["recommenders"]["main"] == {"kind": MAIN.kind, "params": MAIN.params}
+    main = {"kind": MAIN.kind, "params": MAIN.params, "arrays": {}, "texts": {}}
+    assert card["recommenders"]["main"] == main
     assert load_model(tmp_path / "model").card == card
     sizes = {name: (tmp_path / "model" / name).stat().st_size for name in card["files"]}
     assert sizes == {name: record["bytes"] for name, record in card["files"].items()}

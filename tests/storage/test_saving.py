@@ -211,7 +211,7 @@ def small_disk(tmp_path):
 @pytest.mark.parametrize("seen_beforehand", [True, False])
 def test_a_full_disk(small_disk, monkeypatch, seen_beforehand):
     if not seen_beforehand:
-        monkeypatch.setattr("surerec.storage._commit.require_room", lambda *_: None)
+        monkeypatch.setattr("surerec.storage._saving.require_room", lambda *_: None)
     large = sr.count_precedence(sr.datasets.synthetic(n_users=50, n_items=200, n_rows=900, seed=1))
     full = r"does not fit into .*model \(.*\), and nothing was changed"
     with pytest.raises(InputError, match=full):

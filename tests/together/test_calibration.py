@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.futures import profile_cases
-from surerec.measures import as_recipe
+from surerec.measures import State, as_recipe
 from surerec.together import (
     AGGREGATIONS,
     GROUP_PROMISES,
@@ -148,16 +148,16 @@ def test_arrays_there_and_back(statistics, films):
     cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
     groups = form_groups(cases, 2, "random", np.zeros(len(cases)), seed=1)[:9]
     (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
-    arrays = found.to_arrays()
-    back = GroupOutcomes.from_arrays(arrays, films.n_users)
+    arrays = found.state().arrays
+    back = GroupOutcomes.from_state(found.state(), films.n_users)
     for name, array in arrays.items():
         np.testing.assert_array_equal(getattr(back, name), array)
     for name in arrays:
         with pytest.raises((KeyError, ValueError)):
-            GroupOutcomes.from_arrays({k: a for k, a in arrays.items() if k != name}, 999)
+            GroupOutcomes.from_state(State({k: a for k, a in arrays.items() if k != name}), 999)
     for changed in ({"users": found.users + 1000}, {"owners": found.owners + 9}):
-        with pytest.raises(ValueError, match="calibration groups"):
-            GroupOutcomes.from_arrays({**arrays, **changed}, films.n_users)
+        with pytest.raises(ValueError, match="of a calibration on groups has"):
+            GroupOutcomes.from_state(State({**arrays, **changed}), films.n_users)
 
 
 @pytest.mark.parametrize("formed", ["random", "similar"])

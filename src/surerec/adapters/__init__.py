@@ -5,7 +5,7 @@ from surerec.adapters._catalogue import on_catalogue
 from surerec.adapters._find import adapt
 from surerec.adapters._lists import ListsAdapter, check_fallback
 from surerec.adapters._recipe import WrappedRecipe, of_fitted
-from surerec.adapters._scorer import WrappedScorer
+from surerec.adapters._scorer import WrappedScorer, read_lines
 
 __all__ = [
     "Adapter",
@@ -17,4 +17,5 @@ __all__ = [
     "ids_of",
     "of_fitted",
     "on_catalogue",
+    "read_lines",
 ]

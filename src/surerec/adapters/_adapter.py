@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
+from surerec._state import State
 from surerec.errors import InputError
 from surerec.interactions import IdMap, whole_floats
 
@@ -46,7 +47,7 @@ class Adapter(ABC):
     has_value : bool
         Whether its scores compare between people, so that they can be cut by score.
     stored : str or None
-        How a model folder names it, if its `parts` are all that it is; None if the folder cannot
+        How a model folder names it, if its `state` is all that it is; None if the folder cannot
         hold it.
     people : str
         Whom it was fitted on, in words.
@@ -137,9 +138,9 @@ class Adapter(ABC):
         """
         return self
 
-    def parts(self) -> dict[str, NDArray[Any]]:
-        """Give the arrays that it is made of; nothing if a folder cannot hold it."""
-        return {}
+    def state(self) -> State:
+        """Return the arrays that it is made of; nothing if a folder cannot hold it."""
+        return State()
 
     @abstractmethod
     def check_fitted(self) -> None:

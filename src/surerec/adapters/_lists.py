@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import polars as pl
 
+from surerec._checks import check_offsets
+from surerec._state import ArraySchema, State, check_arrays
 from surerec.adapters._adapter import Adapter
 from surerec.errors import InputError
 from surerec.interactions import IdMap, ScoredLists, read_lists
@@ -15,7 +17,7 @@ from surerec.measures import Query, as_recipe, recipe_names
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
 
 POPULARITY: Final = "popularity"
+_SCHEMAS: Final = {
+    "offsets": ArraySchema("int64", ("n_users+1",)),
+    "listed": ArraySchema("uint32", ("n_listed",), below="n_items"),
+    "scores": ArraySchema("float64", ("n_listed",), holds="finite"),
+}
 
 
 class ListsAdapter(Adapter):
@@ -131,32 +138,17 @@ class ListsAdapter(Adapter):
                 found[place, listed] = scores
         return found
 
-    def parts(self) -> dict[str, NDArray[Any]]:
-        """Give the arrays that the lists are made of, to be stored."""
-        return {name: getattr(self.model, name) for name in _ARRAYS}
+    def state(self) -> State:
+        """Return the arrays that the lists are made of."""
+        return State({name: getattr(self.model, name) for name in _SCHEMAS})
 
     @classmethod
-    def restored(
-        cls, arrays: Mapping[str, NDArray[Any]], items: IdMap, users: IdMap
-    ) -> ListsAdapter:
-        """Make it from stored arrays; KeyError or ValueError if these are not such."""
-        offsets, listed, scores = (arrays[name] for name in _ARRAYS)
-        if (
-            offsets.shape != (len(users) + 1,)
-            or offsets.dtype != np.int64
-            or (len(offsets) and (offsets[0] != 0 or offsets[-1] != len(listed)))
-            or (np.diff(offsets) < 0).any()
-            or listed.dtype != np.uint32
-            or listed.max(initial=0) >= max(len(items), 1)
-            or scores.shape != listed.shape
-            or scores.dtype != np.float64
-            or not np.isfinite(scores).all()
-        ):
-            raise ValueError("they are not those of lists")
-        return cls(ScoredLists(users, items, offsets, listed, scores, "these lists", True))
-
-
-_ARRAYS: Final = ("offsets", "listed", "scores")
+    def from_state(cls, state: State, items: IdMap, users: IdMap) -> ListsAdapter:
+        """Read it back; KeyError or ValueError if these are not its arrays."""
+        sizes = {"n_users": len(users), "n_items": len(items)}
+        check_arrays("lists", _SCHEMAS, state.arrays, **sizes)
+        check_offsets(state.arrays["offsets"], len(state.arrays["listed"]))
+        return cls(ScoredLists(users, items, **state.arrays, name="these lists", has_scores=True))
 
 
 def check_fallback(fallback: object) -> None:

@@ -70,10 +70,6 @@ class WrappedRecipe(Recipe):
         in_fit = np.diff(fitted.offsets) > 0
         return of_fitted(adapter, served, in_fit, by_user=self.by_user, knows_all=adapter.knows_all)
 
-    def owns(self, part: str) -> bool:
-        """Tell by the prefix of a scorer's parts."""
-        return part.startswith("wrapped_")
-
 
 def of_fitted(
     adapter: Adapter,

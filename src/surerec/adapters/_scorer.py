@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._state import ArraySchema, State, check_arrays
 from surerec.errors import InputError
-from surerec.measures import Parts, Scorer
+from surerec.measures import Scorer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from surerec.measures import Contribution, Query
     from surerec.precedence import PrecedenceStatistics
 
+_SCHEMAS: Final = {
+    "columns": ArraySchema("int64", ("n_items",), low=0, below="n_items"),
+    "rows": ArraySchema("int64", ("n_users",), low=-1),
+}
+_MODEL: Final = "model_"
 _MOST_AT_ONCE: Final = 256
 _MOST_BYTES: Final = 1 << 25  # of one block of scores, of which a few are worked on at a time
 
@@ -152,10 +158,10 @@ class WrappedScorer(Scorer):
         """Give the model's own unit, if it has one."""
         return self.adapter.value(scores, history_length) if self.adapter.has_value else scores
 
-    def parts(self) -> Parts:
-        """Give which lines of the model are which items and users, and what can be kept of it."""
-        mine = {f"wrapped_{name}": array for name, array in self.adapter.parts().items()}
-        return Parts({**mine, "wrapped_columns": self.columns, "wrapped_rows": self.rows}, {})
+    def state(self) -> State:
+        """Return which lines of the model are which items and users, and what it is made of."""
+        lines = State({"columns": self.columns, "rows": self.rows})
+        return lines | self.adapter.state().under(_MODEL)
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
         """Ask the model, if it can tell."""
@@ -163,3 +169,19 @@ class WrappedScorer(Scorer):
         return self.adapter.contributions(
             None if row < 0 else row, self.columns[query.history], int(self.columns[item])
         )
+
+
+def read_lines(
+    state: State, statistics: PrecedenceStatistics
+) -> tuple[NDArray[np.int64], NDArray[np.int64], State]:
+    """Read the columns, rows and model of a :class:`WrappedScorer` back.
+
+    KeyError or ValueError if it is not the state of one that serves these users and items.
+    """
+    model, lines = state.split(_MODEL)
+    sizes = {"n_items": statistics.n_items, "n_users": int(statistics.n_users)}
+    check_arrays("a wrapped model", _SCHEMAS, lines.arrays, **sizes)
+    columns = lines.arrays["columns"]
+    if lines.texts or len(np.unique(columns)) < len(columns):
+        raise ValueError("two of its items are one")
+    return columns, lines.arrays["rows"], model

@@ -21,7 +21,6 @@ from surerec.calibration._guarantee import (
 )
 from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
-from surerec.calibration._parts import from_parts, lists_from_parts, lists_to_parts, to_parts
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._promises import (
     PROMISES,
@@ -86,19 +85,15 @@ __all__ = [
     "compare_with_items",
     "false_declaration",
     "find_promise",
-    "from_parts",
     "guarantee_of",
     "hit_probabilities",
     "item_guarantee",
     "level_of",
-    "lists_from_parts",
-    "lists_to_parts",
     "next_items",
     "p_counts_in_halves",
     "ranks_by_later_item",
     "refuse_false_declaration",
     "slate_features",
     "split",
-    "to_parts",
     "with_other_items",
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from surerec._shown import counted
+from surerec._state import State
 from surerec.calibration._assessment import Assessment
 from surerec.calibration._chances import MOST_HITS, ItemChances
 from surerec.calibration._guarantee import RANKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._guarantee import Guarantee
+    from surerec.calibration._listed import NamedItems
     from surerec.conformal import CalibratedProbability
     from surerec.interactions import UserGroups
     from surerec.measures import Queries, Query, Scorer
@@ -62,8 +64,12 @@ class Calibration(ABC):
     people: UserGroups | None = None
     chances: ItemChances | None = None
     """What probabilities of items are calibrated on; None where there are none."""
+    listed: NamedItems | None = None
+    """The only items that are candidates, where it was calibrated on an item list."""
     period: tuple[int, int] = (0, 0)
     """The times between which calibration users' held-out interactions lie."""
+    about: str = ""
+    """The held-out interactions in words, where neither horizon nor window says it."""
     valid_until: int | None = None
     """The time up to which it was calibrated; None if it says nothing of that."""
 
@@ -77,6 +83,11 @@ class Calibration(ABC):
     def headline(self, confidence: float) -> str:  # noqa: ARG002
         """Return what is guaranteed in a few words, without the assumption."""
         return "only ranks, and promises nothing"
+
+    @property
+    def covers(self) -> str:
+        """Who is covered, in words."""
+        return "users"
 
     @property
     def assumes(self) -> str:
@@ -140,6 +151,10 @@ class Calibration(ABC):
     def has_user(self, user: int) -> bool:  # noqa: ARG002
         """Return whether a user, by code, calibrates; by default nobody does."""
         return False
+
+    def state(self) -> State:
+        """Return what is saved of it beside its settings; by default nothing."""
+        return State()
 
     def level(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int

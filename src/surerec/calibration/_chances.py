@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._state import ArraySchema, State, check_arrays
 from surerec.calibration._item_curve import FOLDS, ItemCurve
 from surerec.calibration._shaping import choose_bins
 from surerec.conformal import CalibratedProbability
 from surerec.futures import Bins, observe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from surerec.futures import Cases, Outcomes, Ranking
@@ -27,18 +26,17 @@ FEWEST_USERS: Final = 20
 MOST_HITS: Final = 3
 """A list is told the chance of at least one hit, two, or so many."""
 
-_TYPES: Final = {
-    "weights": np.float64,
-    "edges": np.float64,
-    "counts": np.int32,
-    "hits": np.int32,
-    "n_known": np.int64,
-    "chooses": np.bool_,
-    "swayed": np.bool_,
-    "hit_ranks": np.float64,
-    "begin": np.int64,
+_SCHEMAS: Final = {
+    "weights": ArraySchema("float64", (3,), low=0, holds="finite"),
+    "edges": ArraySchema("float64", ("n_edges",), holds="finite"),
+    "counts": ArraySchema("int32", ("n_calibration", "n_edges+1")),
+    "hits": ArraySchema("int32", ("n_calibration", "n_edges+1"), low=0),
+    "n_known": ArraySchema("int64", ("n_calibration",), low=0),
+    "chooses": ArraySchema("bool", ("n_calibration",)),
+    "swayed": ArraySchema("bool", ("n_calibration",)),
+    "hit_ranks": ArraySchema("float64", ("n_calibration", MOST_HITS), low=1),
+    "begin": ArraySchema("int64", (1,), low=-1),
 }
-_N_WEIGHTS: Final = 3
 _CHOOSING: Final = 4  # one in so many calibration users chooses
 _MOST_SHAPING: Final = 300
 _MOST_SHARES: Final = 1 << 25  # candidates' shares held at once to choose a scale by
@@ -177,38 +175,18 @@ class ItemChances:
         bins[ranking.items] = self.bins.of(ranking.shares, n_known)
         return bins
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give all arrays by name, for a model folder."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def state(self) -> State:
+        """Return all arrays by name."""
+        return State.of(self)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_users: int) -> ItemChances:
-        """Read it back; KeyError or ValueError if these are not the arrays of such a thing."""
-        found = cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
-        if arrays.keys() != _TYPES.keys() or any(
-            arrays[name].dtype != kind or not arrays[name].ndim for name, kind in _TYPES.items()
-        ):
-            raise ValueError("they are not those of probabilities")
-        shape = n_users, len(found.edges) + 1
-        if (
-            found.weights.shape != (_N_WEIGHTS,)
-            or not np.isfinite(found.weights).all()
-            or found.weights.min() < 0
-            or found.edges.shape != (len(found.edges),)
-            or not np.isfinite(found.edges).all()
-            or not (np.diff(found.edges) > 0).all()
-            or {found.counts.shape, found.hits.shape} != {shape}
-            or found.hits.min(initial=0) < 0
-            or (found.hits > found.counts).any()
-            or {found.n_known.shape, found.chooses.shape, found.swayed.shape} != {(n_users,)}
-            or found.n_known.min(initial=0) < 0
-            or found.chooses.all()
-            or found.hit_ranks.shape != (n_users, MOST_HITS)
-            or not (found.hit_ranks >= 1).all()
-            or found.begin.shape != (1,)
-            or found.begin[0] < -1
-        ):
-            raise ValueError("they are not those of probabilities")
+    def from_state(cls, state: State, n_calibration: int) -> ItemChances:
+        """Read it back; KeyError or ValueError if these are not its arrays."""
+        check_arrays("probabilities", _SCHEMAS, state.arrays, n_calibration=n_calibration)
+        found = cls(**state.arrays)
+        rises = (np.diff(found.edges) > 0).all()
+        if not rises or (found.hits > found.counts).any() or found.chooses.all():
+            raise ValueError("its probabilities are not whole")
         return found
 
 

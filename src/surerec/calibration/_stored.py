@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._state import ArraySchema, State, check_arrays
 from surerec.calibration._promises import find_promise
 from surerec.calibration._slates import hit_probabilities, slate_features
 from surerec.conformal import RiskCurve
 from surerec.futures import SLATE_MOST, codes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
     from surerec.measures import Query
     from surerec.precedence import PrecedenceStatistics
 
-_TYPES: Final = {
-    "users": np.int64,
-    "n_before": np.int64,
-    "n_known": np.int64,
-    "entries": np.float64,
-    "owners": np.int64,
-    "first_ranks": np.float64,
-    "values": np.float32,
-    "masses": np.float32,
-    "period": np.int64,
+_SCHEMAS: Final = {
+    "users": ArraySchema("int64", ("n_calibration",), low=-1, below="n_users"),
+    "n_before": ArraySchema("int64", ("n_calibration",), low=0),
+    "n_known": ArraySchema("int64", ("n_calibration",), low=0),
+    "entries": ArraySchema("float64", ("n_entries",), holds="numbers"),
+    "owners": ArraySchema("int64", ("n_entries",), low=0, below="n_calibration"),
+    "first_ranks": ArraySchema("float64", ("n_calibration",), holds="numbers"),
+    "values": ArraySchema("float32", ("n_calibration", SLATE_MOST), holds="finite"),
+    "masses": ArraySchema("float32", ("n_calibration", SLATE_MOST), holds="finite"),
+    "period": ArraySchema("int64", (2,)),
 }
 
 
@@ -136,34 +137,19 @@ class CalibrationUsers:
         mine = slate_features(self.n_known, self.values[:, k - 1], self.masses[:, k - 1])
         return hit_probabilities(mine[others], self.first_ranks[others] <= k, features)
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> CalibrationUsers:
-        """Read it back; KeyError or ValueError if these are not the arrays of a calibration."""
-        found = cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
-        if len(arrays) != len(cls.__dataclass_fields__) or any(
-            arrays[name].dtype != kind or not arrays[name].ndim for name, kind in _TYPES.items()
-        ):
-            raise ValueError("they are not those of a calibration")
-        n = len(found.users)
-        if (
-            found.users.shape != (n,)
-            or found.users.min(initial=0) < -1
-            or min(found.n_known.min(initial=0), found.n_before.min(initial=0)) < 0
-            or not found.n_known.shape == found.n_before.shape == (n,)
-            or found.first_ranks.shape != (n,)
-            or {found.values.shape, found.masses.shape} != {(n, SLATE_MOST)}
-            or found.period.shape != (2,)
-            or found.period[0] > found.period[1]
-            or not found.entries.shape == found.owners.shape == (len(found.owners),)
-            or found.owners.min(initial=0) < 0
-            or not np.array_equal(np.unique(found.owners), np.arange(n))
-            or np.isnan(found.entries).any()
-            or np.isnan(found.first_ranks).any()
-            or not (np.isfinite(found.values).all() and np.isfinite(found.masses).all())
-        ):
-            raise ValueError("they are not those of a calibration")
-        return found
+    def state(self) -> State:
+        """Return all arrays by name."""
+        return State.of(self)
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give all arrays by name, for a model folder."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    @classmethod
+    def from_state(cls, state: State, n_users: int) -> CalibrationUsers:
+        """Read it back; KeyError or ValueError if these are not its arrays.
+
+        `n_users` is the number of users of the data.
+        """
+        n = check_arrays("a calibration", _SCHEMAS, state.arrays, n_users=n_users)["n_calibration"]
+        found = cls(**state.arrays)
+        every = np.array_equal(np.unique(found.owners), np.arange(n))
+        if found.period[0] > found.period[1] or not every:
+            raise ValueError("its calibration users are not whole")
+        return found

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from surerec._calendar import DAY
+from surerec._state import State
 from surerec.calibration._assessment import UserAssessment
 from surerec.calibration._budget import list_chances
 from surerec.calibration._calibration import Calibration
-from surerec.calibration._chances import FEWEST_USERS
+from surerec.calibration._chances import FEWEST_USERS, ItemChances
 from surerec.calibration._guarantee import level_of
 from surerec.calibration._labels import Labels
+from surerec.calibration._listed import NamedItems
 from surerec.calibration._many import best_sets
 from surerec.calibration._slates import Slate, slate_features
+from surerec.calibration._stored import CalibrationUsers
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
 from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
 from surerec.futures import SLATE_MOST, Ranking, candidates_of, place_among
+from surerec.interactions import UserGroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,15 +34,12 @@ if TYPE_CHECKING:
 
     from surerec.calibration._assessment import Assessment
     from surerec.calibration._calibration import BestOfMany
-    from surerec.calibration._chances import ItemChances
     from surerec.calibration._coverage import Coverage
     from surerec.calibration._guarantee import Guarantee
-    from surerec.calibration._listed import NamedItems
     from surerec.calibration._many import Best
     from surerec.calibration._promises import Cut, Promise
-    from surerec.calibration._stored import CalibrationUsers
     from surerec.futures import Horizon
-    from surerec.interactions import IdMap, UserGroups
+    from surerec.interactions import IdMap
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -47,6 +48,7 @@ NO_CHANCES: Final = (
     "these users has none before it is counted anew"
 )
 SWAYED: Final = "what this user took next tipped the choice of how items are compared"
+_PREFIXES: Final = ("chances_", "segments_", "list_")
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,46 @@ class UserCalibration(Calibration):
             ),
         }
 
+    def state(self) -> State:
+        """Return the calibration users, their probabilities, segments, and the item list."""
+        found = self.users.state()
+        for prefix, each in zip(_PREFIXES, (self.chances, self.people, self.listed), strict=True):
+            found |= State() if each is None else each.state().under(prefix)
+        return found
+
+    @classmethod
+    def from_state(
+        cls, state: State, statistics: PrecedenceStatistics, column: str | None, **settings: Any
+    ) -> Self:
+        """Read it back; KeyError or ValueError if these are not its arrays and texts.
+
+        Parameters
+        ----------
+        state : State
+            What :meth:`state` returned.
+        statistics : PrecedenceStatistics
+            What is known of its users and items.
+        column : str or None
+            What tells segments apart.
+        **settings
+            The other parameters of the class.
+        """
+        chances, state = state.split(_PREFIXES[0])
+        people, state = state.split(_PREFIXES[1])
+        listed, state = state.split(_PREFIXES[2])
+        State(texts=state.texts).require_empty("a calibration")
+        if (column is None) != people.is_empty:
+            raise ValueError("its segments are missing, or not its own")
+        n_users = statistics.n_user_codes
+        users = CalibrationUsers.from_state(state, n_users)
+        return cls(
+            users=users,
+            chances=None if chances.is_empty else ItemChances.from_state(chances, len(users)),
+            people=None if column is None else UserGroups.from_state(people, column, n_users),
+            listed=None if listed.is_empty else NamedItems.from_state(listed, statistics.n_items),
+            **settings,
+        )
+
     def headline(self, confidence: float) -> str:
         """Return what is guaranteed in a few words."""
         return self.promised.headline(confidence)
@@ -153,6 +195,11 @@ class UserCalibration(Calibration):
         if self.listed is None:
             return candidates
         return np.intersect1d(candidates, self.listed.codes)
+
+    @property
+    def covers(self) -> str:
+        """Who is covered, in words."""
+        return self.coverage.people
 
     @property
     def assumes(self) -> str:

@@ -226,15 +226,11 @@ class Steering:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Read it back; KeyError, TypeError or ValueError if it is something else.
-
-        A state of an earlier version has no users' days: every event counted as one does now.
-        """
+        """Read it back; KeyError, TypeError or ValueError if it is something else."""
         lists = {name: tuple(state[name]) for name in ("epsilons", "cuts", "errors")}
         if len({len(each) for each in lists.values()}) != 1:
             raise ValueError("its cuts are not those of its confidences")
-        n = int(state["n"])
-        user_days = int(state.get("user_days", n))
+        n, user_days = int(state["n"]), int(state["user_days"])
         return cls(**lists, n=n, step=float(state["step"]), user_days=user_days)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from surerec._checks import check_whole
+from surerec._state import ArraySchema, State, check_arrays
 from surerec.errors import InputError
 from surerec.interactions._sources import concatenate, read_tables
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 OTHER: Final = "other"
 """The segment of pooled users."""
+_SCHEMAS: Final = {"codes": ArraySchema(("int32", "int64"), ("n_users",), low=-1, below="n_names")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,19 @@ class UserGroups:
     def other(self, before: UserGroups) -> str:
         """Return the name of the pooled groups; empty if none of `before` were pooled."""
         return "" if self.names == before.names else self.names[-1]
+
+    def state(self) -> State:
+        """Return the codes, and the names as JSON."""
+        return State({"codes": self.codes}, {"names": json.dumps(self.names, ensure_ascii=False)})
+
+    @classmethod
+    def from_state(cls, state: State, column: str, n_users: int) -> UserGroups:
+        """Read it back; KeyError or ValueError if it is not that of so many users."""
+        names = json.loads(state.texts["names"])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("the names of its segments are not a list of texts")
+        check_arrays("segments", _SCHEMAS, state.arrays, n_users=n_users, n_names=len(names))
+        return cls(column, tuple(names), state.arrays["codes"])
 
     def moved(self, earlier: NDArray[np.integer]) -> UserGroups:
         """Give the same for other data, of whose users `earlier` says who they were; −1 for new."""

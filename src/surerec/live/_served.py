@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from surerec.calibration import find_promise
+from surerec.calibration import UserCalibration, find_promise
 from surerec.errors import InputError
 from surerec.live._ledger import (
     JUDGED,
@@ -76,15 +78,9 @@ class Served:
     """
 
     def __init__(self, model: PopulationConformal) -> None:
-        self._model = model
         self.counts = GrowingStatistics(model.statistics_)
-        spec = model.to_spec()
-        self._arrays, self._texts = dict(spec.arrays), spec.texts
-        self.recommender = self._restored()
-
-    def _restored(self) -> PopulationConformal:
-        made = PopulationConformal(**self._model.get_params())
-        return made.restore(self.counts, self._arrays, self._texts).named(self._model.name_)
+        made = PopulationConformal(**model.get_params())
+        self.recommender = made.restore(self.counts, model.to_spec().state).named(model.name_)
 
     @property
     def profiles(self) -> Any:
@@ -107,14 +103,16 @@ class Served:
         """Know a user no more; tell how many items they had, and whether they calibrated."""
         code = self.profiles.users.code(user)
         n_items = len(self.profiles.taken(code))
-        calibrated = self.recommender.model_.calibrates(code)
+        model = self.recommender.model_
+        calibrated, calibration = model.calibrates(code), model.calibration
         self.counts.forget(user)
-        if calibrated:
+        if calibrated and isinstance(calibration, UserCalibration):
             # Of what else was made with them, nothing is kept either: no probabilities, no lists.
-            recipe, users = self._model.recipe(), self.recommender.calibration_
-            of_scorer = {name: each for name, each in self._arrays.items() if recipe.owns(name)}
-            self._arrays = of_scorer | users.without(users.place_of(code)).to_arrays()
-            self.recommender = self._restored()
+            others = calibration.users.without(calibration.users.place_of(code))
+            kept = replace(calibration, users=others, chances=None)
+            groups = self.recommender.group_model(self.recommender.model_.calibration)
+            self.recommender = copy(self.recommender)
+            self.recommender.model_ = replace(model, calibration=kept, item_lists={}, groups=groups)
         return n_items, calibrated
 
     def judge(self, user: str, item: str, time: int) -> Verdict:

@@ -1,12 +1,13 @@
 """How well an item fits a profile: the paper's 17 measures, trained ones, and your own."""
 
+from surerec._state import State
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._formula import FormulaRecipe, MeasureScorer
 from surerec.measures._precedence import PrecedenceRecipe, PrecedenceScorer
 from surerec.measures._query import Queries, Query
 from surerec.measures._recipe import OwnRecipe, Recipe
 from surerec.measures._recipes import TRAINED, RecipeLike, as_recipe, recipe_names
-from surerec.measures._scorer import Contribution, OwnScorer, Parts, Scorer, Scores, as_scorer
+from surerec.measures._scorer import Contribution, OwnScorer, Scorer, Scores, as_scorer
 from surerec.measures._table import MEASURES, Measure, find_measure
 from surerec.measures._tiles import Aggregates
 
@@ -20,7 +21,6 @@ __all__ = [
     "MeasureScorer",
     "OwnRecipe",
     "OwnScorer",
-    "Parts",
     "PrecedenceRecipe",
     "PrecedenceScorer",
     "ProfileRows",
@@ -30,6 +30,7 @@ __all__ = [
     "RecipeLike",
     "Scorer",
     "Scores",
+    "State",
     "aggregate",
     "as_recipe",
     "as_scorer",

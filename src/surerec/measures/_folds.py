@@ -8,7 +8,7 @@ history, which stays the same as the history grows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -79,12 +79,6 @@ def renumbered(fold_of: NDArray[np.int8], earlier_codes: NDArray[np.integer]) ->
     """
     known = earlier_codes >= 0
     return np.where(known, fold_of[np.where(known, earlier_codes, 0)], -1).astype(np.int8)
-
-
-def are_folds(found: NDArray[Any], n_users: int, n_folds: int) -> bool:
-    """Tell whether an array that comes from a file can be the folds of so many users."""
-    right_kind = found.shape == (n_users,) and found.dtype == np.int8
-    return right_kind and found.min(initial=-1) >= -1 and found.max(initial=-1) < n_folds
 
 
 def check_enough(n_left: int, shortest: int) -> None:

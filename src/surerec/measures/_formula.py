@@ -9,18 +9,18 @@ import numpy as np
 
 from surerec._arguments import check_flag, check_kind
 from surerec._checks import check_whole
+from surerec._state import State
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._many import score_together
 from surerec.measures._plan import Plan, make_plan, plan_of
 from surerec.measures._query import all_within
 from surerec.measures._recipe import Recipe
-from surerec.measures._scorer import Parts, Scorer
+from surerec.measures._scorer import Scorer
 from surerec.measures._table import Measure, find_measure
 from surerec.precedence import PrecedenceStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -163,9 +163,9 @@ class MeasureScorer(Scorer):
         values = self.value(scores, history_length, n_users)
         return -values if self.measure.is_nonconformity else values
 
-    def parts(self) -> Parts:
-        """Give nothing: the statistics are all that it needs."""
-        return Parts({}, {})
+    def state(self) -> State:
+        """Return nothing: the statistics are all that it needs."""
+        return State()
 
 
 class FormulaRecipe(Recipe):
@@ -201,13 +201,3 @@ class FormulaRecipe(Recipe):
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
         """Take the statistics as they are."""
         return MeasureScorer(statistics, self.measure, top=self.top, literal=self.literal)
-
-    def restore(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: Mapping[str, NDArray[Any]],
-        texts: Mapping[str, str],
-    ) -> Scorer:
-        """Take the statistics; there is nothing else to restore."""
-        assert not arrays and not texts  # noqa: S101, PT018  # it owns no part
-        return self.fit(statistics)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surerec._state import State
 from surerec.measures._aggregates import ProfileRows, log_score
 from surerec.measures._recipe import Recipe
-from surerec.measures._scorer import Parts, Scorer
+from surerec.measures._scorer import Scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,9 +45,9 @@ class PrecedenceScorer(Scorer):
         """Give one fold for all: any users are left out of the counts at once."""
         return np.zeros(len(users), dtype=np.int64)
 
-    def parts(self) -> Parts:
-        """Give nothing: the statistics are all that it needs."""
-        return Parts({}, {})
+    def state(self) -> State:
+        """Return nothing: the statistics are all that it needs."""
+        return State()
 
 
 class PrecedenceRecipe(Recipe):

@@ -7,15 +7,16 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from surerec._shown import declared_name, public_name
-from surerec.measures._scorer import UNNAMED, Parts, Scorer, as_scorer, declared
+from surerec.measures._scorer import UNNAMED, Scorer, as_scorer, declared
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from surerec._state import State
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics, Ties
 
@@ -102,28 +103,14 @@ class Recipe(ABC):
         """
         return self.fit(statistics)
 
-    def parts(self, scorer: Scorer) -> Parts:
-        """Give what is stored of a scorer that it made."""
-        return scorer.parts() or Parts({}, {})
+    def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
+        """Return the scorer that was saved; KeyError or ValueError if this is not its state.
 
-    def owns(self, part: str) -> bool:  # noqa: ARG002
-        """Tell whether a stored part is one of its scorer's."""
-        return False
-
-    def restore(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: Mapping[str, NDArray[Any]],  # noqa: ARG002
-        texts: Mapping[str, str],  # noqa: ARG002
-    ) -> Scorer:
-        """Make the scorer that was stored; KeyError or ValueError if these are not its parts.
-
-        They come from a file: kernels must not believe their shapes and indices.
+        By default nothing is saved, and it is fitted again. A state comes from a file: kernels
+        must not trust its shapes and indices.
         """
+        state.require_empty(self.title)
         return self.fit(statistics)
-
-
-_PREFIX = "scorer_"
 
 
 class OwnRecipe(Recipe):
@@ -161,30 +148,9 @@ class OwnRecipe(Recipe):
         made = self.given if self._fit is None else self._fit(statistics)
         return as_scorer(made, statistics.n_items, name=declared_name(self.given))
 
-    def parts(self, scorer: Scorer) -> Parts:
-        """Give what is stored, under names that tell whose they are."""
-        arrays, texts = super().parts(scorer)
-        return Parts(
-            {f"{_PREFIX}{name}": array for name, array in arrays.items()},
-            {f"{_PREFIX}{name}": text for name, text in texts.items()},
-        )
-
-    def owns(self, part: str) -> bool:
-        """Tell by the prefix that parts of people's own are stored under."""
-        return part.startswith(_PREFIX)
-
-    def restore(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: Mapping[str, NDArray[Any]],
-        texts: Mapping[str, str],
-    ) -> Scorer:
-        """Give the parts to its ``restore(statistics, arrays, texts)``, or take it as it comes."""
-        restore = getattr(self.given, "restore", None)
-        if restore is None or not (arrays or texts):
+    def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
+        """Return what its ``from_state(statistics, state)`` makes, or take it as it comes."""
+        restore = getattr(self.given, "from_state", None)
+        if restore is None or state.is_empty:
             return self.fit(statistics)
-        unprefixed = (
-            {name.removeprefix(_PREFIX): part for name, part in parts.items()}
-            for parts in (arrays, texts)
-        )
-        return as_scorer(restore(statistics, *unprefixed), statistics.n_items)
+        return as_scorer(restore(statistics, state), statistics.n_items)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from surerec._arguments import check_wholes
 from surerec._shown import declared_name, public_name, shown
+from surerec._state import State
 from surerec.errors import InputError
 from surerec.measures._query import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -32,13 +34,6 @@ class Contribution(NamedTuple):
     value: float
     by: float
     """How far it moved the score."""
-
-
-class Parts(NamedTuple):
-    """What is stored of a scorer beside the statistics; names are small letters and ``_``."""
-
-    arrays: Mapping[str, NDArray[Any]]
-    texts: Mapping[str, str]
 
 
 class Scores(Protocol):
@@ -211,8 +206,8 @@ class Scorer:
         """Say how what scores a person was learned, in a sentence; nothing by default."""
         return ""
 
-    def parts(self) -> Parts | None:
-        """Give what is to be stored; None if it must be given again when a model is loaded."""
+    def state(self) -> State | None:
+        """Return what is saved of it; None if it must be given again when a model is loaded."""
         return None
 
 
@@ -310,19 +305,18 @@ class OwnScorer(Scorer):
                 "what it moved are needed."
             ) from None
 
-    def parts(self) -> Parts | None:
-        """Ask it, if it can be stored."""
-        if not hasattr(self.own, "parts"):
+    def state(self) -> State | None:
+        """Ask it, if it can be saved."""
+        found = self.own.state() if hasattr(self.own, "state") else None
+        if found is None:
             return None
-        parts = self.own.parts()
-        if parts is None:
-            return None
-        if not isinstance(parts, tuple) or list(map(type, parts)) != [dict, dict]:
+        is_pair = isinstance(found, tuple) and len(found) == len(State._fields)
+        if not is_pair or not all(isinstance(each, Mapping) for each in found):
             raise InputError(
-                f"{self.name} gave {shown(parts)} for parts; a dict of arrays and a dict of texts "
-                "are needed."
+                f"{self.name} returned {shown(found)} for its state; a State of arrays and texts "
+                "by name is needed."
             )
-        return Parts(*parts)
+        return State(*found)
 
 
 def declared(own: Any, name: str) -> bool | None:

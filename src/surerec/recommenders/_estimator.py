@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
 
-    from numpy.typing import NDArray
-
+    from surerec._state import State
     from surerec.calibration import Calibration, CalibrationUsers
     from surerec.interactions import IdMap, UserGroups
     from surerec.measures import Recipe, Scorer
@@ -128,24 +127,30 @@ class Recommender(ABC):
         return self
 
     def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
-        """Return the model of a fitted scorer; user-level estimators calibrate it in `fit`."""
+        return self._fitted(statistics, scorer, self._item_level())
+
+    def _item_level(self) -> Calibration:
+        """Return the calibration of an item-level estimator; others calibrate in `fit`."""
         raise NotImplementedError
 
-    def _restored(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: dict[str, NDArray[Any]],
-        texts: dict[str, str],
-    ) -> FittedModel:
-        """Return the model that was saved; KeyError or ValueError if the parts do not fit."""
+    def group_model(self, calibration: Calibration) -> GroupModel | None:  # noqa: ARG002
+        """Return what serves groups, with no calibration yet; by default nothing does."""
+        return None
+
+    def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
+        """Check the parameters, and return the scorer that was saved."""
         self._validate()
-        recipe = self.recipe()
-        mine = of_scorer(recipe, arrays, texts)
-        if texts:
-            raise ValueError(f"{type(self).__name__} has no such texts")
-        if arrays:
-            raise ValueError(f"{type(self).__name__} has none")
-        return self._composed(statistics, recipe.restore(statistics, *mine))
+        return self.recipe().from_state(statistics, state)
+
+    def calibration_from(
+        self,
+        statistics: PrecedenceStatistics,  # noqa: ARG002
+        scorer: Scorer,  # noqa: ARG002
+        state: State,
+    ) -> Calibration:
+        """Return the calibration that was saved; by default the parameters are all of it."""
+        state.require_empty(type(self).__name__)
+        return self._item_level()
 
     def __getattr__(self, name: str) -> Any:
         """Raise NotFittedError for what only a fitted one has."""
@@ -169,7 +174,6 @@ class Recommender(ABC):
         statistics: PrecedenceStatistics,
         scorer: Scorer,
         calibration: Calibration,
-        groups: GroupModel | None = None,
         item_lists: Mapping[str, UserCalibration] | None = None,
     ) -> FittedModel:
         """Return a fitted model composed of these parts, of the parameters as they are."""
@@ -180,7 +184,7 @@ class Recommender(ABC):
             statistics=statistics,
             scorer=as_scorer(scorer, statistics.n_items),
             calibration=calibration,
-            groups=groups,
+            groups=self.group_model(calibration),
             item_lists=item_lists or {},
         )
 
@@ -422,34 +426,26 @@ class Recommender(ABC):
         """Return the parameters as a model folder keeps them."""
         return self.settings()
 
-    def _calibration_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-        """Return the arrays and texts of everything but the statistics and the scorer."""
-        return {}, {}
+    def _state(self) -> State:
+        """Return all that is saved of the model but for the statistics."""
+        return self.model_.state()
 
     def to_spec(self) -> RecommenderSpec:
-        """Return all that is stored of it but for the statistics."""
+        """Return all that is saved of it but for the statistics."""
         self.require_fit()
         for name, value in self.settings().items():
             if not _is_same(value, self._fitted_with[name]):
                 raise InputError(f"{name} was changed after fit: call fit again before saving.")
-        arrays, texts = self._calibration_state()
-        parts = self.recipe().parts(self.scorer_)
-        return RecommenderSpec(
-            type(self).__name__,
-            self._stored_params(),
-            {**parts.arrays, **arrays},
-            {**parts.texts, **texts},
-        )
+        return RecommenderSpec(type(self).__name__, self._stored_params(), self._state())
 
-    def restore(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: Mapping[str, NDArray[Any]],
-        texts: Mapping[str, str],
-    ) -> Self:
-        """Be as it was when saved; KeyError or ValueError if it has no use for these parts."""
-        self.model_ = self._restored(as_statistics("fit", statistics), dict(arrays), dict(texts))
+    def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
+        """Be as it was when saved; KeyError or ValueError if this is not its state."""
+        self.model_ = self._restored(as_statistics("fit", statistics), state)
+        self._fitted_with = self.settings()
         return self
+
+    def _restored(self, statistics: PrecedenceStatistics, state: State) -> FittedModel:
+        return FittedModel.from_state(state, statistics, self)
 
     def save(
         self, folder: str | os.PathLike[str], name: str | None = None, *, overwrite: bool = False
@@ -477,15 +473,6 @@ def fit_scorer(recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:
         scorer = recipe.fit(statistics)
     refuse_false_declaration(recipe, scorer, statistics)
     return scorer
-
-
-def of_scorer(
-    recipe: Recipe, arrays: dict[str, NDArray[Any]], texts: dict[str, str]
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Take the scorer's parts out of the saved ones, and return them."""
-    mine = {name: arrays.pop(name) for name in list(arrays) if recipe.owns(name)}
-    said = {name: texts.pop(name) for name in list(texts) if recipe.owns(name)}
-    return mine, said
 
 
 def _is_same(value: object, other: object) -> bool:

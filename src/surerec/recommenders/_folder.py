@@ -143,14 +143,14 @@ def _restored(
     _check_settings(f"{folder}: the settings of {name!r} do not fit", kind, spec.params)
     params = given_measure(spec.params, scorer, f"{folder}: the recommender {name!r}")
     try:
-        return kind(**params).restore(statistics, spec.arrays, spec.texts).named(name)
+        return kind(**params).restore(statistics, spec.state).named(name)
     except SurerecError as error:
         if scorer is not None:
             raise  # a sentence already, of somebody's own scorer perhaps
         raise type(error)(
             f"{folder}: the recommender {name!r} cannot be restored. {error}"
         ) from error
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         reason = f"there is no {error}" if isinstance(error, KeyError) else error
         raise InputError(
             f"{folder}: the arrays and texts of {name!r} do not fit it ({reason}); save it again, "

@@ -10,6 +10,7 @@ import numpy as np
 
 from surerec._arguments import check_choice, check_list
 from surerec._checks import check_whole
+from surerec._state import State
 from surerec.conformal import MERGERS
 from surerec.errors import InputError, NotOffered
 from surerec.interactions import read_members
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from surerec.together import Aggregation, KeptPromise
 
 GIVEN: Final = 0  # the key of given groups, whatever their sizes
+_SIZE: Final = "size"
 _CALIBRATING: Final = Lock()
 
 
@@ -82,6 +84,12 @@ class GroupModel(Protocol):
     def has_user(self, user: int) -> bool:
         """Return whether a user, by code, calibrates."""
 
+    def state(self) -> State:
+        """Return what is saved of it."""
+
+    def from_state(self, state: State, n_users: int) -> GroupModel:
+        """Return the same with what was saved; KeyError or ValueError if it is not its own."""
+
 
 @dataclass(frozen=True)
 class MergedGroups:
@@ -107,6 +115,15 @@ class MergedGroups:
     def has_user(self, user: int) -> bool:  # noqa: ARG002
         """Return False: p-values are those of the members' own items."""
         return False
+
+    def state(self) -> State:
+        """Return nothing: groups are calibrated by their members' items."""
+        return State()
+
+    def from_state(self, state: State, n_users: int) -> MergedGroups:  # noqa: ARG002
+        """Return itself."""
+        state.require_empty("a model without calibration groups")
+        return self
 
 
 @dataclass(frozen=True)
@@ -173,6 +190,21 @@ class CalibratedGroups:
     def has_user(self, user: int) -> bool:
         """Return whether a user, by code, is in a calibration group."""
         return any(user in each.outcomes.users for each in self.by_size.values())
+
+    def state(self) -> State:
+        """Return all calibrations."""
+        return State.numbered(_SIZE, (each.state() for each in self.by_size.values()))
+
+    def from_state(self, state: State, n_users: int) -> CalibratedGroups:
+        """Return the same with what was saved; KeyError or ValueError if it is not its own."""
+        states, rest = state.split_numbered(_SIZE)
+        rest.require_empty("a calibration on groups")
+        found = [
+            GroupCalibration.from_state(each, n_users, self.future, self.min_known, self.whom)
+            for each in states
+        ]
+        by_size = {GIVEN if each.formed == "given" else each.size: each for each in found}
+        return replace(self, by_size=by_size)
 
     def calibrated(
         self,

@@ -18,10 +18,8 @@ from surerec.recommenders._group_model import MergedGroups
 from surerec.recommenders._measured import stored_measure
 
 if TYPE_CHECKING:
-    from surerec.calibration import OverLater
-    from surerec.measures import Recipe, RecipeLike, Scorer
-    from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._model import FittedModel
+    from surerec.calibration import Calibration, OverLater
+    from surerec.measures import Recipe, RecipeLike
 
 
 class InductiveConformal(Recommender):
@@ -91,9 +89,12 @@ class InductiveConformal(Recommender):
         self.seed = seed
         self.verbose = verbose
 
-    def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
-        calibration = ItemCalibration(self.train_share, self.smoothed, self.seed)
-        return self._fitted(statistics, scorer, calibration, MergedGroups(calibration))
+    def _item_level(self) -> ItemCalibration:
+        return ItemCalibration(self.train_share, self.smoothed, self.seed)
+
+    def group_model(self, calibration: Calibration) -> MergedGroups:  # noqa: ARG002
+        """Return what merges the p-values of members."""
+        return MergedGroups(self._item_level())
 
     def default_name(self) -> str:
         """Return the paper's name, such as "icrs12"."""
@@ -161,14 +162,13 @@ class TransductiveConformal(Recommender):
         self.search = search
         self.verbose = verbose
 
-    def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
-        calibration = TransductiveCalibration(
+    def _item_level(self) -> TransductiveCalibration:
+        return TransductiveCalibration(
             self.aggregate,
             literal=self.zeros == "product",
             train_share=self.train_share,
             plain=self.search == "plain",
         )
-        return self._fitted(statistics, scorer, calibration)
 
     def default_name(self) -> str:
         """Return the paper's name."""
@@ -209,8 +209,8 @@ class PrecedenceMining(Recommender):
         self.top = top
         self.verbose = verbose
 
-    def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
-        return self._fitted(statistics, scorer, Uncalibrated())
+    def _item_level(self) -> Uncalibrated:
+        return Uncalibrated()
 
     def default_name(self) -> str:
         """Return the paper's name."""

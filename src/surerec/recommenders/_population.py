@@ -14,9 +14,10 @@ from surerec.futures import codes_in, profile_cases, window_cases
 from surerec.interactions import Interactions
 from surerec.measures import as_recipe, as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
-from surerec.recommenders._estimator import Recommender, fit_scorer, of_scorer, timed
+from surerec.recommenders._estimator import Recommender, fit_scorer, timed
 from surerec.recommenders._group_model import Sample
 from surerec.recommenders._measured import stored_measure
+from surerec.recommenders._parts import CALIBRATION, SCORER
 from surerec.recommenders._segments import (
     Groups,
     groups_by_id,
@@ -26,11 +27,9 @@ from surerec.recommenders._segments import (
     stored_groups,
 )
 from surerec.recommenders._user_level import (
-    SavedLevel,
     Statement,
     UserLevel,
     moved_lists,
-    saved_state,
 )
 
 if TYPE_CHECKING:
@@ -39,10 +38,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut, NamedItems, Promise
+    from surerec._state import State
+    from surerec.calibration import Calibration, Cut, NamedItems, Promise
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike, Scorer
+    from surerec.recommenders._group_model import CalibratedGroups
     from surerec.recommenders._model import FittedModel
     from surerec.recommenders._parts import ModelParts
 
@@ -244,8 +245,7 @@ class PopulationConformal(Recommender):
             each.name: settings.calibrate_list(sample, says, statistics, segments, each)
             for each in lists
         }
-        groups = settings.group_model(CalibrationUsersAgain(recipe, settings), says)
-        return self._fitted(statistics, sample.scorer, calibration, groups, item_lists=made)
+        return self._fitted(statistics, sample.scorer, calibration, made)
 
     def _updated(
         self, recipe: Recipe, model: FittedModel, earlier_users: NDArray[np.int64] | None
@@ -362,30 +362,31 @@ class PopulationConformal(Recommender):
             "groups": stored_groups(self.groups),
         }
 
-    def _calibration_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-        return saved_state(self.model_)
+    def group_model(self, calibration: Calibration) -> CalibratedGroups:
+        """Return what calibrates on groups of users."""
+        settings = self._settings()
+        held_out = CalibrationUsersAgain(self.recipe(), settings)
+        return settings.group_model(held_out, calibration)
 
-    def _restored(
+    def calibration_from(
         self,
         statistics: PrecedenceStatistics,
-        arrays: dict[str, NDArray[Any]],
-        texts: dict[str, str],
-    ) -> FittedModel:
-        self._validate()
-        recipe = self.recipe()
-        mine = of_scorer(recipe, arrays, texts)
-        settings, says = self._settings(), Statement(LeftOut(recipe.refits))
-        saved = SavedLevel.read(settings, statistics, arrays, texts, says)
-        calibration, lists = saved.calibrations()
-        scorer = recipe.restore(statistics, *mine)
-        groups = settings.group_model(CalibrationUsersAgain(recipe, settings), says, saved.by_size)
-        model = self._fitted(statistics, scorer, calibration, groups, item_lists=lists)
-        if not any(mine) and scorer.leaves_users_out is False and recipe.refits:
-            users = calibration.users.users
-            apart = recipe.fit(count_without(statistics, users[users >= 0]))
-            return replace(model, scorer=as_scorer(apart, statistics.n_items))
-        # A stored scorer may have been fitted since it was calibrated.
-        return _not_apart(model, recipe)
+        scorer: Scorer,  # noqa: ARG002
+        state: State,
+    ) -> UserCalibration:
+        """Return the calibration that was saved."""
+        says = Statement(LeftOut(self.recipe().refits))
+        return self._settings().calibration_from(state, says, statistics)
+
+    def _restored(self, statistics: PrecedenceStatistics, state: State) -> FittedModel:
+        model, recipe = super()._restored(statistics, state), self.recipe()
+        is_saved = not state.split(SCORER)[0].is_empty
+        if is_saved or model.scorer.leaves_users_out is not False or not recipe.refits:
+            # A saved scorer may have been fitted since it was calibrated.
+            return _not_apart(model, recipe)
+        users = state.arrays[f"{CALIBRATION}users"]
+        apart = recipe.fit(count_without(statistics, users[users >= 0]))
+        return replace(model, scorer=as_scorer(apart, statistics.n_items))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec._arguments import check_choice, check_number, check_seed
@@ -15,34 +15,22 @@ from surerec.calibration import (
     UserCalibration,
     calibrate,
     find_promise,
-    from_parts,
-    lists_from_parts,
-    lists_to_parts,
-    to_parts,
 )
 from surerec.errors import InputError
 from surerec.futures import check_horizon
-from surerec.recommenders._group_model import GIVEN, CalibratedGroups, HeldOut, Sample
-from surerec.recommenders._segments import (
-    groups_from_arrays,
-    groups_from_texts,
-    groups_to_parts,
-    parse_groups,
-)
-from surerec.together import companies_from_parts, companies_to_parts, members_future
+from surerec.recommenders._group_model import CalibratedGroups, HeldOut, Sample
+from surerec.recommenders._segments import parse_groups
+from surerec.together import members_future
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from surerec.calibration import CalibrationUsers, Cut, ItemChances, Promise
+    from surerec._state import State
+    from surerec.calibration import Calibration, CalibrationUsers, Cut, ItemChances, Promise
     from surerec.futures import Horizon
     from surerec.interactions import IdMap, UserGroups
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._model import FittedModel
     from surerec.recommenders._segments import Groups
-    from surerec.together import GroupCalibration
 
     Kept = tuple[CalibrationUsers, ItemChances | None]
 
@@ -96,23 +84,33 @@ class UserLevel:
     ) -> UserCalibration:
         """Return the calibration on what is kept of calibration users."""
         users, chances = kept
-        promise = find_promise(self.promise)
-        kind = PrecisionCalibration if promise.tested else UserCalibration
-        return kind(
-            users,
-            promise,
-            check_horizon(self.horizon),
-            self.window,
-            self.cut,
-            parse_groups(self.groups)[1],
-            self.min_known,
-            says.coverage,
-            says.about,
-            segments,
-            says.lacking,
-            chances=chances,
-            listed=listed,
+        return self._kind(
+            users=users, chances=chances, people=segments, listed=listed, **self._stated(says)
         )
+
+    def calibration_from(
+        self, state: State, says: Statement, statistics: PrecedenceStatistics
+    ) -> UserCalibration:
+        """Return the calibration that was saved; KeyError or ValueError if it is not its state."""
+        column = parse_groups(self.groups)[0]
+        return self._kind.from_state(state, statistics, column, **self._stated(says))
+
+    @property
+    def _kind(self) -> type[UserCalibration]:
+        return PrecisionCalibration if find_promise(self.promise).tested else UserCalibration
+
+    def _stated(self, says: Statement) -> dict[str, Any]:
+        return {
+            "promised": find_promise(self.promise),
+            "horizon": check_horizon(self.horizon),
+            "window": self.window,
+            "cut": self.cut,
+            "n_groups": parse_groups(self.groups)[1],
+            "min_known": self.min_known,
+            "coverage": says.coverage,
+            "about": says.about,
+            "lacking": says.lacking,
+        }
 
     def calibrate(
         self,
@@ -154,87 +152,18 @@ class UserLevel:
             ) from None
         return self.calibration(kept, says, segments, listed)
 
-    def group_model(
-        self,
-        held_out: HeldOut,
-        says: Statement,
-        by_size: dict[int, GroupCalibration] | None = None,
-    ) -> CalibratedGroups:
-        """Return what calibrates on groups of users, with what is calibrated already."""
+    def group_model(self, held_out: HeldOut, calibration: Calibration) -> CalibratedGroups:
+        """Return what calibrates on groups of the users whom a calibration covers."""
+        future = members_future(check_horizon(self.horizon), self.window)
         return CalibratedGroups(
-            self.members_future(says),
+            f"of each member, {calibration.about}" if calibration.about else future,
             self.min_known,
             self.n_calibration,
             self.seed,
             held_out,
             find_promise(self.promise).tested,
-            members_words(says),
-            by_size or {},
+            "" if calibration.covers == Coverage.people else f" of {calibration.covers}",
         )
-
-    def members_future(self, says: Statement) -> str:
-        """Return the held-out interactions of a group's members in words."""
-        if says.about:
-            return f"of each member, {says.about}"
-        return members_future(check_horizon(self.horizon), self.window)
-
-
-def members_words(says: Statement) -> str:
-    """Return who the members of groups are, where not everybody is covered."""
-    people = says.coverage.people
-    return "" if people == Coverage.people else f" of {people}"
-
-
-@dataclass(eq=False)
-class SavedLevel:
-    """What a model folder has of a user-level calibration, read step by step."""
-
-    settings: UserLevel
-    statistics: PrecedenceStatistics
-    says: Statement
-    segments: UserGroups | None
-    arrays: dict[str, NDArray[Any]]
-    by_size: dict[int, GroupCalibration] = field(default_factory=dict)
-
-    @classmethod
-    def read(
-        cls,
-        settings: UserLevel,
-        statistics: PrecedenceStatistics,
-        arrays: dict[str, NDArray[Any]],
-        texts: dict[str, str],
-        says: Statement,
-    ) -> SavedLevel:
-        """Read segments and groups; ValueError if something is left over or does not fit."""
-        segments, others = groups_from_texts(settings.groups, texts)
-        if others:
-            raise ValueError("it has no such texts")
-        segments, rest = groups_from_arrays(segments, arrays, statistics.n_user_codes)
-        found, rest = companies_from_parts(
-            rest,
-            statistics.n_user_codes,
-            settings.members_future(says),
-            settings.min_known,
-            members_words(says),
-        )
-        by_size = {GIVEN if each.formed == "given" else each.size: each for each in found}
-        return cls(settings, statistics, says, segments, rest, by_size)
-
-    def calibrations(self) -> tuple[UserCalibration, dict[str, UserCalibration]]:
-        """Return the calibration, and those on item lists."""
-        n_users, n_items = self.statistics.n_user_codes, self.statistics.n_items
-        lists, rest = lists_from_parts(self.arrays, n_users, n_items)
-        make = self.settings.calibration
-        return make(from_parts(rest, n_users), self.says, self.segments), {
-            listed.name: make(kept, self.says, self.segments, listed) for listed, kept in lists
-        }
-
-
-def saved_state(model: FittedModel) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Return the arrays and texts of a user-level calibration, its item lists and groups."""
-    arrays, texts = groups_to_parts(model.segments)
-    arrays |= to_parts(model.user_level) | lists_to_parts(model.item_lists.values())
-    return arrays | companies_to_parts(model.calibrated_groups.by_size.values()), texts
 
 
 def moved_lists(

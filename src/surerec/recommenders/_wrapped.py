@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
 
 from surerec._arguments import check_choice, check_kind
 from surerec._calendar import DAY
 from surerec._progress import stage
+from surerec._state import ArraySchema, State, check_arrays
 from surerec.adapters import (
     ListsAdapter,
     WrappedRecipe,
@@ -20,6 +21,7 @@ from surerec.adapters import (
     ids_of,
     of_fitted,
     on_catalogue,
+    read_lines,
 )
 from surerec.calibration import UserCalibration, find_promise
 from surerec.errors import InputError
@@ -31,7 +33,7 @@ from surerec.recommenders._fingerprint import check_same, probe, refuse_constant
 from surerec.recommenders._group_model import Sample
 from surerec.recommenders._measured import OWN
 from surerec.recommenders._segments import read_groups, stored_groups
-from surerec.recommenders._user_level import SavedLevel, Statement, UserLevel, saved_state
+from surerec.recommenders._user_level import Statement, UserLevel
 from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
 from surerec.recommenders._wrapped_people import check_catalogue, refuse_newcomers, who
 
@@ -41,18 +43,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
-    from surerec.calibration import Cut, NamedItems, Promise
+    from surerec.calibration import Calibration, Cut, NamedItems, Promise
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.measures import Scorer
+    from surerec.recommenders._group_model import CalibratedGroups
     from surerec.recommenders._model import FittedModel
     from surerec.recommenders._parts import ModelParts
 
 Repeats: TypeAlias = Literal["error", "drop"]
 """How `calibrate` treats future rows of items that the user has in the past."""
 
-_PROBE = "wrapped_probe"
-_ABOUT = "wrapped_about"
+_WRAPPED: Final = "wrapped_"
+_PROBE: Final = {"probe": ArraySchema("float64", (None, None))}
 
 
 class WrappedRecommender(Recommender):
@@ -306,10 +309,8 @@ class WrappedRecommender(Recommender):
         segments: UserGroups | None,
     ) -> FittedModel:
         self._about = about
-        settings = self._settings()
-        calibration = settings.calibration(kept, _says(about, scorer), segments)
-        groups = settings.group_model(KeptSample(self._sample), _says(about, scorer))
-        return self._fitted(statistics, scorer, calibration, groups)
+        calibration = self._settings().calibration(kept, _says(about, scorer), segments)
+        return self._fitted(statistics, scorer, calibration)
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
         model, says = self.model_, _says(self._about, self._wrapped_scorer())
@@ -429,40 +430,45 @@ class WrappedRecommender(Recommender):
             "users": None,
         }
 
-    def _calibration_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-        arrays, texts = saved_state(self.model_)
-        found = probe(self._wrapped_scorer(), self.statistics_, self.calibration_)
-        return {**arrays, _PROBE: found}, {**texts, _ABOUT: self._about.to_text()}
+    def group_model(self, calibration: Calibration) -> CalibratedGroups:
+        """Return what calibrates on groups of users."""
+        return self._settings().group_model(KeptSample(self._sample), calibration)
 
-    def _restored(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: dict[str, NDArray[Any]],
-        texts: dict[str, str],
-    ) -> FittedModel:
-        about = About.from_text(texts.pop(_ABOUT))
-        columns, rows = arrays["wrapped_columns"], arrays["wrapped_rows"]
-        profiles, every_item = statistics.interactions, np.arange(statistics.n_items)
-        if not np.array_equal(np.sort(columns), every_item) or rows.shape != (profiles.n_users,):
-            raise ValueError("they are not those of a wrapped model")
+    def _state(self) -> State:
+        found = probe(self._wrapped_scorer(), self.statistics_, self.calibration_)
+        mine = State({"probe": found}, {"about": self._about.to_text()})
+        return super()._state() | mine.under(_WRAPPED)
+
+    def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
+        """Be as it was when saved; refuse another model than the one that was calibrated."""
+        mine, state = state.split(_WRAPPED)
+        check_arrays("a wrapped model", _PROBE, mine.arrays)
+        self._about, self._sample = About.from_text(mine.texts["about"]), None
+        super().restore(statistics, state)
+        scorer, before = self._wrapped_scorer(), mine.arrays["probe"]
+        check_same(scorer, self.statistics_, self.calibration_, before)
+        return self
+
+    def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> WrappedScorer:
+        """Return the scorer of the given model, or of lists that were saved."""
+        columns, rows, of_model = read_lines(state, statistics)
+        profiles = statistics.interactions
         if isinstance(self.model, str) and self.model == ListsAdapter.stored:
-            self.model = _stored_lists(arrays, profiles, columns, rows)
-        by_column = profiles.items.ids.gather(np.argsort(columns))
-        adapter = same_kind(self.model, by_column)
+            self.model = _stored_lists(of_model, profiles, columns, rows)
+        else:
+            of_model.require_empty("a wrapped model")
+        adapter = same_kind(self.model, profiles.items.ids.gather(np.argsort(columns)))
         adapter.given_name = self.name or adapter.given_name
-        by_user = adapter.knows_users and about.covers == "fit"
-        scorer = self._completed(
-            WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all),
-            statistics,
-        )
-        self._about, self._sample = about, None
-        own = {name: arrays[name] for name in arrays if not name.startswith("wrapped_")}
-        settings, says = self._settings(), _says(about, scorer)
-        saved = SavedLevel.read(settings, statistics, own, texts, says)
-        calibration, lists = saved.calibrations()
-        check_same(scorer, statistics, calibration.users, arrays[_PROBE])
-        groups = settings.group_model(KeptSample(None), says, saved.by_size)
-        return self._fitted(statistics, scorer, calibration, groups, item_lists=lists)
+        by_user = adapter.knows_users and self._about.covers == "fit"
+        scorer = WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all)
+        return self._completed(scorer, statistics)
+
+    def calibration_from(
+        self, statistics: PrecedenceStatistics, scorer: Scorer, state: State
+    ) -> UserCalibration:
+        """Return the calibration that was saved."""
+        says = _says(self._about, cast("WrappedScorer", scorer))
+        return self._settings().calibration_from(state, says, statistics)
 
 
 @dataclass(frozen=True)
@@ -502,19 +508,18 @@ def _says(about: About, scorer: WrappedScorer) -> Statement:
 
 
 def _stored_lists(
-    arrays: Mapping[str, NDArray[Any]],
+    state: State,
     profiles: Interactions,
     columns: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> ListsAdapter:
     """Make lists from a folder; ValueError if lines are not those of its users."""
-    mine = {name.removeprefix("wrapped_"): array for name, array in arrays.items()}
     have = np.flatnonzero(rows >= 0)
     if not np.array_equal(np.sort(rows[have]), np.arange(len(have))):
         raise ValueError("its lists are not those of its users")
     users = IdMap(profiles.users.ids.gather(have[np.argsort(rows[have])]), noun="user")
     items = IdMap(profiles.items.ids.gather(np.argsort(columns)), noun="item")
-    return ListsAdapter.restored(mine, items, users)
+    return ListsAdapter.from_state(state, items, users)
 
 
 def _interactions(given: Any) -> Interactions:

@@ -20,11 +20,9 @@ name: a save writes what is not there yet beside what is, replaces the manifest 
 then removes what no manifest names. Whenever a save is interrupted, the folder holds the old
 model or the new one, and the next save tidies up.
 
-A recommender's arrays and texts are files like the others, named by the manifest alone: equal ones
-are one file, whichever recommenders use it. A folder with such parts is of format 4, one without
-of format 1, as it was before there were parts. Formats 2 and 3 (of statistics that have no rows of
-counts) are the same as 4 with calibrations that have no probabilities: they open, and answer as
-before.
+The state of a recommender (arrays and texts) is files like the others, named by the manifest
+alone: equal ones are one file, whichever recommenders use it. There is one format; a folder of an
+earlier one is refused with the advice to refit.
 """
 
 from surerec.storage._loading import StoredModel, load_model, read_card

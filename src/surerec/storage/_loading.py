@@ -5,27 +5,39 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+from surerec._checks import check_profiles
+from surerec._columns import Columns
 from surerec._files import digest
 from surerec._progress import progress
+from surerec._state import State
 from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.storage._content import open_array, open_table, read_text
+from surerec.interactions import IdMap, Interactions
+from surerec.precedence import PrecedenceStatistics, Ties, rows_from
+from surerec.storage._files import (
+    ARRAYS,
+    ROW_ROLES,
+    check_state_array,
+    check_table,
+    open_array,
+    open_table,
+    read_text,
+    role_of,
+)
 from surerec.storage._folder import MANIFEST, damaged, plain_size, read_manifest, reading_errors
-from surerec.storage._layout import check_array, check_part_array, check_table, role_of
-from surerec.storage._statistics import statistics_from
+from surerec.storage._spec import RecommenderSpec
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     import polars as pl
     from numpy.typing import NDArray
 
-    from surerec.precedence import PrecedenceStatistics
-    from surerec.storage._manifest import Manifest
-    from surerec.storage._spec import RecommenderSpec
+    from surerec.storage._manifest import DataCard, Manifest, RecommenderCard
 
 
 _LOOKS = 20  # at the same manifest, before a file that it lists counts as missing
@@ -91,7 +103,7 @@ def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> Stored
 
 
 def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Give what a model folder says of itself, without opening its arrays.
+    """Return what a model folder says of itself, without opening its arrays.
 
     Parameters
     ----------
@@ -104,7 +116,7 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
         ``format``, ``format_version``, ``surerec_version``, ``created`` and ``updated`` (UTC),
         ``data`` (``name``, ``origin`` and ``rows_read``; None for given counts), ``counts``
         (``users``, ``items``, ``rows``), ``settings``, ``recommenders`` (``kind`` and ``params``
-        by name; ``arrays`` and ``texts``, if it has any, with the file of each) and ``files``
+        by name, ``arrays`` and ``texts`` with the file of each) and ``files``
         (``bytes`` and ``sha256`` by name).
 
     Raises
@@ -136,8 +148,8 @@ def _open(folder: Path, manifest: Manifest, *, verify: bool) -> StoredModel:
         _verify(folder, manifest)
     files = _MappedFiles(folder, manifest)
     with _refusing(folder, "its files do not fit together"):
-        statistics = statistics_from(files, manifest)
-    recommenders = {name: each.spec(files) for name, each in manifest.recommenders.items()}
+        statistics = _statistics(files, manifest)
+    recommenders = {name: files.spec(each) for name, each in manifest.recommenders.items()}
     return StoredModel(statistics, recommenders, manifest.card())
 
 
@@ -159,45 +171,99 @@ class _MappedFiles:
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self._folder = folder
-        self._counts = manifest.counts
+        self._sizes = manifest.counts.sizes()
         self._records = manifest.files
         self._names = {role_of(name): name for name in manifest.files}
-        # Recommenders may share a part: it is opened once, as every mapping keeps a file open.
-        self._part_arrays: dict[str, NDArray[Any]] = {}
-        self._part_texts: dict[str, str] = {}
+        # Recommenders may share a file: it is opened once, as every mapping keeps it open.
+        self._opened: dict[str, Any] = {}
 
     def array(self, role: str) -> NDArray[Any]:
         name = self._names[role]
-        with _refusing(self._folder, f"{name} is not as it was saved"):
+        with self._refusing(name):
             array = open_array(self._folder / name)
-            check_array(role, array, self._counts)
+            ARRAYS[role].check(role, array, dict(self._sizes))
         return array
 
     def table(self, role: str) -> pl.DataFrame:
         name = self._names[role]
-        with _refusing(self._folder, f"{name} is not as it was saved"):
+        with self._refusing(name):
             table = open_table(self._folder / name)
-            check_table(role, table, self._counts)
+            check_table(role, table, self._sizes)
         return table
 
-    def part_array(self, name: str) -> NDArray[Any]:
-        if name not in self._part_arrays:
-            with _refusing(self._folder, f"{name} is not as it was saved"):
-                array = open_array(self._folder / name)
-                check_part_array(array)
-            self._part_arrays[name] = array
-        return self._part_arrays[name]
+    def spec(self, card: RecommenderCard) -> RecommenderSpec:
+        """Return a recommender, given what the manifest says of it."""
+        arrays = {key: self._once(name, self._state_array) for key, name in card.arrays.items()}
+        texts = {key: self._once(name, self._state_text) for key, name in card.texts.items()}
+        return RecommenderSpec(card.kind, card.params, State(arrays, texts))
 
-    def part_text(self, name: str) -> str:
-        if name not in self._part_texts:
-            with _refusing(self._folder, f"{name} is not as it was saved"):
-                self._part_texts[name] = read_text(self._folder / name, self._records[name].sha256)
-        return self._part_texts[name]
+    def _once(self, name: str, opened: Callable[[str], Any]) -> Any:
+        if name not in self._opened:
+            with self._refusing(name):
+                self._opened[name] = opened(name)
+        return self._opened[name]
+
+    def _state_array(self, name: str) -> NDArray[Any]:
+        array = open_array(self._folder / name)
+        check_state_array(array)
+        return array
+
+    def _state_text(self, name: str) -> str:
+        return read_text(self._folder / name, self._records[name].sha256)
+
+    def _refusing(self, name: str) -> AbstractContextManager[None]:
+        return _refusing(self._folder, f"{name} is not as it was saved")
+
+
+def _statistics(files: _MappedFiles, manifest: Manifest) -> PrecedenceStatistics:
+    """Build statistics from their files; ValueError if they do not fit together.
+
+    No index leads out of its array, whoever wrote the files: kernels do not look where they write.
+    What the counts say is taken for granted.
+    """
+    if manifest.data is None:
+        source = Interactions.no_users(manifest.counts.items)
+    else:
+        source = _interactions(files, manifest.data)
+    arrays = {role: files.array(role) for role in ROW_ROLES[manifest.settings.rows]}
+    rows = rows_from(manifest.settings.rows, arrays, source)
+    support, n_users = files.array("support"), manifest.counts.users
+    if manifest.settings.ties not in get_args(Ties) or support.max(initial=0) > n_users:
+        raise ValueError(manifest.settings.ties)
+    return PrecedenceStatistics(
+        n_users,
+        support,
+        rows,
+        ties=cast("Ties", manifest.settings.ties),
+        interactions=source,
+    )
+
+
+def _interactions(files: _MappedFiles, data: DataCard) -> Interactions:
+    items = files.table("items")
+    offsets, items_taken = files.array("offsets"), files.array("items_taken")
+    check_profiles(offsets, items_taken, len(items))
+    interactions = Interactions(
+        IdMap(files.table("users")[Columns.User], noun="user"),
+        IdMap(items[Columns.Item], noun="item"),
+        offsets,
+        items_taken,
+        files.array("times"),
+        name=data.name,
+        origin=data.origin,
+        rows_read=data.rows_read,
+    )
+    # By code already: no need to match ids again.
+    if Columns.Title in items.columns:
+        interactions.titles = items[Columns.Title]
+    if Columns.Genres in items.columns:
+        interactions.genres = items[Columns.Genres]
+    return interactions
 
 
 @contextmanager
 def _refusing(folder: Path, what: str) -> Iterator[None]:
-    """Say that a model is damaged where its content makes no sense."""
+    """Raise an error that a model is damaged where its content makes no sense."""
     try:
         yield
     except InputError:

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from surerec._columns import Columns
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec._version import __version__
-from surerec.storage._cards import FileRecord
-from surerec.storage._commit import commit, held, merged
-from surerec.storage._disk import sole_writer, write, writing_errors
-from surerec.storage._layout import file_name
-from surerec.storage._manifest import Manifest
-from surerec.storage._parts import RecommenderCard, part_contents
+from surerec.errors import InputError
+from surerec.storage._files import (
+    ARRAYS,
+    STATE_ROLES,
+    Content,
+    array_content,
+    table_content,
+    text_content,
+)
+from surerec.storage._folder import (
+    MANIFEST,
+    is_there,
+    is_unfinished,
+    names_in,
+    read_manifest,
+    remove_others,
+    require_room,
+    sole_writer,
+    sync_folder,
+    write,
+    writing_errors,
+)
+from surerec.storage._manifest import (
+    Counts,
+    DataCard,
+    FileRecord,
+    Manifest,
+    RecommenderCard,
+    Settings,
+    encode,
+)
 from surerec.storage._spec import check_recommenders
-from surerec.storage._statistics import contents, describe
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
+    from surerec.interactions import IdMap
     from surerec.precedence import PrecedenceStatistics
-    from surerec.storage._content import Content
     from surerec.storage._spec import RecommenderSpec
 
 
@@ -72,55 +98,228 @@ def save_model(
     ['bold', 'careful']
     """
     place = Path(folder)
-    specs = check_recommenders(recommenders)
-    data, counts, settings = describe(statistics)
+    states = SavedStates(recommenders)
+    data, counts, settings = _describe(statistics)
     with writing_errors(place):
         held(place)  # a folder of something else is refused before any work
-        wanted = contents(statistics, counts)
-        parts = part_contents(specs)
-        everything = [*wanted, *parts.values()]
+        everything = [*_contents(statistics, counts), *states.contents()]
         size = sum(each.size for each in everything)
         with progress("Saving the model", total=2 * size, unit="bytes") as advance:
-            files = named(everything, advance)
-            part_files = dict(zip(parts, (each.name for each in files[len(wanted) :]), strict=True))
-            cards = {
-                name: RecommenderCard.of(name, spec, part_files) for name, spec in specs.items()
-            }
+            files = by_name(everything, advance)
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            records = {each.name: each.record for each in files}
-            new = Manifest(__version__, now, now, data, counts, settings, cards, records)
-            with sole_writer(place):
-                old = held(place)
-                commit(place, old, merged(place, old, new, overwrite=overwrite), files, advance)
+            new = Manifest(
+                __version__, now, now, data, counts, settings, states.cards(), records_of(files)
+            )
+            replace_model(place, new, files, advance, overwrite=overwrite)
 
 
-@dataclass(frozen=True)
-class WrittenFile:
-    """A file to be."""
+def _describe(statistics: PrecedenceStatistics) -> tuple[DataCard | None, Counts, Settings]:
+    """Return what the data are, how much they hold, and how the statistics were made."""
+    rows, source = statistics.rows.kind, statistics.interactions
+    # What is not held is counted from the profiles, wherever the rows are loaded.
+    if rows is None or not (statistics.has_profiles or statistics.rows.holds_all):
+        raise InputError(
+            "Statistics without one of their users cannot be stored; store the whole ones, "
+            "made by count_precedence or from given counts."
+        )
+    n_users, n_items = int(statistics.n_users), statistics.n_items
+    settings = Settings(statistics.ties, rows)
+    if not statistics.has_profiles:
+        return None, Counts(n_users, n_items, None), settings
+    data = DataCard(source.name, source.origin, source.rows_read)
+    return data, Counts(n_users, n_items, source.n_rows), settings
 
-    name: str
-    record: FileRecord
-    content: Content
 
-    @property
-    def room(self) -> int:
-        """Bytes that it takes."""
-        return self.content.size
+def _contents(statistics: PrecedenceStatistics, counts: Counts) -> list[Content]:
+    """Return the content of every file that the statistics need."""
+    arrays = {"support": statistics.support} | statistics.rows.arrays()
+    tables: dict[str, dict[str, pl.Series]] = {}
+    source = statistics.interactions
+    if statistics.has_profiles:
+        arrays |= {
+            "offsets": source.offsets,
+            "items_taken": source.items_taken,
+            "times": source.times,
+        }
+        texts = {Columns.Title: source.titles, Columns.Genres: source.genres}
+        known = {name: column for name, column in texts.items() if column is not None}
+        tables["users"] = {Columns.User: _plain_ids(source.users)}
+        tables["items"] = {Columns.Item: _plain_ids(source.items), **known}
+    try:
+        for role, array in arrays.items():
+            ARRAYS[role].check(role, array, counts.sizes())
+    except ValueError as error:
+        raise InputError(f"These statistics cannot be stored: {error}.") from None
+    return [array_content(role, array) for role, array in arrays.items()] + [
+        table_content(role, columns) for role, columns in tables.items()
+    ]
 
-    def put(self, path: Path, advance: Callable[[float], None]) -> None:
-        """Write it."""
-        write(path, self.content.pieces(), advance)
+
+def _plain_ids(ids: IdMap) -> pl.Series:
+    if not ids.ids.dtype.is_integer() and ids.ids.dtype != pl.String:
+        raise InputError(
+            f"The {ids.noun}s' ids are of type {ids.ids.dtype}; integers and text can be stored."
+        )
+    return ids.ids
 
 
-def named(contents: Sequence[Content], advance: Callable[[float], None]) -> list[WrittenFile]:
-    """Name every content by its role and checksum, on all cores, in their order."""
+class SavedStates:
+    """Recommenders on their way into a folder: checked, each array and text as a file's content."""
 
-    def name_one(position: int) -> tuple[int, WrittenFile]:
-        content = contents[position]
-        checksum = content.sha256(advance)
-        name = file_name(content.role, checksum)
-        return position, WrittenFile(name, FileRecord(content.size, checksum), content)
+    def __init__(self, recommenders: Mapping[str, RecommenderSpec]) -> None:
+        self._specs = check_recommenders(recommenders)
+        self._contents = {
+            name: (
+                {
+                    key: array_content(STATE_ROLES["arrays"], array)
+                    for key, array in spec.state.arrays.items()
+                },
+                {
+                    key: text_content(STATE_ROLES["texts"], text)
+                    for key, text in spec.state.texts.items()
+                },
+            )
+            for name, spec in self._specs.items()
+        }
 
-    largest_first = sorted(range(len(contents)), key=lambda position: -contents[position].size)
-    files = dict(run_blocks(name_one, largest_first))
-    return [files[position] for position in range(len(contents))]
+    def contents(self) -> list[Content]:
+        """Return the contents of all arrays and texts."""
+        return [
+            content
+            for both in self._contents.values()
+            for some in both
+            for content in some.values()
+        ]
+
+    def cards(self) -> dict[str, RecommenderCard]:
+        """Return what a manifest says of the recommenders."""
+        return {
+            name: RecommenderCard(
+                spec.kind,
+                spec.params,
+                *({key: each.name for key, each in some.items()} for some in self._contents[name]),
+            )
+            for name, spec in self._specs.items()
+        }
+
+
+def by_name(contents: Iterable[Content], advance: Callable[[float], None]) -> dict[str, Content]:
+    """Return contents by the names of their files, hashed on all cores; equal ones are one."""
+
+    def hashed(content: Content) -> Content:
+        _ = content.sha256
+        return content
+
+    found = {}
+    for content in run_blocks(hashed, sorted(contents, key=lambda each: -each.size)):
+        advance(content.size)
+        found[content.name] = content
+    return found
+
+
+def records_of(files: Mapping[str, Content]) -> dict[str, FileRecord]:
+    """Return what a manifest says of files."""
+    return {name: FileRecord(each.size, each.sha256) for name, each in files.items()}
+
+
+def held(folder: Path) -> Manifest | None:
+    """Return the manifest of the model in a folder; None if the folder is free for one."""
+    if not folder.exists():
+        return None
+    # Listed once: outside the lock, another saver may commit between two looks.
+    names = names_in(folder) if folder.is_dir() else {MANIFEST}
+    if MANIFEST in names:
+        return read_manifest(folder)
+    if is_unfinished(names):
+        return None
+    raise InputError(
+        f"The folder {folder} holds other files than a surerec model; save into a new or an "
+        "empty folder."
+    )
+
+
+def _merged(folder: Path, old: Manifest | None, new: Manifest, *, overwrite: bool) -> Manifest:
+    """Keep the recommenders of a model with the same statistics; refuse to lose another model."""
+    if old is None:
+        return new
+    if old.has_statistics_of(new):
+        return new.keeping(old)
+    if not overwrite:
+        raise InputError(
+            f"The folder {folder} holds a model of other statistics ({_in_words(old)}, not "
+            f"{_in_words(new)}); save into another folder, or give overwrite=True "
+            "(--overwrite on the command line) to replace that model and all its recommenders."
+        )
+    return new
+
+
+def _in_words(manifest: Manifest) -> str:
+    name = f"{manifest.data.name}: " if manifest.data and manifest.data.name else ""
+    settings = f"{manifest.settings.rows} rows, ties={manifest.settings.ties!r}"
+    counts = f"{manifest.counts.users:,} users, {manifest.counts.items:,} items"
+    return f"{name}{counts}, {settings}"
+
+
+def replace_model(
+    folder: Path,
+    new: Manifest,
+    files: Mapping[str, Content | Path],
+    advance: Callable[[float], None],
+    *,
+    overwrite: bool,
+) -> None:
+    """Replace a model by another in one step, under the lock of its folder.
+
+    Parameters
+    ----------
+    folder : path
+        Where the model is to be.
+    new : Manifest
+        What it will say of itself, but for recommenders that it keeps.
+    files : mapping of str to Content or path
+        Its files: what to write, or a file on the same disk to move.
+    advance : callable
+        Hears of the bytes.
+    overwrite : bool
+        Whether to replace a model of other statistics.
+    """
+    with sole_writer(folder):
+        old = held(folder)
+        new = _merged(folder, old, new, overwrite=overwrite)
+        before = set() if old is None else old.files.keys()
+        try:
+            _put(folder, new, files, advance)
+            write(folder / MANIFEST, [memoryview(encode(new.card()))])
+            sync_folder(folder)
+            sync_folder(folder.parent)
+        except BaseException:
+            # Whichever manifest is in place now, its files stay.
+            remove_others(folder, before | (new.files.keys() if _has(folder, new) else set()))
+            raise
+        remove_others(folder, new.files.keys())
+
+
+def _put(
+    folder: Path,
+    new: Manifest,
+    files: Mapping[str, Content | Path],
+    advance: Callable[[float], None],
+) -> None:
+    missing = {
+        name: each for name, each in files.items() if not is_there(folder / name, new.files[name])
+    }
+    written = [each for each in missing.values() if isinstance(each, Content)]
+    require_room(folder, sum(each.size for each in written))
+    for name, each in missing.items():
+        if isinstance(each, Content):
+            write(folder / name, each.pieces(), advance)
+        else:
+            each.replace(folder / name)
+    sync_folder(folder)
+
+
+def _has(folder: Path, manifest: Manifest) -> bool:
+    try:
+        return (folder / MANIFEST).read_bytes() == encode(manifest.card())
+    except OSError:
+        return False

@@ -1,4 +1,4 @@
-"""A recommender as it is stored: a kind, parameters, arrays and texts, under a name."""
+"""A recommender as it is saved: a kind, parameters and a state, under a name."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from surerec._state import State
 from surerec.errors import InputError
-from surerec.storage._layout import check_part_array, check_part_text
+from surerec.storage._files import check_state_array, check_state_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
 # Names end up in addresses and on command lines; dots alone would be a folder there.
-_NAME = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,100}")
-_PART_NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
-_PARTS: Final = {"arrays": check_part_array, "texts": check_part_text}
+_NAME: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,100}")
+_STATE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,49}")
+_CHECKS: Final = {"arrays": check_state_array, "texts": check_state_text}
 
 
 @dataclass(frozen=True, eq=False)
 class RecommenderSpec:
-    """A recommender as it is stored: kind, parameters, arrays and texts, whatever they mean.
+    """A recommender as it is saved: kind, parameters and state, whatever they mean.
 
     Examples
     --------
     >>> RecommenderSpec("InductiveConformal", {"measure": "CM12"})
     RecommenderSpec(kind='InductiveConformal', params={'measure': 'CM12'})
     >>> import numpy as np
-    >>> thresholds = {"thresholds": np.array([0.1, 0.4])}
+    >>> from surerec.measures import State
+    >>> thresholds = State({"thresholds": np.array([0.1, 0.4])})
     >>> RecommenderSpec("Calibrated", {}, thresholds) == RecommenderSpec("Calibrated")
     False
     """
@@ -45,52 +45,48 @@ class RecommenderSpec:
     """Which recommender it is."""
     params: Mapping[str, JSON] = field(default_factory=dict)
     """Its parameters: whatever JSON can say."""
-    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
-    """What it learned, as arrays of plain numbers of any shape, by lower-case names."""
-    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What it learned, as texts, by lower-case names."""
+    state: State = field(default=State(), repr=False)
+    """What it learned: arrays of plain numbers of any shape, and texts, by lower-case names."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RecommenderSpec):
             return NotImplemented
-        mine = (self.kind, self.params, self.texts, self.arrays.keys())
-        return mine == (other.kind, other.params, other.texts, other.arrays.keys()) and all(
-            array.dtype == other.arrays[part].dtype
-            and np.array_equal(array, other.arrays[part], equal_nan=True)
-            for part, array in self.arrays.items()
+        (arrays, texts), (others, other_texts) = self.state, other.state
+        mine = (self.kind, self.params, texts, arrays.keys())
+        return mine == (other.kind, other.params, other_texts, others.keys()) and all(
+            array.dtype == others[name].dtype
+            and np.array_equal(array, others[name], equal_nan=True)
+            for name, array in arrays.items()
         )
 
     __hash__ = None  # type: ignore[assignment]  # it holds dicts
 
 
 def check_recommenders(recommenders: Mapping[str, RecommenderSpec]) -> dict[str, RecommenderSpec]:
-    """Give the recommenders as they will be read back, or say which cannot be stored."""
-    return {_checked_name(name): _checked_spec(name, spec) for name, spec in recommenders.items()}
+    """Return the recommenders as they will be read back, or refuse what cannot be saved."""
+    for name in recommenders:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InputError(
+                f"{name!r} cannot name a recommender; use up to 100 letters (a to z), digits, "
+                "'.', '_' and '-', not dots alone."
+            )
+    return {name: _checked(name, spec) for name, spec in recommenders.items()}
 
 
-def check_part_name(name: str, part: object) -> None:
+def check_state_name(name: str, key: object) -> None:
     """Refuse a name that no array or text of a recommender can have."""
-    if not isinstance(part, str) or not _PART_NAME.fullmatch(part):
+    if not isinstance(key, str) or not _STATE_NAME.fullmatch(key):
         raise InputError(
-            f"{part!r} cannot name a part of the recommender {name!r}; use up to 50 small letters "
-            "(a to z), digits and '_', a letter first."
+            f"{key!r} cannot name an array or text of the recommender {name!r}; use up to 50 small "
+            "letters (a to z), digits and '_', a letter first."
         )
 
 
-def _checked_name(name: object) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InputError(
-            f"{name!r} cannot name a recommender; use up to 100 letters (a to z), digits, "
-            "'.', '_' and '-', not dots alone."
-        )
-    return name
-
-
-def _checked_spec(name: str, spec: object) -> RecommenderSpec:
+def _checked(name: str, spec: object) -> RecommenderSpec:
     if not isinstance(spec, RecommenderSpec) or not isinstance(spec.kind, str):
         raise InputError(f"The recommender {name!r} is not a RecommenderSpec with a kind in words.")
-    if not all(isinstance(getattr(spec, field), Mapping) for field in _PARTS):
-        raise InputError(f"The arrays and texts of the recommender {name!r} must be dicts by name.")
+    if not isinstance(spec.state, State) or not all(isinstance(x, Mapping) for x in spec.state):
+        raise InputError(f"The state of the recommender {name!r} must be a State of dicts by name.")
     try:
         params = dict(spec.params)
         stored = json.loads(json.dumps(params, allow_nan=False))
@@ -102,21 +98,13 @@ def _checked_spec(name: str, spec: object) -> RecommenderSpec:
             f"The parameters of the recommender {name!r} cannot be stored ({spec.params!r}); use "
             "text, finite numbers, True, False, None, lists, and dicts with text as keys."
         )
-    parts = {
-        field: {
-            x: _checked_part(name, field, x, value) for x, value in getattr(spec, field).items()
-        }
-        for field in _PARTS
-    }
-    return RecommenderSpec(spec.kind, stored, **parts)
-
-
-def _checked_part(name: str, field: str, part: str, value: object) -> Any:
-    check_part_name(name, part)
-    try:
-        _PARTS[field](value)
-    except ValueError as error:
-        raise InputError(
-            f"{part!r} in the {field} of the recommender {name!r} cannot be stored: {error}."
-        ) from None
-    return value
+    for (kind, check), values in zip(_CHECKS.items(), spec.state, strict=True):
+        for key, value in values.items():
+            check_state_name(name, key)
+            try:
+                check(value)
+            except ValueError as error:
+                raise InputError(
+                    f"{key!r} in the {kind} of the recommender {name!r} cannot be stored: {error}."
+                ) from None
+    return RecommenderSpec(spec.kind, stored, spec.state)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from surerec._version import __version__
-from surerec.storage._cards import Counts, DataCard, FileRecord, Settings
-from surerec.storage._commit import commit, held, merged
-from surerec.storage._content import array_content, table_content
-from surerec.storage._disk import sole_writer, write, writing_errors
-from surerec.storage._folder import MANIFEST, read_manifest
-from surerec.storage._layout import file_name
-from surerec.storage._manifest import Manifest, encode
-from surerec.storage._parts import RecommenderCard, part_contents
-from surerec.storage._saving import WrittenFile, named
-from surerec.storage._spec import check_recommenders
+from surerec.storage._files import array_content, file_name, table_content
+from surerec.storage._folder import MANIFEST, read_manifest, write, writing_errors
+from surerec.storage._manifest import Counts, DataCard, FileRecord, Manifest, Settings, encode
+from surerec.storage._saving import SavedStates, by_name, held, records_of, replace_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     import polars as pl
     from numpy.typing import NDArray
 
-    from surerec.storage._content import Content
+    from surerec.storage._files import Content
     from surerec.storage._spec import RecommenderSpec
 
 __all__ = [
@@ -48,20 +42,18 @@ def _ignore(_: float) -> None:
 
 
 def write_array(folder: Path, role: str, array: NDArray[Any]) -> tuple[str, FileRecord]:
-    """Write an array as a model has it; give its name and record."""
+    """Write an array as a model has it; return its name and record."""
     return _write(folder, array_content(role, array))
 
 
 def write_table(folder: Path, role: str, columns: dict[str, pl.Series]) -> tuple[str, FileRecord]:
-    """Write a table as a model has it; give its name and record."""
+    """Write a table as a model has it; return its name and record."""
     return _write(folder, table_content(role, columns))
 
 
 def _write(folder: Path, content: Content) -> tuple[str, FileRecord]:
-    checksum = content.sha256(_ignore)
-    name = file_name(content.role, checksum)
-    write(folder / name, content.pieces())
-    return name, FileRecord(content.size, checksum)
+    write(folder / content.name, content.pieces())
+    return content.name, FileRecord(content.size, content.sha256)
 
 
 def seal_model(
@@ -71,7 +63,7 @@ def seal_model(
     settings: Settings,
     files: Mapping[str, FileRecord],
 ) -> None:
-    """Make a folder that has all the files of a model into one, with no recommender yet."""
+    """Turn a folder that has all the files of a model into one, with no recommender yet."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     manifest = Manifest(__version__, now, now, data, counts, settings, {}, dict(files))
     write(folder / MANIFEST, [memoryview(encode(manifest.card()))])
@@ -81,23 +73,6 @@ def check_free(folder: Path) -> None:
     """Refuse a folder of something else before any work."""
     with writing_errors(folder):
         held(folder)
-
-
-@dataclass(frozen=True)
-class _StagedFile:
-    """A file that is on the same disk already, under another name."""
-
-    name: str
-    record: FileRecord
-    source: Path
-
-    @property
-    def room(self) -> int:
-        return 0
-
-    def put(self, path: Path, advance: Callable[[float], None]) -> None:
-        self.source.replace(path)
-        advance(self.record.bytes)
 
 
 def adopt_model(
@@ -111,30 +86,11 @@ def adopt_model(
 
     What :func:`surerec.storage.save_model` says of the folder holds here; no array is copied.
     """
-    specs = check_recommenders(recommenders)
-    parts = part_contents(specs)
-    new_parts: list[WrittenFile] = named(list(parts.values()), _ignore)
-    part_files = dict(zip(parts, (each.name for each in new_parts), strict=True))
-    cards = {name: RecommenderCard.of(name, spec, part_files) for name, spec in specs.items()}
+    states = SavedStates(recommenders)
+    written = by_name(states.contents(), _ignore)
     sealed = read_manifest(staged)
-    records = sealed.files | {each.name: each.record for each in new_parts}
-    new = Manifest(
-        sealed.surerec_version,
-        sealed.created,
-        sealed.updated,
-        sealed.data,
-        sealed.counts,
-        sealed.settings,
-        cards,
-        records,
-    )
-    moved = [_StagedFile(name, record, staged / name) for name, record in sealed.files.items()]
-    with writing_errors(folder), sole_writer(folder):
-        old = held(folder)
-        commit(
-            folder,
-            old,
-            merged(folder, old, new, overwrite=overwrite),
-            [*moved, *new_parts],
-            _ignore,
-        )
+    moved = {name: staged / name for name in sealed.files}
+    records = sealed.files | records_of(written)
+    new = replace(sealed, recommenders=states.cards(), files=records)
+    with writing_errors(folder):
+        replace_model(folder, new, {**moved, **written}, _ignore, overwrite=overwrite)

@@ -19,7 +19,6 @@ from surerec.together._company import Company
 from surerec.together._forming import FORMED, form_groups
 from surerec.together._merged import MergedAssessment, MergedPValues, find_merger
 from surerec.together._outcomes import GroupOutcomes, observe_groups
-from surerec.together._parts import companies_from_parts, companies_to_parts
 from surerec.together._promises import GROUP_PROMISES, GroupPromise, find_group_promise
 
 __all__ = [
@@ -38,8 +37,6 @@ __all__ = [
     "MergedPValues",
     "OfMembers",
     "check_leaves_out",
-    "companies_from_parts",
-    "companies_to_parts",
     "find_aggregation",
     "find_group_promise",
     "find_merger",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec._calendar import day_of
+from surerec._state import State
 from surerec.calibration import Guarantee, level_of
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
 from surerec.futures import codes_in
 from surerec.together._aggregations import AGGREGATIONS, rank_together
 from surerec.together._assessment import GroupAssessment
-from surerec.together._forming import form_groups
+from surerec.together._forming import FORMED, form_groups
 from surerec.together._outcomes import GroupOutcomes, observe_groups
 
 if TYPE_CHECKING:
@@ -148,14 +150,30 @@ class GroupCalibration:
         how = "at random" if self.formed == "random" else "of similar users"
         return f"groups of {self.size}{self.whom} formed {how}"
 
-    def about(self) -> dict[str, Any]:
-        """Give what is stored of it beside the arrays; refuses an aggregation of one's own."""
+    def state(self) -> State:
+        """Return the outcomes, and how groups were formed; refuse an aggregation of one's own."""
         if AGGREGATIONS.get(self.aggregation.name) is not self.aggregation:
             raise InputError(
                 f"Groups with the aggregation {self.aggregation.name!r} of your own cannot be "
                 "saved: a folder holds no code."
             )
-        return {"formed": self.formed, "size": self.size, "aggregation": self.aggregation.name}
+        about = {"formed": self.formed, "size": self.size, "aggregation": self.aggregation.name}
+        return self.outcomes.state() | State(texts={"about": json.dumps(about)})
+
+    @classmethod
+    def from_state(
+        cls, state: State, n_users: int, future: str, min_known: int, whom: str
+    ) -> GroupCalibration:
+        """Read it back; KeyError or ValueError if it is no such calibration."""
+        about = json.loads(state.texts["about"])
+        if not isinstance(about, dict) or state.texts.keys() != {"about"}:
+            raise ValueError("what is said of its groups is no mapping")
+        formed, size, by = about["formed"], about["size"], about["aggregation"]
+        is_known = formed in (*FORMED, "given") and by in tuple(AGGREGATIONS)
+        if not is_known or type(size) is not int or size < 1:
+            raise ValueError("they are not those of calibration groups")
+        outcomes = GroupOutcomes.from_state(state, n_users)
+        return cls(outcomes, formed, size, AGGREGATIONS[by], future, min_known, whom)
 
     def at(self, promise: GroupPromise) -> KeptPromise:
         """Give it with one of the promises that its groups can keep."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._checks import check_offsets
 from surerec._progress import progress
+from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import run_blocks
 from surerec.futures import codes_in
 from surerec.together._aggregations import rank_together
 from surerec.together._company import Company
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -25,7 +27,17 @@ if TYPE_CHECKING:
     from surerec.together._aggregations import Aggregation
 
 _GROUPS_AT_ONCE: Final = 4
-_WHOLE: Final = ("offsets", "users", "owners", "places", "items", "n_candidates", "period")
+_SCHEMAS: Final = {
+    "offsets": ArraySchema("int64", ("n_groups+1",)),
+    "users": ArraySchema("int64", ("n_members",), low=-1, below="n_users"),
+    "owners": ArraySchema("int64", ("n_rows",), low=0, below="n_groups"),
+    "places": ArraySchema("int64", ("n_rows",), low=0),
+    "items": ArraySchema("int64", ("n_rows",)),
+    "ranks": ArraySchema("float64", ("n_rows",), holds="numbers"),
+    "own_ranks": ArraySchema("float64", ("n_rows",), holds="numbers"),
+    "n_candidates": ArraySchema("int64", ("n_groups",)),
+    "period": ArraySchema("int64", (2,)),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,36 +95,18 @@ class GroupOutcomes:
         """Give the groups that one of these users is a member of."""
         return {self._groups_of[user] for user in users if user in self._groups_of}
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Give all arrays by name, for a model folder."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+    def state(self) -> State:
+        """Return all arrays by name."""
+        return State.of(self)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_users: int) -> GroupOutcomes:
+    def from_state(cls, state: State, n_users: int) -> GroupOutcomes:
         """Read it back; KeyError or ValueError if these are not its arrays."""
-        found = cls(**{each.name: arrays[each.name] for each in fields(cls)})
-        n, rows = len(found.offsets) - 1, len(found.owners)
-        floats = (found.ranks, found.own_ranks)
-        if (
-            len(arrays) != len(fields(cls))
-            or any(arrays[name].dtype != np.int64 or arrays[name].ndim != 1 for name in _WHOLE)
-            or any(some.dtype != np.float64 or some.shape != (rows,) for some in floats)
-            or n < 0
-            or found.offsets[0] != 0
-            or (found.sizes < 1).any()
-            or found.offsets[-1] != len(found.users)
-            or found.users.min(initial=0) < -1
-            or found.users.max(initial=-1) >= n_users
-            or not found.places.shape == found.items.shape == (rows,)
-            or found.n_candidates.shape != (n,)
-            or found.period.shape != (2,)
-            or found.owners.min(initial=0) < 0
-            or found.owners.max(initial=-1) >= n
-            or found.places.min(initial=0) < 0
-            or (rows and (found.places >= found.sizes[found.owners]).any())
-            or any(np.isnan(some).any() for some in floats)
-        ):
-            raise ValueError("they are not those of calibration groups")
+        check_arrays("a calibration on groups", _SCHEMAS, state.arrays, n_users=n_users)
+        found = cls(**state.arrays)
+        check_offsets(found.offsets, len(found.users))
+        if (found.sizes < 1).any() or (found.places >= found.sizes[found.owners]).any():
+            raise ValueError("its groups are not whole")
         return found
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from surerec._progress import progress
+from surerec._state import ArraySchema, State, check_arrays
 from surerec.errors import InputError
 from surerec.measures._folds import check_enough, deal, fold_for
 from surerec.measures.als import _kernels as kernels
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 
 _SHORTEST: Final = 2
 """Items of a profile at the least, to say anything of which go together."""
+_SCHEMAS: Final = {
+    "items": ArraySchema("float32", ("n_folds", "n_factors", "n_items"), holds="finite"),
+    "grams": ArraySchema("float64", ("n_folds", "n_factors", "n_factors"), holds="finite"),
+    "fold_of": ArraySchema("int8", ("n_users",), low=-1, below="n_folds"),
+}
+_ROUNDING: Final = 1e-6  # of a product of 32-bit numbers, wherever it was computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,3 +157,43 @@ class Factorisation:
             raise InputError("These factors are damaged: nobody can be folded in; train them anew.")
         kernels.solve(lower, wanted)
         return np.asarray(wanted @ factors[:, history].astype(np.float64))
+
+    def state(self) -> State:
+        """Return what is saved of the factors."""
+        arrays = {name: getattr(self, name) for name in _SCHEMAS}
+        return State(arrays, {"settings": json.dumps(asdict(self.settings))})
+
+    @classmethod
+    def from_state(cls, state: State, statistics: PrecedenceStatistics) -> Factorisation:
+        """Read them back; KeyError or ValueError if it is no such state."""
+        try:
+            settings = AlsSettings(**json.loads(state.texts["settings"]))
+        except (InputError, TypeError) as error:
+            raise ValueError("they are not the settings of a matrix factorisation") from error
+        check_arrays(
+            "a matrix factorisation",
+            _SCHEMAS,
+            state.arrays,
+            n_folds=settings.folds,
+            n_factors=settings.factors,
+            n_items=statistics.n_items,
+            n_users=statistics.n_users,
+        )
+        found = cls(**state.arrays, settings=settings)
+        if state.texts.keys() != {"settings"} or not all(
+            _belongs(gram, items, settings)
+            for gram, items in zip(found.grams, found.items, strict=True)
+        ):
+            raise ValueError("they are not those of a matrix factorisation")
+        return found
+
+
+def _belongs(
+    gram: NDArray[np.float64], factors: NDArray[np.float32], settings: AlsSettings
+) -> bool:
+    """Return whether a matrix is YᵀY of these factors, and users can be folded in with it."""
+    wide = factors.astype(np.float64)
+    near = _ROUNDING * max(float(np.abs(gram).max(initial=0.0)), 1e-300)
+    if not np.allclose(gram, wide @ wide.T, rtol=0.0, atol=near):
+        return False
+    return bool(kernels.factor(gram + settings.regularization * np.eye(len(gram))))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surerec.measures._recipe import Recipe
 from surerec.measures.als._factors import Factorisation
-from surerec.measures.als._parts import from_parts, is_als_part
 from surerec.measures.als._scorer import AlsScorer
 from surerec.measures.als._settings import AlsSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
+    from surerec._state import State
     from surerec.measures._scorer import Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -61,15 +59,6 @@ class AlsRecipe(Recipe):
         assert isinstance(scorer, AlsScorer)  # noqa: S101  # as `fit` made it
         return AlsScorer(statistics, Factorisation.train(statistics, scorer.factors.settings))
 
-    def owns(self, part: str) -> bool:
-        """Tell whether a stored part belongs to a matrix factorisation."""
-        return is_als_part(part)
-
-    def restore(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: Mapping[str, NDArray[Any]],
-        texts: Mapping[str, str],
-    ) -> Scorer:
+    def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
         """Read the factors back, so that opening a model trains nothing."""
-        return AlsScorer(statistics, from_parts(statistics, arrays, texts))
+        return AlsScorer(statistics, Factorisation.from_state(state, statistics))

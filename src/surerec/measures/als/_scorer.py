@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from surerec.errors import InputError
 from surerec.measures._folds import folds_of
-from surerec.measures._scorer import Contribution, Parts, Scorer
-from surerec.measures.als._parts import to_parts
+from surerec.measures._scorer import Contribution, Scorer
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from surerec._state import State
     from surerec.measures._query import Query
     from surerec.measures.als._factors import Factorisation
     from surerec.precedence import PrecedenceStatistics
@@ -86,6 +86,6 @@ class AlsScorer(Scorer):
         ]
         return tuple(sorted(found, key=lambda each: -abs(each.by)))
 
-    def parts(self) -> Parts:
-        """Give the factors, so that opening a model trains nothing and needs no implicit."""
-        return to_parts(self.factors)
+    def state(self) -> State:
+        """Return the factors."""
+        return self.factors.state()

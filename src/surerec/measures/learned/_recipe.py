@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surerec.measures._recipe import Recipe
 from surerec.measures.learned._learned import LearnedMeasure
-from surerec.measures.learned._parts import from_parts, is_learned_part
 from surerec.measures.learned._scorer import LearnedScorer
+from surerec.measures.learned._state import from_state
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
+    from surerec._state import State
     from surerec.measures._scorer import Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -79,16 +78,7 @@ class LearnedRecipe(Recipe):
         newer = statistics.grown_from(scorer.statistics)
         return scorer.on(newer)
 
-    def owns(self, part: str) -> bool:
-        """Tell whether a stored part belongs to a learned scorer."""
-        return is_learned_part(part)
-
-    def restore(
-        self,
-        statistics: PrecedenceStatistics,
-        arrays: Mapping[str, NDArray[Any]],
-        texts: Mapping[str, str],
-    ) -> Scorer:
+    def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
         """Read back what was learned, so that opening a model learns nothing again."""
-        learned, ridge, forward, factors = from_parts(statistics, arrays, texts)
+        learned, ridge, forward, factors = from_state(statistics, state)
         return LearnedScorer(statistics, learned, ridge=ridge, forward=forward, factors=factors)

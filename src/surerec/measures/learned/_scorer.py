@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from surerec.measures._folds import folds_of
-from surerec.measures._scorer import Contribution, Parts, Scorer
+from surerec.measures._scorer import Contribution, Scorer
 from surerec.measures.learned._asked import Person
 from surerec.measures.learned._boosting import contributions
 from surerec.measures.learned._features import Features
 from surerec.measures.learned._offered import EXTRAS, extras_of
-from surerec.measures.learned._parts import to_parts
 from surerec.measures.learned._preference import train_factors
+from surerec.measures.learned._state import to_state
 from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec._state import State
     from surerec.measures._query import Query
     from surerec.measures.als import Factorisation
     from surerec.measures.learned._forward import ForwardRidge
@@ -195,9 +196,9 @@ class LearnedScorer(Scorer):
         """Say which ingredients the trees of the person's fold have, and why."""
         return self.learned.about(self.learned.fold_for(query.users, query.history))
 
-    def parts(self) -> Parts:
-        """Give what is to be stored, ridges included, so that opening it learns nothing."""
-        return to_parts(self.learned, self._features)
+    def state(self) -> State:
+        """Return what was learned."""
+        return to_state(self.learned, self._features)
 
 
 def _looked_at(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
