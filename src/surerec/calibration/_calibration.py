@@ -63,6 +63,15 @@ class Calibration(ABC):
     """The times between which calibration users' held-out interactions lie."""
     valid_until: int | None = None
     """The time up to which it was calibrated; None if it says nothing of that."""
+    min_known: int
+    """Of a user-level calibration: users with fewer known items are not covered."""
+    unadapted: str = ""
+    """A sentence for guarantees of thresholds as fitted, where this calibration adapts its own."""
+
+    @property
+    def fitted(self) -> Calibration:
+        """The calibration with its thresholds as fitted: another one only if they are adapted."""
+        return self
 
     def headline(self, confidence: float) -> str:  # noqa: ARG002
         """Return what is guaranteed in a few words, without the assumption."""
@@ -116,6 +125,10 @@ class Calibration(ABC):
     def has_user(self, user: int) -> bool:  # noqa: ARG002
         """Return whether a user, by code, calibrates; by default nobody does."""
         return False
+
+    def without(self, user: int) -> Calibration:  # noqa: ARG002
+        """Return the calibration without a user, by code; by default nobody calibrates."""
+        return self
 
     def level(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int

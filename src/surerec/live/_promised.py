@@ -17,21 +17,6 @@ def nothing_stated(steering: Steering) -> str:
     return f"None: a promise is kept live at the confidences {stated} only."
 
 
-def too_little_known(n_known: int, min_known: int) -> str:
-    """Say that nothing is promised to people whose events are not judged.
-
-    Examples
-    --------
-    >>> too_little_known(1, 3)
-    'None for this person: only 1 item is known of them, and events are judged from 3 on.'
-    """
-    are = "item is" if n_known == 1 else "items are"
-    return (
-        f"None for this person: only {n_known} {are} known of them, "
-        f"and events are judged from {min_known} on."
-    )
-
-
 def kept_live(steering: Steering, place: int, ages: str) -> str:
     """Say what is promised at one of the stated confidences, and what was delivered."""
     epsilon = steering.epsilons[place]

@@ -15,7 +15,6 @@ from surerec.interactions import read_members
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_sets import GroupExplanation, GroupSet
 from surerec.recommenders._options import how_to_get
-from surerec.recommenders._query import assumed_of
 from surerec.recommenders._sets import (
     RANKS_ONLY,
     guarantee,
@@ -52,7 +51,7 @@ def guarantee_to_groups(
         return RANKS_ONLY
     sizes = sorted({len(members) for members in read_members(groups).values()})
     each = (_calibration(model, size, together).promise_to_all(epsilon) for size in sizes)
-    said = " ".join(dict.fromkeys(each))
+    said = " ".join([*dict.fromkeys(each), model.calibration.unadapted]).rstrip()
     return left_out_of(said) if options.shortens else said
 
 
@@ -106,7 +105,7 @@ def group_set(
             assessment,
             is_whole=shown.is_whole and options.items is None,
             whom="group",
-            assumes=assumed_of(model.scorer, *party.company.members),
+            assumes=model.assumption(kept, *party.company.members),
         ),
         full_size=shown.full_size,
         n_candidates=len(candidates),

@@ -63,6 +63,9 @@ class GroupModel(Protocol):
     def has_user(self, user: int) -> bool:
         """Return whether a user, by code, calibrates."""
 
+    def cleared(self) -> GroupModel:
+        """Return the same without what was calibrated on groups."""
+
 
 @dataclass(frozen=True)
 class MergedGroups:
@@ -89,6 +92,10 @@ class MergedGroups:
     def has_user(self, user: int) -> bool:  # noqa: ARG002
         """Return False: p-values are those of the members' own items."""
         return False
+
+    def cleared(self) -> MergedGroups:
+        """Return itself: it is not calibrated on groups."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -158,6 +165,10 @@ class CalibratedGroups:
     def has_user(self, user: int) -> bool:
         """Return whether a user, by code, is in a calibration group."""
         return any(user in each.outcomes.users for each in self.by_size.values())
+
+    def cleared(self) -> CalibratedGroups:
+        """Return the same with no size calibrated yet."""
+        return replace(self, by_size={})
 
     def calibrated(
         self,

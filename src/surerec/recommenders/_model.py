@@ -159,6 +159,7 @@ class FittedModel(ModelParts):
         query = options.limited(query)
         assessment = self.assess(query, options=options)
         epsilon, sizes = options.significance, options.sizes(assessment)
+        calibration = self.calibration_for(options)
         columns: Mapping[str, NDArray[Any]]
         if sizes is not None:
             n_shown, full_size = sizes
@@ -178,11 +179,11 @@ class FittedModel(ModelParts):
             history=query.history,
             significance=epsilon,
             guarantee=guarantee(
-                self.calibration_for(options),
+                calibration,
                 epsilon,
                 assessment,
                 is_whole=n_shown == full_size and query.allowed is None,
-                assumes=self.assumption(query),
+                assumes=self.assumption(calibration, query),
             ),
             full_size=full_size,
             n_candidates=len(assessment.candidates),
@@ -388,10 +389,10 @@ class FittedModel(ModelParts):
         """
         n, query = check_whole("k", k), self.query(user, history=history, times=times, at=at)
         require(self.calibration, "hits", self.kind)
-        assert isinstance(self.calibration, UserCalibration)  # noqa: S101  # it has hits
-        found = self.calibration.slate(
-            self.scorer, self.statistics, query, self.items, n, self.assumption(query)
-        )
+        fitted = self.calibration.fitted
+        assert isinstance(fitted, UserCalibration)  # noqa: S101  # it has hits
+        assumes = self.assumption(fitted, query)
+        found = fitted.slate(self.scorer, self.statistics, query, self.items, n, assumes)
         taken = self.statistics.interactions
         titles: list[str] = []
         if taken is not None:
@@ -438,7 +439,9 @@ class FittedModel(ModelParts):
         """
         if options.significance is None:
             return RANKS_ONLY
-        said = self.calibration_for(options).promise_to_all(options.significance)
+        calibration = self.calibration_for(options)
+        said = calibration.promise_to_all(options.significance)
+        said = f"{said} {self.assumption(calibration)}".rstrip()
         return left_out_of(said) if options.shortens else said
 
     def histories(

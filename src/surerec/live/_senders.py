@@ -1,4 +1,4 @@
-"""The share of a day's judged events that come from its heaviest users, and when it is unusual."""
+"""Limits on what senders of events do: new items, and the share of the heaviest users."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import numpy as np
+
+from surerec._calendar import DAY
 from surerec._shown import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from surerec.interactions import Interactions
+
+ABOVE_LIMIT: Final = "new item above the limit"
+"""Why an event is refused."""
+
+LEAST_PER_DAY: Final = 1_000
+LEAST_IN_TOTAL: Final = 10_000
 
 HEAVIEST: Final = 0.01
 """The share of users who are the heaviest; one user at the least."""
@@ -20,7 +31,72 @@ ENOUGH: Final = 200
 LIMITS: Final = (0.25, 0.8)
 """Between which a share becomes unusual, whatever the data."""
 
+_RARE: Final = 0.99  # of days are less uneven than an unusual one
 _NEVER: Final = ""  # before any day
+
+
+@dataclass(frozen=True)
+class NewItems:
+    """How many new items were admitted; a new object after each.
+
+    Attributes
+    ----------
+    day : str
+        The day of the counts, in UTC by the server's clock: events state times of their own.
+    today : int
+        Items admitted on that day.
+    total : int
+        Items admitted since the live model was created.
+    alerted : str
+        The latest day on which an event was refused.
+
+    Examples
+    --------
+    >>> seen = NewItems().on("2026-11-17").admitted().admitted()
+    >>> seen.has_room(per_day=2, in_total=10), seen.on("2026-11-18").has_room(2, 10)
+    (False, True)
+    """
+
+    day: str = _NEVER
+    today: int = 0
+    total: int = 0
+    alerted: str = _NEVER
+
+    def on(self, day: str) -> Self:
+        """Return the counts at a day."""
+        return self if day == self.day else replace(self, day=day, today=0)
+
+    def has_room(self, per_day: int, in_total: int) -> bool:
+        """Return whether one more item is within the limits."""
+        return self.today < per_day and self.total < in_total
+
+    def admitted(self) -> Self:
+        """Return the counts after one more item."""
+        return replace(self, today=self.today + 1, total=self.total + 1)
+
+    def alert(self, per_day: int, in_total: int) -> str:
+        """Return the alert that events are refused; nothing if this day had it."""
+        if self.alerted == self.day:
+            return ""
+        if self.total >= in_total:
+            limit = f"{in_total:,} new items since this model was created"
+            until = "raise new_items in live.json and restart"
+        else:
+            limit = f"{per_day:,} new items on {self.day}"
+            until = "send them again tomorrow (UTC), or raise new_items_per_day in live.json"
+        return (
+            f"Events on further new items are refused: there were {limit}. If the items are real, "
+            f"{until}."
+        )
+
+    def to_state(self) -> dict[str, Any]:
+        """Return all of it in a form that JSON holds."""
+        return asdict(self)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any] | None) -> Self:
+        """Read it back; None before the first new item."""
+        return cls() if state is None else cls(**state)
 
 
 @dataclass(frozen=True)
@@ -108,3 +184,28 @@ class HeaviestUsers:
     def from_state(cls, state: Mapping[str, Any] | None) -> Self:
         """Read it back; None before the first event of an older store."""
         return cls() if state is None else cls(**state)
+
+
+def usual_limit(profiles: Interactions) -> float:
+    """Return the share of the heaviest users above which a day is unusual for some profiles.
+
+    99% of the days of the data have a smaller share; it is between 25% and 80%. Only days with
+    enough interactions count; without any, it is 80%.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=10, seed=1)
+    >>> usual_limit(films)
+    0.25
+    """
+    owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
+    pairs = np.stack([profiles.times // DAY, owners])
+    (days, _), n = np.unique(pairs, axis=1, return_counts=True)
+    by_day = np.split(n, np.flatnonzero(np.diff(days)) + 1)
+    shares = [
+        np.sort(some)[-math.ceil(HEAVIEST * len(some)) :].sum() / some.sum()
+        for some in by_day
+        if some.sum() >= ENOUGH
+    ]
+    return float(np.clip(np.quantile(shares, _RARE), *LIMITS)) if shares else LIMITS[1]
