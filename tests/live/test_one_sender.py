@@ -17,7 +17,7 @@ import pytest
 import surerec as sr
 from surerec.conformal import UserDay
 from surerec.errors import InputError
-from surerec.live import Live, SqliteStore
+from surerec.live import Live
 from surerec.live._reports import day_before, today
 
 DAY = 86_400
@@ -239,22 +239,3 @@ def test_a_killed_server_counts_what_it_acknowledged(small, tmp_path):
             days = {each: user_day(again, 7, each).n for each in (today(), day_before(today()))}
             assert sum(days.values()) == status.n_judged  # a day may end meanwhile
             assert status.n_user_days == sum(n > 0 for n in days.values())
-
-
-def test_a_store_of_the_first_version_is_brought_to_this_one(tmp_path, model):
-    Live.create(tmp_path / "shop", model, recount=False).close()
-    store = SqliteStore(tmp_path / "shop" / "events.sqlite")
-    with store.writing() as transaction:
-        transaction._run("DROP TABLE surerec_user_days", ())
-        transaction.put("schema", 1)
-        ledger = transaction.get("ledger")
-        del ledger["heaviest"], ledger["steering"]["user_days"]
-        ledger["steering"] |= {"n": 40, "errors": [4, 8, 12]}
-        transaction.put("ledger", ledger)
-    store.close()
-    with Live(tmp_path / "shop", recount=False) as live:
-        assert live.status().n_user_days == 40
-        assert live.status().observed_by_user_day == pytest.approx((0.9, 0.8, 0.7))
-        items = live.recommend(7, confidence=0.9).items[:3]
-        live.observe([{"user": 7, "item": item} for item in items])
-        assert live.status().n_user_days == 41

@@ -306,8 +306,8 @@ class Ledger:
             int(state["n_windows"]),
             int(state["n_alarms"]),
             dict(state["not_judged"]),
-            tuple(state.get("quiet", ())),
-            HeaviestUsers.from_state(state.get("heaviest")),
+            tuple(state["quiet"]),
+            HeaviestUsers.from_state(state["heaviest"]),
         )
 
 

@@ -181,9 +181,9 @@ class HeaviestUsers:
         return asdict(self)
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any] | None) -> Self:
-        """Read it back; None before the first event of an older store."""
-        return cls() if state is None else cls(**state)
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Read it back."""
+        return cls(**state)
 
 
 def usual_limit(profiles: Interactions) -> float:

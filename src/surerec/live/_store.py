@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 SCHEMA_VERSION: Final = 2
-"""1 had no users' days; such a store is brought to this version when it is opened."""
 
 _TABLES: Final = (
     "CREATE TABLE surerec_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -23,9 +22,9 @@ _TABLES: Final = (
     person TEXT NOT NULL, item TEXT NOT NULL, time BIGINT NOT NULL, verdict TEXT NOT NULL)""",
     "CREATE INDEX surerec_events_person ON surerec_events (person)",
     "CREATE TABLE surerec_forgotten (seq BIGINT PRIMARY KEY, person TEXT NOT NULL)",
+    """CREATE TABLE surerec_user_days (day TEXT NOT NULL, person TEXT NOT NULL,
+    n BIGINT NOT NULL, errors TEXT NOT NULL, PRIMARY KEY (day, person))""",
 )
-_USER_DAYS: Final = """CREATE TABLE surerec_user_days (day TEXT NOT NULL, person TEXT NOT NULL,
-    n BIGINT NOT NULL, errors TEXT NOT NULL, PRIMARY KEY (day, person))"""
 _ASKED_AT_ONCE: Final = 500
 _ROWS_AT_ONCE: Final = 50_000
 
@@ -153,13 +152,6 @@ class Transaction:
         """Give how many events are kept."""
         return int(self._run("SELECT COUNT(*) FROM surerec_events", ()).fetchone()[0])
 
-    def verdicts(self) -> dict[str, int]:
-        """Give how many events were judged, and why others were not."""
-        rows = self._run(
-            "SELECT verdict, COUNT(*) FROM surerec_events GROUP BY verdict ORDER BY verdict", ()
-        )
-        return {verdict: int(n) for verdict, n in rows.fetchall()}
-
     def forget(self, person: str) -> int:
         """Delete the events of a person, and remember until a recount that they are gone."""
         gone = self._run("DELETE FROM surerec_events WHERE person = ?", (person,)).rowcount
@@ -243,12 +235,8 @@ class Store(ABC):
                 if not self._has_tables(run):
                     for statement in _TABLES:
                         run(statement, ())
-                    transaction.put("schema", 1)
+                    transaction.put("schema", SCHEMA_VERSION)
                 version = transaction.get("schema")
-                if version == 1:
-                    run(_USER_DAYS, ())
-                    version = SCHEMA_VERSION
-                    transaction.put("schema", version)
             except BaseException:
                 self._rollback()
                 raise

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from surerec.serving._search import TitleSearch
 
 _WINDOWS: Final = 60  # that are told
+_PRIVATE: Final = ("folder", "store", "recommender")  # fields of a status
 
 
 def load(folder: Path) -> ServedModel:
@@ -111,24 +112,13 @@ def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
 def promise(model: ServedModel) -> bytes:
     """Give what was promised and delivered."""
     live = _live(model)
-    status, frame = live.status(), live.delivered().filter(group="all")
-    delivered = [None if math.isnan(each) else each for each in status.delivered]
+    status, frame = asdict(live.status()), live.delivered().filter(group="all")
+    told = {name: status[name] for name in status if name not in _PRIVATE}
+    for name in ("delivered", "observed_by_user_day"):
+        told[name] = [None if math.isnan(each) else each for each in told[name]]
     return write(
         {
-            "promised": list(status.promised),
-            "delivered": delivered,
-            "within": list(status.within),
-            "observed_by_user_day": [
-                None if math.isnan(each) else each for each in status.observed_by_user_day
-            ],
-            "n_user_days": status.n_user_days,
-            "heaviest_share": status.heaviest_share,
-            "n_events": status.n_events,
-            "n_judged": status.n_judged,
-            "not_judged": status.not_judged,
-            "counted": status.counted,
-            "n_since": status.n_since,
-            "alarms": list(status.alarms),
+            **told,
             "windows": [
                 {
                     "until": rows["until"][0],
