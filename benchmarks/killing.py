@@ -20,7 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -162,7 +162,7 @@ def kill_while_ingesting(
     rng, begin = np.random.default_rng(seed), time.monotonic()
     batches = [events[start : start + batch] for start in range(0, len(events), batch)]
     doomed = set(rng.choice(len(batches), size=min(n_kills, len(batches)), replace=False).tolist())
-    model = sr.PopulationConformal("CM12", n_calibration=200).fit(past)
+    model = _recommender().fit(past)
     with TemporaryDirectory() as name:
         folder = Path(name) / "shop"
         Live.create(folder, model, store=store).close()
@@ -192,10 +192,14 @@ def kill_while_ingesting(
     return Killed(len(events), n_killed, n_again, n_recounts, seconds, up)
 
 
+def _recommender() -> sr.PopulationConformal:
+    return sr.PopulationConformal("CM12", n_calibration=200)
+
+
 def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], room: Path) -> int:
     """Look whether all events are there once, and whether answers are those of a fit."""
     with Live(folder, recount=False) as live:
-        with live._store.reading() as transaction:  # noqa: SLF001  # what is really kept
+        with live._state.store.reading() as transaction:  # noqa: SLF001  # what is really kept
             kept = [event.key for event in transaction.events()]
         assert sorted(kept) == sorted(f"id {event['id']}" for event in events), "not each once"
         n_recounts = live.base_ - 1
@@ -207,7 +211,7 @@ def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], ro
         with live.asking() as model:
             users = whole.users.ids.sample(min(200, whole.n_users), seed=1).to_list()
             for user in users:
-                theirs = _by_id(model.scorer_, model.statistics_.interactions, user)
+                theirs = _by_id(model.scorer, model.statistics.interactions, user)
                 assert theirs == _by_id(scorer, whole, user), f"other scores of user {user}"
         live.recount()
         live.export(room / "all.parquet")
@@ -215,10 +219,13 @@ def _check(folder: Path, past: sr.Interactions, events: list[dict[str, Any]], ro
         columns = ["user_id", "item_id", "datetime"]
         mine, other = (each.to_frame().select(columns).sort(columns) for each in (exported, whole))
         assert mine.rows() == other.rows(), "the export is not what was sent"
-        fresh = type(model)(**model.get_params()).fit(exported)
+        fresh = _recommender().fit(exported)
         with live.asking() as model:
+            as_fitted = replace(model, calibration=model.calibration.fitted)
             for user in users:
-                served, fitted = (each.recommend(user, confidence=0.9) for each in (model, fresh))
+                served, fitted = (
+                    each.recommend(user, confidence=0.9) for each in (as_fitted, fresh)
+                )
                 assert served.items == fitted.items, f"other items for user {user}"
                 assert served.guarantee == fitted.guarantee, f"another promise for user {user}"
     return n_recounts

@@ -49,12 +49,14 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(live, tmp_path, end, r
 
 
 def test_damaged_pages_are_the_stores_fault_and_stay_so(live, tmp_path):
-    live._store.compact()
+    live._state.store.compact()
     file = tmp_path / "shop" / "events.sqlite"
     whole = file.read_bytes()
     with file.open("r+b") as pages:
         pages.write(b"\x5a" * len(whole))
-    live._store._connection.execute("PRAGMA shrink_memory")  # pages are read from the file again
+    live._state.store._connection.execute(
+        "PRAGMA shrink_memory"
+    )  # pages are read from the file again
     with pytest.raises(StoreError, match="restore it from a copy") as raised:
         live.observe({**EVENT, "item": 12})
     assert raised.value.reason == "damaged"
@@ -78,7 +80,7 @@ def test_values_that_nobody_wrote_are_the_stores_fault(live, tmp_path, name, val
 def test_a_model_that_cannot_be_read_again_is_the_stores_fault(live, tmp_path):
     for file in (tmp_path / "shop" / "models" / "000001").iterdir():
         file.unlink()
-    live._is_stale = True  # as after a transaction that failed
+    live._state._is_stale = True  # as after a transaction that failed
     with pytest.raises(StoreError) as raised:
         live.observe({**EVENT, "item": 12})
     assert raised.value.reason == "model cannot be read"

@@ -42,7 +42,7 @@ def test_nothing_of_a_forgotten_user_stays(orders, tmp_path, measure) -> None:
             with pytest.raises(UnknownId):
                 live.recommend(user, confidence=0.9)
         before = live.recommend(stays, confidence=0.9).items
-        assert len(live._served.recommender.calibration_) == 28
+        assert len(live._state.growing.model.calibration.users) == 28
     with Live(folder, recount=False) as live:
         assert live.recommend(stays, confidence=0.9).items == before
         live.recount()
@@ -50,19 +50,20 @@ def test_nothing_of_a_forgotten_user_stays(orders, tmp_path, measure) -> None:
         for file in (each for each in folder.rglob("*") if each.is_file()):
             content = file.read_bytes()
             assert not [user for user in gone if user.encode() in content], file
-        assert stays in live._served.profiles.users
+        assert stays in live._state.growing.profiles.users
 
 
 def test_who_calibrates_only_groups_is_taken_out_of_them(orders, tmp_path) -> None:
     """Groups are drawn from all users, and calibrated when a group is first asked for."""
     model = sr.PopulationConformal("CM12", n_calibration=5).fit(orders)
     with Live.create(tmp_path / "shop", model, recount=False) as live:
-        served = live._served.recommender.calibrate_groups(2)
-        members = {*served.group_calibrations_[0].outcomes.users.tolist()}
-        only = sorted(members - {*served.calibration_.users.tolist()})
+        live.recommend(group=orders.users.ids[:2].to_list())
+        served = live._state.growing.model
+        members = {*served.groups.calibrations[0].outcomes.users.tolist()}
+        only = sorted(members - {*served.calibration.users.users.tolist()})
         assert live.forget(orders.users[only[0]]).calibrated
-        assert live._served.recommender.group_sizes_ == ()
-        assert len(live._served.recommender.calibration_) == 5
+        assert live._state.growing.model.groups.sizes == ()
+        assert len(live._state.growing.model.calibration.users) == 5
 
 
 def test_nothing_of_a_forgotten_user_stays_in_postgresql(orders, tmp_path, postgres) -> None:
@@ -94,7 +95,7 @@ def test_a_forgotten_user_is_named_in_no_message(cli, orders, tmp_path) -> None:
     Live.create(shop, sr.PopulationConformal("CM12").fit(orders), recount=False).close()
 
     def says(live: Live) -> str:
-        users = live._served.profiles.users
+        users = live._state.growing.profiles.users
         with pytest.raises(UnknownId) as one:
             live.recommend(f"{gone}x", confidence=0.9)
         with pytest.raises(InputError, match="ids of the data are text such as") as many:

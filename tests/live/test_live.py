@@ -77,12 +77,12 @@ def answers(live):
 def test_counts_are_those_of_a_fit_on_all_events(live, films, tmp_path):
     log = list(stream(films, 150))
     assert live.observe(log[:100]).taken + live.observe(log[100:]).taken == 150
-    assert_same(live._served.counts, counted(live, tmp_path))
+    assert_same(live._state.growing.statistics, counted(live, tmp_path))
     # And of a fit of the events as they came, behind the data.
     base = films.to_frame().rows()
     rows = base + [(e["user"], e["item"], _datetime(e["time"])) for e in log]
     frame = pl.DataFrame(rows, schema=["user_id", "item_id", "datetime"], orient="row")
-    assert_same(live._served.counts, sr.count_precedence(sr.read_interactions(frame)))
+    assert_same(live._state.growing.statistics, sr.count_precedence(sr.read_interactions(frame)))
 
 
 def _datetime(seconds):
@@ -108,7 +108,7 @@ def test_it_is_judged_by_what_the_person_would_have_been_given(live, films, mode
     code, query = films.items.code(item), Query.of_user(films, place)
     level = model.model_.assess(query, np.array([code])).levels_below[0]
     live.observe({"user": user, "item": item, "time": end + 1})
-    steering = live._ledger.steering
+    steering = live._state.ledger.steering
     assert steering == Terms().steering().after(level)
     assert [n == 0 for n in steering.errors] == [inside[c] for c in (0.9, 0.8, 0.7)]
     assert item not in live.recommend(user, confidence=0.9).items
@@ -130,11 +130,11 @@ def test_a_restart_answers_as_if_nothing_had_happened(live, films, tmp_path):
     live.observe(stream(films, 120))
     live.forget(films.users[3])
     live.observe(stream(films, 60, seed=1))
-    before, counts = answers(live), live._served.counts
+    before, counts = answers(live), live._state.growing.statistics
     live.close()
     with Live(tmp_path / "shop", recount=False) as again:
         assert answers(again) == before
-        assert_same(again._served.counts, counts.settled())
+        assert_same(again._state.growing.statistics, counts.settled())
         assert dataclasses.replace(again.status(), folder="") is not None
 
 
@@ -142,7 +142,7 @@ def test_events_that_could_not_be_kept_leave_no_trace(tmp_path, model, films):
     with Live.create(tmp_path / "shop", model, recount=False) as live:
         live.observe(stream(films, 30))
         before = answers(live)
-        connection = live._store._connection
+        connection = live._state.store._connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StoreError, match="the disk is full"):
@@ -151,7 +151,7 @@ def test_events_that_could_not_be_kept_leave_no_trace(tmp_path, model, films):
         assert answers(live) == before
         assert live.status().n_events == 30
         live.observe(stream(films, 30, seed=6))
-        assert_same(live._served.counts, counted(live, tmp_path))
+        assert_same(live._state.growing.statistics, counted(live, tmp_path))
 
 
 def test_one_bad_event_refuses_all_of_them(live):
@@ -245,7 +245,7 @@ def _cuts(live):
 def test_a_forgotten_person_is_gone(live, films, tmp_path, store):
     live.observe(stream(films, 80))
     live.observe({"user": 123_454_321, "item": 5, "time": 9})
-    place = live._served.recommender.calibration_.users[0]
+    place = live._state.growing.model.calibration.users.users[0]
     for user in (123_454_321, films.users[int(place)]):
         receipt = live.forget(user)
         assert receipt.n_items > 0
@@ -255,10 +255,10 @@ def test_a_forgotten_person_is_gone(live, films, tmp_path, store):
         with pytest.raises(UnknownId):
             live.forget(user)
     assert receipt.calibrated
-    assert len(live._served.recommender.calibration_) == 59
-    assert_same(live._served.counts, counted(live, tmp_path))
+    assert len(live._state.growing.model.calibration.users) == 59
+    assert_same(live._state.growing.statistics, counted(live, tmp_path))
     live.recount()
-    assert_same(live._served.counts, counted(live, tmp_path))
+    assert_same(live._state.growing.statistics, counted(live, tmp_path))
     if store == "sqlite":
         live.close()
         for file in (tmp_path / "shop").rglob("*"):
@@ -267,12 +267,12 @@ def test_a_forgotten_person_is_gone(live, films, tmp_path, store):
 
 
 def test_many_may_be_forgotten_and_codes_stay(live, films, tmp_path):
-    calibrating = sorted(live._served.recommender.calibration_.users.tolist())
+    calibrating = sorted(live._state.growing.model.calibration.users.users.tolist())
     for code in (*range(6), calibrating[0], calibrating[1]):
-        if films.users[code] in live._served.profiles.users:
+        if films.users[code] in live._state.growing.profiles.users:
             live.forget(films.users[code])
-    assert live._served.recommender.calibration_.users.max() == calibrating[-1]
-    assert_same(live._served.counts, counted(live, tmp_path))
+    assert live._state.growing.model.calibration.users.users.max() == calibrating[-1]
+    assert_same(live._state.growing.statistics, counted(live, tmp_path))
     last = live.recommend(films.users[films.n_users - 1], confidence=0.8)
     live.close()
     with Live(tmp_path / "shop", recount=False) as again:
@@ -288,8 +288,8 @@ def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_p
     live.recount()
     status = live.status()
     assert status.n_events >= 150
-    assert live._served.counts.n_added < 160
-    assert_same(live._served.counts, counted(live, tmp_path))
+    assert live._state.growing.statistics.n_added < 160
+    assert_same(live._state.growing.statistics, counted(live, tmp_path))
     assert len(list((tmp_path / "shop" / "models").iterdir())) == 1
     before = answers(live)
     live.close()
@@ -298,39 +298,39 @@ def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_p
 
 
 def test_it_recounts_by_itself_when_it_has_grown(tmp_path, model, films, monkeypatch):
-    monkeypatch.setattr("surerec.live._recounting._LEAST_GROWN", 100)
+    monkeypatch.setattr("surerec.live._live._LEAST_GROWN", 100)
     with Live.create(tmp_path / "shop", model) as live:
         live.observe(stream(films, 500))
-        live._counting.join()
-        assert live._base == 2
-        assert live._served.counts.n_added == 0
+        live._refit._thread.join()
+        assert live._state.base == 2
+        assert live._state.growing.statistics.n_added == 0
 
 
 def test_a_recount_that_fails_in_the_background_is_told_and_waits(
     tmp_path, model, films, monkeypatch, caplog
 ):
-    monkeypatch.setattr("surerec.live._recounting._LEAST_GROWN", 100)
+    monkeypatch.setattr("surerec.live._live._LEAST_GROWN", 100)
     with Live.create(tmp_path / "shop", model) as live:
         with monkeypatch.context() as broken:
             full = OSError(28, "No space left on device", str(tmp_path / "shop" / "models"))
             broken.setattr(sr.PopulationConformal, "save", _raises(full))
             live.observe(stream(films, 400))
-            counting = live._counting
+            counting = live._refit._thread
             counting.join()
-        said, n_alarms = live.status().alarms[-1], live._ledger.n_alarms
-        assert "Counting anew failed (No space left on device; the log has the details)" in said
+        said, n_alarms = live.status().alarms[-1], live._state.ledger.n_alarms
+        assert "Refitting failed (No space left on device; the log has the details)" in said
         assert str(tmp_path) not in said
         (line,) = [each for each in caplog.records if each.name == "surerec.live"]
         assert str(tmp_path) in line.fields["why"]
         live.observe({"user": 7, "item": 900, "time": 5})
-        assert live._counting is counting  # it is not tried again at once
+        assert live._refit._thread is counting  # it is not tried again at once
         live.recount()
-        assert live._base == 2
+        assert live._state.base == 2
         with monkeypatch.context() as broken:  # who waits for it is told so
             broken.setattr(sr.PopulationConformal, "save", _raises(OSError("away")))
             with pytest.raises(OSError, match="away"):
                 live.recount()
-        assert live._ledger.n_alarms == n_alarms
+        assert live._state.ledger.n_alarms == n_alarms
 
 
 def _raises(error):
@@ -353,8 +353,8 @@ def test_commands_work_beside_a_server_but_for_a_second_one(tmp_path, model, fil
         with pytest.raises(UnknownId):  # it goes on with what they did
             served.recommend(films.users[4], confidence=0.9)
         served.observe(stream(films, 30, seed=1))
-        assert served._base == 2
-        assert_same(served._served.counts, counted(served, tmp_path))
+        assert served._state.base == 2
+        assert_same(served._state.growing.statistics, counted(served, tmp_path))
 
 
 def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
@@ -367,14 +367,14 @@ def test_two_servers_share_one_stream(tmp_path, model, films, postgres):
             (one, two)[k // 10 % 2].observe(log[k : k + 10])
         one.forget(films.users[5])
         assert answers(one) == answers(two)
-        assert_same(two._served.counts, counted(one, tmp_path))
+        assert_same(two._state.growing.statistics, counted(one, tmp_path))
         one.recount()
         assert answers(one) == answers(two)
     with Live.create(tmp_path / "alone", model, recount=False) as alone:
         for k in range(0, 90, 10):
             alone.observe(log[k : k + 10])
-        assert alone._ledger == Ledger.from_state(alone._ledger.to_state())
-        assert alone._ledger.steering == one._ledger.steering
+        assert alone._state.ledger == Ledger.from_state(alone._state.ledger.to_state())
+        assert alone._state.ledger.steering == one._state.ledger.steering
 
 
 def test_threads_send_and_ask_at_once(tmp_path, model, films):
@@ -389,7 +389,7 @@ def test_threads_send_and_ask_at_once(tmp_path, model, films):
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(send, range(4)))
         assert live.status().n_events == 160
-        assert_same(live._served.counts, counted(live, tmp_path))
+        assert_same(live._state.growing.statistics, counted(live, tmp_path))
 
 
 def test_another_process_is_refused(tmp_path, model):
@@ -473,7 +473,7 @@ def test_kill_9_at_any_moment_loses_nothing_and_takes_nothing_twice(tmp_path, mo
              "id": str(k)} for k in range(done + 10)
         )  # fmt: skip
         assert live.status().n_events == done + 10
-        assert_same(live._served.counts, counted(live, tmp_path))
+        assert_same(live._state.growing.statistics, counted(live, tmp_path))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")

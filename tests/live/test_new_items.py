@@ -35,7 +35,7 @@ def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeyp
         assert (again.again, again.refused, again.alarms) == (3, 2, ())  # said once a day
         known = live.observe(events([900, 901, 902], user=8))  # as they are not new any more
         assert (known.taken, known.refused) == (3, 0)
-        assert live._served.counts.n_items == 33
+        assert live._state.growing.statistics.n_items == 33
         assert live.status().n_events == 6
         assert live.status().not_judged["new item above the limit"] == 4
         day.append("2026-11-18")
@@ -79,12 +79,12 @@ def test_new_items_grow_the_folder_with_their_number_and_not_its_square(tmp_path
     with Live.create(folder, model, terms=terms, recount=False) as live:
         assert live.observe(given).taken == n_new
         live.recount()
-        profiles = live._served.profiles.settled()
+        profiles = live._state.growing.profiles.settled()
         n_bytes = sum(each.stat().st_size for each in (folder / "models").rglob("*"))
         assert n_bytes < 3_000 * profiles.n_rows  # 144 MB if all pairs of items were stored
         dense = sr.PopulationConformal("CM12", n_calibration=20)
         dense.fit(sr.count_precedence(profiles, strategy="dense"))
-        recounted = live._served.recommender
+        recounted = live._state.growing.model
         for user in (1, 7, 30, 900):
             mine, theirs = (
                 each.recommend(user, significance=1e-9, k=n_new + 30) for each in (recounted, dense)
@@ -101,4 +101,4 @@ def test_a_recount_keeps_the_rule_for_ties(tmp_path):
     with Live.create(tmp_path / "shop", strict, recount=False) as live:
         live.observe(events([1, 2, 3]))
         live.recount()
-        assert live._served.counts.ties == "strict"
+        assert live._state.growing.statistics.ties == "strict"

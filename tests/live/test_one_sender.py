@@ -18,7 +18,7 @@ import surerec as sr
 from surerec.conformal import UserDay
 from surerec.errors import InputError
 from surerec.live import Live
-from surerec.live._told import day_before, today
+from surerec.live._reports import day_before, today
 
 DAY = 86_400
 MOVED = 1.15
@@ -138,7 +138,7 @@ def small(tmp_path, place):
 
 
 def user_day(live: Live, user: int, day: str | None = None) -> UserDay:
-    with live._store.reading() as transaction:
+    with live._state.store.reading() as transaction:
         return transaction.user_days(day or today(), [str(user)]).get(str(user), UserDay())
 
 
@@ -186,7 +186,7 @@ def test_events_that_could_not_be_kept_count_for_nobody(small):
     with pytest.raises(InputError):
         live.observe([*hits(live, films, 7, 3, first=10), bad])
     checked = live._checked(hits(live, films, 7, 3, first=10), None)
-    with suppress(RuntimeError), live._writing() as transaction:
+    with suppress(RuntimeError), live._state.writing() as transaction:
         live._take(transaction, checked)
         raise RuntimeError  # such as a lost connection, before the commit
     live.status()

@@ -32,7 +32,6 @@ def test_what_is_written_is_there_when_it_is_opened_again(open_store):
         assert transaction.get("state") == {"cuts": [0.1, 0.2]}
         assert transaction.get("nothing") is None
         assert transaction.last() == transaction.count() == 2
-        assert transaction.verdicts() == {"judged": 1, "new item": 1}
         assert transaction.known_keys(["key 1", "key 7", *map(str, range(1000))]) == {"key 1"}
 
 

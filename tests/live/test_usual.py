@@ -7,7 +7,7 @@ import numpy as np
 import surerec as sr
 from surerec.conformal import Watch, is_inside
 from surerec.live import Live
-from surerec.live._usual import usual_levels
+from surerec.live._growing import usual_levels
 from surerec.measures import Query
 
 _DAY = 86_400_000_000
@@ -31,8 +31,12 @@ def slow_levels(model, most):
 def test_they_are_the_levels_of_the_latest_first_events_of_a_day() -> None:
     films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1600, days=60, seed=2)
     model = sr.PopulationConformal("CM12").fit(films)
-    assert usual_levels(model, 90).tolist() == slow_levels(model, 90)
-    assert len(usual_levels(model, 10**6)) == len(slow_levels(model, 10**6)) < films.n_rows - 400
+    assert usual_levels(model.model_, 90).tolist() == slow_levels(model, 90)
+    assert (
+        len(usual_levels(model.model_, 10**6))
+        == len(slow_levels(model, 10**6))
+        < films.n_rows - 400
+    )
 
 
 def test_a_live_model_watches_for_more_than_that_from_each_recount_on(tmp_path) -> None:
@@ -40,11 +44,11 @@ def test_a_live_model_watches_for_more_than_that_from_each_recount_on(tmp_path) 
     model = sr.PopulationConformal("CM12").fit(films)
 
     def watches(live):
-        levels = usual_levels(sr.load(live._folder.model(live.base_))).tolist()
-        for watch, epsilon in zip(live._ledger.watches, (0.1, 0.2, 0.3), strict=True):
+        levels = usual_levels(sr.load(live._state.folder.model(live.base_)).model_).tolist()
+        for watch, epsilon in zip(live._state.ledger.watches, (0.1, 0.2, 0.3), strict=True):
             errors = sum(not is_inside(level, epsilon) for level in levels)
             assert watch.rate == Watch.start(epsilon, usual=(errors, len(levels))).rate
-        return [watch.rate for watch in live._ledger.watches]
+        return [watch.rate for watch in live._state.ledger.watches]
 
     with Live.create(tmp_path / "shop", model, recount=False) as live:
         before = watches(live)

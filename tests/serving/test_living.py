@@ -208,10 +208,9 @@ def test_what_is_no_event_is_one_sentence(living, body, says):
 def test_answers_are_steered_or_say_that_they_are_not(shop, start):
     with Live(shop, recount=False) as live:  # moves the cuts
         live.observe(event(n, 1 + n % 9, n) for n in range(1, 200))
-        cut, whole = live.cut(0.1), live.recommend(7, confidence=0.9)
-        assert cut != 0.1
-        with live.asking() as model:
-            as_calibrated = model.recommend(7, confidence=0.9)
+        whole = live.recommend(7, confidence=0.9)
+        assert live.steering_.cuts_nested[0] != 0.1
+        as_calibrated = live._state.growing.model.recommend(7, confidence=0.9)
     assert len(whole) != len(as_calibrated)
     server = start(shop, "--workers", "1")
     with server.client() as client:
@@ -219,12 +218,19 @@ def test_answers_are_steered_or_say_that_they_are_not(shop, start):
         batch = client.post("v1/recommendations/batch", json=asked).json()
         assert [row["item_id"] for row in batch["items"]] == whole.items
         assert min(row["entry_confidence"] for row in batch["items"]) < 0.9
-        assert "not steered" not in batch["guarantee"]["sentence"]
-        other = client.post("v1/recommendations/batch", json={**asked, "confidence": 0.85}).json()
-        assert "not steered by events" in other["guarantee"]["sentence"]
+        assert "not steered" not in batch["guarantee"]
+        other = client.post("v1/recommendations/batch", json={**asked, "items": whole.items}).json()
+        assert other["guarantee"].endswith("not steered by events.")
+        assert {row["covered"] for row in batch["items"]} == {True}
+        unstated = client.post("v1/recommendations/batch", json={**asked, "confidence": 0.85})
+        assert {row["covered"] for row in unstated.json()["items"]} == {False}
         some = {"user": 7, "confidence": 0.9, "items": whole.items[:3]}
         told = client.post("v1/recommendations", json=some).json()["guarantee"]["sentence"]
         assert told.endswith("not steered by events.")
+        shown = {row["item_id"]: row["entry_confidence"] for row in batch["items"]}
+        asked = {"user": 7, "items": list(shown)}
+        told = client.post("v1/p-values", json=asked).json()["items"]
+        assert {row["item_id"]: row["entry_confidence"] for row in told} == shown
         slate = client.post("v1/slates", json={"user": 7, "k": 3}).json()
         assert slate["guarantee"]["sentence"].endswith("not steered by events.")
 

@@ -26,7 +26,7 @@ def without_users():
     counts = sr.PrecedenceStatistics.from_counts(np.triu(np.full((6, 6), 2), 1), [4] * 6, 5)
     fitted = make_recommender("icrs3").fit(counts)
     search = TitleSearch(fitted.items_.ids, None, counts.popularity)
-    return ServedModel("counts", {"icrs3": fitted}, {}, search)
+    return ServedModel("counts", {"icrs3": fitted.model_}, {}, search)
 
 
 def never(*_):
@@ -128,7 +128,7 @@ def test_ids_are_looked_up_once(model, monkeypatch):
 
     monkeypatch.setattr(IdMap, "codes", noted)
     monkeypatch.setattr(IdMap, "code", noted_one)
-    history = model.first.items_.ids[:5].to_list()
+    history = model.first.items.ids[:5].to_list()
     item = model.first.items_[9]
     for answer, asked in (
         (answers.recommendations, ask.AskRecommendations(user=1, history=history)),

@@ -72,6 +72,15 @@ class Calibration(ABC):
     """The held-out interactions in words, where neither horizon nor window says it."""
     valid_until: int | None = None
     """The time up to which it was calibrated; None if it says nothing of that."""
+    min_known: int
+    """Of a user-level calibration: users with fewer known items are not covered."""
+    unadapted: str = ""
+    """A sentence for guarantees of thresholds as fitted, where this calibration adapts its own."""
+
+    @property
+    def fitted(self) -> Calibration:
+        """The calibration with its thresholds as fitted: another one only if they are adapted."""
+        return self
 
     compares_scores: bool = False
     """Whether an item's p-value compares its score with those of calibration items."""
@@ -155,6 +164,9 @@ class Calibration(ABC):
     def state(self) -> State:
         """Return what is saved of it beside its settings; by default nothing."""
         return State()
+    def without(self, user: int) -> Calibration:  # noqa: ARG002
+        """Return the calibration without a user, by code; by default nobody calibrates."""
+        return self
 
     def level(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int

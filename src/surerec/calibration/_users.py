@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -189,6 +189,10 @@ class UserCalibration(Calibration):
     def has_user(self, user: int) -> bool:
         """Return whether a user, by code, calibrates."""
         return self.users.place_of(user) is not None
+
+    def without(self, user: int) -> UserCalibration:
+        """Return the calibration without a user, by code; probabilities do not outlast one."""
+        return replace(self, users=self.users.without(self.users.place_of(user)), chances=None)
 
     def within_list(self, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the candidates that are in the item list, if it is calibrated on one."""

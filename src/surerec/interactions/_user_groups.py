@@ -46,8 +46,8 @@ class UserGroups:
     """For each user of the data which of the names; −1 where nothing is known."""
 
     def label(self, user: int) -> str | None:
-        """Give the group of a user, if it is known."""
-        code = int(self.codes[user])
+        """Return the segment of a user; None if it is not known, as of a user since the fit."""
+        code = int(self.codes[user]) if user < len(self.codes) else -1
         return None if code < 0 else self.names[code]
 
     def code(self, label: str | None) -> int | None:

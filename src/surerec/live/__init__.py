@@ -13,9 +13,9 @@ from surerec.live._replay_report import (
     windows_of,
     write_replay,
 )
+from surerec.live._reports import Observed, Receipt, Status
 from surerec.live._sqlite import SqliteStore
 from surerec.live._store import Store, StoredEvent, Transaction
-from surerec.live._told import Observed, Receipt, Status
 
 __all__ = [
     "MODELS",

@@ -17,8 +17,7 @@ from surerec.conformal import (
     Watch,
     is_inside,
 )
-from surerec.live._heaviest import HeaviestUsers
-from surerec.live._new_items import LEAST_IN_TOTAL, LEAST_PER_DAY
+from surerec.live._senders import LEAST_IN_TOTAL, LEAST_PER_DAY, HeaviestUsers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,12 +28,12 @@ WINDOW: Final = 2000
 """Judged events of a window."""
 
 JUDGED: Final = "judged"
+"""What an event is; or, as follows, why it is not."""
 NEW_ITEM: Final = "new item"
 TOO_LITTLE: Final = "too little known of the person"
 LATE: Final = "late"
 REPEAT: Final = "repeat"
-REASONS: Final = (NEW_ITEM, TOO_LITTLE, LATE, REPEAT)
-"""Why events are not judged."""
+NO_SEGMENT: Final = "segment not known"
 
 _ENOUGH: Final = 100  # events to say a share of
 _NEVER: Final = -(2**63)  # before any day
@@ -271,7 +270,6 @@ class Ledger:
             watches=tuple(watches),
             window=window if closed is None else Window(),
             n_windows=self.n_windows + (closed is not None),
-            n_alarms=self.n_alarms + len(alarms),
             quiet=tuple(quiet) if alarms else self.quiet,
             heaviest=self.heaviest.judged(so_far.n),
         )
@@ -308,8 +306,8 @@ class Ledger:
             int(state["n_windows"]),
             int(state["n_alarms"]),
             dict(state["not_judged"]),
-            tuple(state.get("quiet", ())),
-            HeaviestUsers.from_state(state.get("heaviest")),
+            tuple(state["quiet"]),
+            HeaviestUsers.from_state(state["heaviest"]),
         )
 
 

@@ -1,4 +1,4 @@
-"""A model that takes events in, and keeps its promise as the world moves."""
+"""A live model: it ingests events, tracks its own coverage and adapts its thresholds online."""
 
 from __future__ import annotations
 
@@ -6,33 +6,25 @@ import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import update_wrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-import numpy as np
 from polars.exceptions import PolarsError
 
 from surerec._arguments import check_list, check_path
 from surerec._checks import check_whole
-from surerec._columns import Columns
 from surerec._files import check_utf8, file_aside
 from surerec._threads import one_thread
-from surerec.conformal import UserDay, significance_of
+from surerec.conformal import UserDay
 from surerec.errors import InputError, StoreError
 from surerec.live._events import Event, FutureTimeError
 from surerec.live._folder import SQLITE, LiveFolder
+from surerec.live._growing import check_can_live, usual_levels
 from surerec.live._ledger import JUDGED, Ledger, Terms, Window
-from surerec.live._new_items import ABOVE_LIMIT, NewItems
-from surerec.live._promised import (
-    ages,
-    live_guarantee,
-    stays_of_the_forgotten,
-    too_little_known,
-)
-from surerec.live._recounting import Recounting
-from surerec.live._served import check_can_live
-from surerec.live._store import StoredEvent
-from surerec.live._told import (
+from surerec.live._promised import stays_of_the_forgotten
+from surerec.live._refit import PAUSE, RefitJob
+from surerec.live._reports import (
     Observed,
     Receipt,
     Status,
@@ -42,36 +34,55 @@ from surerec.live._told import (
     now_text,
     today,
 )
-from surerec.live._usual import usual_levels, usual_limit
+from surerec.live._senders import ABOVE_LIMIT, NewItems, usual_limit
+from surerec.live._state import LiveState
+from surerec.live._store import StoredEvent
+from surerec.recommenders import FittedModel
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
 
-    from surerec.calibration import Guarantee
     from surerec.conformal import Steering
     from surerec.live._store import Transaction
-    from surerec.measures import Query
-    from surerec.recommenders import PopulationConformal, RecommendationSet, Recommender
+    from surerec.recommenders import Recommender
 
-_NEAR_NOTHING: Final = 1e-12
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_GROWN: Final = 0.1  # of the base, at which it is refitted
+_LEAST_GROWN: Final = 1000
 
 
-class Live(Recounting):
-    """A model that takes events in, judges itself on each, and steers its sets by its errors.
+def _asked(
+    question: Callable[Concatenate[FittedModel, P], R],
+) -> Callable[Concatenate[Live, P], R]:
+    """Return a method that asks the fitted model of this moment."""
+
+    def ask(self: Live, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.asking() as model:
+            return question(model, *args, **kwargs)
+
+    update_wrapper(ask, question)
+    return ask
+
+
+class Live:
+    """A model that ingests events, tracks its own coverage and adapts its thresholds online.
 
     An event is in every answer as soon as it is acknowledged, and is safe then. Counts are those of
-    a fit on all events, to the last digit. At the stated confidences the share of what people take
-    that is outside of their sets goes to ε, whatever happens: see ``docs/live.md``.
+    a fit on all events, to the last digit. At the stated confidences, the share of what users
+    consume that is outside of their sets goes to ε, whatever happens: see ``docs/live.md``.
+    It answers as :class:`surerec.recommenders.FittedModel` does.
 
     Parameters
     ----------
     folder : path-like
         What :meth:`create`, or ``surerec live init``, made.
     recount : bool, default=True
-        Count anew in the background when events make up a tenth of the base.
+        Refit in the background when events make up a tenth of the base.
     hold : bool, default=True
         Keep other processes out of an SQLite store. The workers of one server do not, as the server
         does it for them.
@@ -92,13 +103,14 @@ class Live(Recounting):
         self, folder: str | os.PathLike[str], *, recount: bool = True, hold: bool = True
     ) -> None:
         place = LiveFolder.open(Path(check_path("folder", folder)))
-        self._recounts = recount
         store = place.open_store(hold=hold)
         try:
-            super().__init__(place, store)
+            self._state = LiveState(place, store)
         except BaseException:
             store.close()
             raise
+        self._refits = recount
+        self._refit = RefitJob(place.path / "recount.lock")
 
     @classmethod
     def create(
@@ -110,15 +122,15 @@ class Live(Recounting):
         terms: Terms | None = None,
         recount: bool = True,
     ) -> Self:
-        """Make a live model of a fitted one, in a new folder, and open it.
+        """Create a live model from a fitted one, in a new folder, and open it.
 
         Parameters
         ----------
         folder : path-like
-            A new folder. It will hold people's histories: keep it as you keep those.
-        model : PopulationConformal
-            With one of the paper's measures, or the learned one, whose trees stay as they are until
-            the next recount; it is copied.
+            A new folder. It will hold users' histories: protect it as you protect those.
+        model : Recommender
+            Calibrated over users, with one of the paper's measures, or the learned one, whose trees
+            stay as they are until the next refit; it is copied.
         store : str, default="sqlite"
             Where events go: a file in the folder, or the address of a PostgreSQL database, which
             several servers may share.
@@ -132,8 +144,8 @@ class Live(Recounting):
         made = LiveFolder.make(Path(check_path("folder", folder)), terms, store)
         try:
             fitted.save(made.make_model(1), fitted.name_)
-            ledger = Ledger.start(made.terms, usual_levels(fitted).tolist())
-            ledger = ledger.with_heaviest(limit=usual_limit(fitted))
+            ledger = Ledger.start(made.terms, usual_levels(fitted.model_).tolist())
+            ledger = ledger.with_heaviest(limit=usual_limit(fitted.model_.profiles()))
             events = made.open_store()
             try:
                 with events.writing() as transaction:
@@ -159,9 +171,28 @@ class Live(Recounting):
         self.close()
 
     def close(self) -> None:
-        """Let go of the store, after a recount that is under way."""
-        self._end_recount()
-        self._store.close()
+        """Close the store, after a refit that is running."""
+        self._refit.join()
+        self._state.store.close()
+
+    # Questions.
+
+    @contextmanager
+    def asking(self) -> Iterator[FittedModel]:
+        """Yield the fitted model of this moment; no event is ingested while it is asked."""
+        state = self._state
+        with state.lock:
+            state.catch_up()
+            yield state.growing.adapted(state.ledger.steering, state.counted)
+
+    recommend = _asked(FittedModel.recommend)
+    recommend_many = _asked(FittedModel.recommend_many)
+    recommend_groups = _asked(FittedModel.recommend_groups)
+    p_values = _asked(FittedModel.p_values)
+    explain = _asked(FittedModel.explain)
+    explain_group = _asked(FittedModel.explain_group)
+
+    # Events.
 
     def observe(self, events: Any, *, names: Sequence[str] | None = None) -> Observed:
         """Take in one event, or several in their order; all of them are safe when this returns.
@@ -185,24 +216,26 @@ class Live(Recounting):
         StoreError
             If they could not be kept; none is taken in then, and they may be sent again.
         """
-        with self._lock:
+        state = self._state
+        with state.lock:
             try:
                 given = self._checked(events, names)
             except FutureTimeError as error:
                 self._alert_of(error)
                 raise
-            with self._writing() as transaction, one_thread():
+            with state.writing() as transaction, one_thread():
                 found = self._take(transaction, given)
-        self._recount_if_due()
+            counts = state.growing.statistics
+        grown = max(_LEAST_GROWN, _GROWN * counts.base.interactions.n_rows)
+        if self._refits and counts.n_added >= grown and self._refit.may_start:
+            self.recount(wait=False)
         return found
 
     def _alert_of(self, error: FutureTimeError) -> None:
         """Raise the alert that an event was refused for its time, unless this day had it."""
-        with suppress(StoreError), self._writing() as transaction:
+        with suppress(StoreError), self._state.writing() as transaction:
             if transaction.get("future time") != today():
-                ledger = Ledger.from_state(transaction.get("ledger"))
-                ledger = self._with_alerts(transaction, ledger, [error.alert])
-                transaction.put("ledger", ledger.to_state())
+                self._state.alert(transaction, error.alert)
                 transaction.put("future time", today())
                 error.alerted = True
 
@@ -216,18 +249,18 @@ class Live(Recounting):
             where = where if names is None else names[number]
             event = Event.of(each, now=now, where=where)
             try:
-                ids = self._served.check(event.user, event.item)
+                ids = self._state.growing.check(event.user, event.item)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from error
             checked.append((replace(event, user=ids[0], item=ids[1]), *ids))
         return checked
 
     def _take(self, transaction: Transaction, given: list[tuple[Event, str, str]]) -> Observed:
-        ledger = Ledger.from_state(transaction.get("ledger"))
+        state, ledger, growing = self._state, self._state.ledger, self._state.growing
         known = transaction.known_keys([event.key for event, _, _ in given])
         seq, rows, raised, reasons = transaction.last(), [], [], dict[str, int]()
         # The server's day: a sender chooses the times of events.
-        day, n_again, limits = today(), 0, self._folder.terms.limits
+        day, n_again, limits = today(), 0, state.folder.terms.limits
         new_items = NewItems.from_state(transaction.get("new items")).on(day)
         if ledger.heaviest.day != day:
             transaction.drop_user_days(before=day_before(day))
@@ -237,14 +270,14 @@ class Live(Recounting):
             if event.key in known:
                 n_again += 1
                 continue
-            if self._served.is_new(item):
+            if growing.is_new(item):
                 if not new_items.has_room(*limits):
                     ledger = ledger.passed_over(ABOVE_LIMIT)
                     continue
                 new_items = new_items.admitted()
             known.add(event.key)
             seq += 1
-            verdict = self._served.judge(user, item, event.time)
+            verdict = growing.judge(user, item, event.time)
             if verdict.reason == JUDGED:
                 so_far = user_days.get(user, UserDay())
                 user_days[user] = so_far.after(ledger.steering.missed(verdict.level))
@@ -257,13 +290,13 @@ class Live(Recounting):
                 )
                 if closed is not None:
                     transaction.put(f"window {ledger.n_windows:09d}", closed.to_state())
-                self._write_alarms(transaction, ledger.n_alarms - len(alarms), alarms)
+                ledger = state.alerted(transaction, ledger, alarms)
                 raised += alarms
             else:
                 ledger = ledger.passed_over(verdict.reason)
                 reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
             rows.append(StoredEvent(seq, event.key, user, item, event.time, verdict.reason))
-            self._served.add(user, item, event.time)
+            growing.statistics.add(user, item, event.time)
         refused = len(given) - len(rows) - n_again
         alerts = list[str]()
         if refused and (alert := new_items.alert(*limits)):
@@ -272,100 +305,33 @@ class Live(Recounting):
         if alert := ledger.heaviest.alert():
             ledger = ledger.with_heaviest(alerted=day)
             alerts.append(alert)
-        ledger = self._with_alerts(transaction, ledger, alerts)
+        ledger = state.alerted(transaction, ledger, alerts)
         transaction.append(rows)
         transaction.put_user_days(day, user_days)
         transaction.put("ledger", ledger.to_state())
         transaction.put("new items", new_items.to_state())
-        self._seq, self._ledger = seq, ledger
+        state.seq, state.ledger = seq, ledger
         n_judged = len(rows) - sum(reasons.values())
         return Observed(len(rows), n_again, n_judged, reasons, (*raised, *alerts), refused)
 
-    def recommend(
-        self,
-        user: Any = None,
-        *,
-        history: Any = None,
-        times: Any = None,
-        at: Any = None,
-        query: Query | None = None,
-        confidence: float | None = None,
-        significance: float | None = None,
-        k: int | None = None,
-        exclude: Iterable[Any] = (),
-    ) -> RecommendationSet:
-        """Recommend a set of items, with the promise that is kept live.
-
-        Parameters
-        ----------
-        user, history, times, at, query, confidence, significance, k, exclude
-            As in :meth:`surerec.PopulationConformal.recommend`. Other confidences than the stated
-            ones get no live promise.
-        """
-        epsilon = significance_of(confidence, significance)
-        with self.asking() as model:
-            steering = self._ledger.steering
-            if query is None:
-                query = model.query(user, history=history, times=times, at=at)
-            cut = self.cut(epsilon)
-            asked = epsilon if cut is None else cut
-            found = model.recommend(query=query, significance=asked, k=k, exclude=exclude)
-        guarantee = (
-            live_guarantee(steering, epsilon, self._ages())
-            .assuming(model.model_.assumption(query))
-            .broken(too_little_known(len(query.history), model.min_known))
-            .shortened(found.guarantee.reason if found.guarantee.full else "")
-        )
-        entries = np.asarray(found.columns[Columns.EntryConfidence])
-        columns = {**found.columns, Columns.EntryConfidence: 1 - steering.nominal(1 - entries)}
-        return replace(found, columns=columns, significance=epsilon, guarantee=guarantee)
-
-    def promise(self, confidence: float) -> Guarantee:
-        """Return what is guaranteed, and was observed, at a confidence, to users who are judged."""
-        with self.asking():
-            epsilon = significance_of(confidence, None)
-            return live_guarantee(self._ledger.steering, epsilon, self._ages())
-
-    @contextmanager
-    def asking(self) -> Iterator[PopulationConformal]:
-        """Give the recommender as it is now; no event is taken in while it is asked."""
-        with self._lock:
-            self._catch_up()
-            yield self._served.recommender
-
-    def cut(self, significance: float) -> float | None:
-        """Give the ε that calibration is asked for, so that sets are steered to another.
-
-        None where no promise is kept live.
-        """
-        steering = self._ledger.steering
-        place = steering.place_of(significance)
-        if place is None:
-            return None
-        return min(max(steering.cuts_nested[place], _NEAR_NOTHING), 1 - _NEAR_NOTHING)
-
-    @property
-    def counted_(self) -> str:
-        """When it was counted and calibrated last, as ISO text."""
-        return self._counted
-
     @property
     def steering_(self) -> Steering:
-        """The cuts of the sets, and what they delivered, as they were last looked at."""
-        return self._ledger.steering
+        """The adapted thresholds and what was observed, as they were last read."""
+        return self._state.ledger.steering
 
     @property
     def heaviest_share_(self) -> float | None:
         """The share of this day's judged events from the heaviest 1% of users; None of none."""
-        return self._ledger.heaviest.on(today()).share
+        return self._state.ledger.heaviest.on(today()).share
 
     @property
     def base_(self) -> int:
-        """The number of the model that was counted last: codes are those of it."""
-        return self._base
+        """The number of the model that was fitted last: codes are those of it."""
+        return self._state.base
 
-    def _ages(self) -> str:
-        return ages(self._served.recommender.recipe().stays, self._counted)
+    def check_store(self) -> None:
+        """Check, without waiting, that the store can keep events; see :meth:`Store.check`."""
+        self._state.store.check()
 
     def delivered(self) -> pl.DataFrame:
         """Give what was promised and delivered, window by window, the current one last.
@@ -377,34 +343,29 @@ class Live(Recounting):
             ``delivered``, ``unsteered`` (what would have been, without steering; null for groups)
             and ``n``, the judged events.
         """
-        with self._lock:
-            self._catch_up()
-            with self._store.reading() as transaction:
-                windows = [Window.from_state(each) for each in transaction.named("window ")]
-            windows += [self._ledger.window] if self._ledger.window.n else []
-            epsilons = self._ledger.steering.epsilons
-        return delivered_frame(windows, epsilons)
+        with self._state.reading() as transaction:
+            windows = [Window.from_state(each) for each in transaction.named("window ")]
+            ledger = self._state.ledger
+        windows += [ledger.window] if ledger.window.n else []
+        return delivered_frame(windows, ledger.steering.epsilons)
 
     def status(self) -> Status:
         """Give how it does: promised and delivered, events by what became of them, alarms."""
-        with self._lock:
-            self._catch_up()
-            with self._store.reading() as transaction:
-                n_events = transaction.count()
-                alarms = [
-                    f"{each['at'][:16]}: {each['says']}" for each in transaction.named("alarm ")
-                ]
-            steering = self._ledger.steering
+        state = self._state
+        with state.reading() as transaction:
+            n_events = transaction.count()
+            alarms = [f"{each['at'][:16]}: {each['says']}" for each in transaction.named("alarm ")]
+            steering = state.ledger.steering
             places = range(len(steering.epsilons))
             return Status(
-                str(self._folder.path),
-                self._store.name,
-                self._served.recommender.name_,
-                self._counted,
+                str(state.folder.path),
+                state.store.name,
+                state.growing.model.name,
+                state.counted,
                 n_events,
-                self._served.counts.n_added,
+                state.growing.statistics.n_added,
                 steering.n,
-                dict(self._ledger.not_judged),
+                dict(state.ledger.not_judged),
                 tuple(round(1 - each, 12) for each in steering.epsilons),
                 tuple(1 - each for each in steering.delivered()),
                 tuple(steering.bound(place) for place in places),
@@ -438,11 +399,9 @@ class Live(Recounting):
         True
         """
         check_whole("n", n)
-        with self._lock:
-            self._catch_up()
-            with self._store.reading() as transaction:
-                rows = transaction.heaviest(today(), n)
-            return heaviest_frame(rows, self._ledger.heaviest.on(today()).n_events)
+        with self._state.reading() as transaction:
+            rows = transaction.heaviest(today(), n)
+            return heaviest_frame(rows, self._state.ledger.heaviest.on(today()).n_events)
 
     def forget(self, user: Any) -> Receipt:
         """Delete a person: from the events and the counts at once, from files at the next recount.
@@ -457,15 +416,17 @@ class Live(Recounting):
         Receipt
             What was deleted, and what stays that was learned from them; it does not name them.
         """
-        with self._lock:
-            with self._writing() as transaction:
-                self._served.profiles.users.code(user)  # refuses whom nobody knows
-                person = str(self._served.profiles.users.check(user))
+        state = self._state
+        with state.lock:
+            with state.writing() as transaction:
+                users = state.growing.profiles.users
+                users.code(user)  # refuses an unknown one
+                person = str(users.check(user))
                 n_events = transaction.forget(person)
-                n_items, calibrated = self._served.forget(person)
-                self._seq = transaction.last()
-            self._store.compact()
-        learned = self._served.recommender.recipe().stays
+                n_items, calibrated = state.growing.forget(person)
+                state.seq = transaction.last()
+            state.store.compact()
+            learned = state.growing.learned
         stays = stays_of_the_forgotten(learned, calibrated=calibrated)
         return Receipt(now_text(), n_events, n_items, calibrated, stays)
 
@@ -480,9 +441,9 @@ class Live(Recounting):
             The file: ``user_id``, ``item_id``, ``datetime``. It is written aside and renamed, so
             that it is complete or not there.
         """
-        with self._lock:
-            self._catch_up()
-            frame = self._served.profiles.settled().to_frame()
+        with self._state.lock:
+            self._state.catch_up()
+            frame = self._state.growing.profiles.settled().to_frame()
         target = Path(check_path("path", path))
         check_utf8(target)
         try:
@@ -492,3 +453,55 @@ class Live(Recounting):
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{target}: cannot be written ({reason}).") from error
         return len(frame)
+
+    # Refitting.
+
+    def recount(self, *, wait: bool = True) -> None:
+        """Refit and recalibrate on all that is known, and answer from that from then on.
+
+        Events and questions go on meanwhile; it is taken over in one step, and whatever interrupts
+        it, the old one or the new one serves.
+
+        Parameters
+        ----------
+        wait : bool, default=True
+            Return when it is taken over; else at once, and it goes on in the background.
+        """
+        self._refit.start(self._refit_now, self._report, wait=wait)
+
+    def _refit_now(self) -> None:
+        state = self._state
+        with state.reading() as transaction:
+            seq, old, profiles = state.seq, state.growing, state.growing.profiles.settled()
+            n_new = NewItems.from_state(transaction.get("new items")).total
+        fresh = old.refitted(profiles, n_new)
+        usual = usual_levels(fresh.model_).tolist()
+        limit = usual_limit(fresh.model_.profiles())
+        number = state.folder.numbers()[-1] + 1
+        place = state.folder.make_model(number)
+        try:
+            fresh.save(place, old.model.name)
+        except BaseException:
+            with suppress(OSError):
+                place.rmdir()
+            raise
+        del old, fresh  # they keep the files of the old base mapped
+        with state.lock:
+            with state.writing() as transaction:
+                ledger = state.ledger.watching_anew(state.folder.terms, usual)
+                ledger = ledger.with_heaviest(limit=limit)
+                transaction.put("ledger", ledger.to_state())
+                transaction.put("base", {"model": number, "seq": seq, "counted": now_text()})
+                transaction.forget_names(until=seq)
+            state.reload()
+            state.store.compact()
+
+    def _report(self, reason: str) -> None:
+        """Raise the alert that a background refit failed."""
+        says = (
+            f"Refitting failed ({reason}; the log has the details): the counts of "
+            f"{self._state.counted[:10]}, with all events since then, are served on, and it is "
+            f"tried again in {PAUSE // 60} minutes."
+        )
+        with suppress(StoreError), self._state.writing() as transaction:
+            self._state.alert(transaction, says)

@@ -44,20 +44,6 @@ def live_guarantee(steering: Steering, significance: float, ages: str) -> Guaran
     ).assuming(ages)
 
 
-def too_little_known(n_known: int, min_known: int) -> str:
-    """Return why events of a user are not judged; empty if they are.
-
-    Examples
-    --------
-    >>> too_little_known(1, 3), too_little_known(3, 3)
-    ('only 1 item is known of this user, and events are judged from 3 on', '')
-    """
-    if n_known >= min_known:
-        return ""
-    are = "item is" if n_known == 1 else "items are"
-    return f"only {n_known} {are} known of this user, and events are judged from {min_known} on"
-
-
 def _points(share: float) -> str:
     """Return a share in percentage points, with two digits."""
     return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"  # noqa: PLR2004

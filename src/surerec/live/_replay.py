@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 import numpy as np
 
@@ -13,12 +14,11 @@ from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.calibration import Cut
-from surerec.conformal import DEFAULT_STEP, Steering, UserDay
+from surerec.conformal import DEFAULT_STEP, RiskCurve, Steering, UserDay
 from surerec.errors import InputError
 from surerec.futures import Ranking, candidates_of
 from surerec.interactions import Interactions
 from surerec.live._ledger import is_first_of_day
-from surerec.live._tape import FEWEST, Calibrated, Tape, cut_of
 from surerec.measures import Query, as_recipe
 from surerec.precedence import Ties
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MODELS: Final = ("static", "recalibrated", "live")
 """What is compared: never renewed; counted and calibrated anew; that, steered by its errors."""
+
+_FEWEST: Final = 100  # events that calibrate
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,55 @@ class _Seen(NamedTuple):
         if self.rank_cut:
             return int(np.clip(cut, 0, n))
         return n - int(np.searchsorted(self.ordered, -cut, side="left"))
+
+
+class _Judged(NamedTuple):
+    """What is recorded of a judged event; see :class:`Replayed`."""
+
+    time: int
+    outside: list[list[bool]]
+    sizes: list[list[int]]
+    n_candidates: int
+    watched: bool
+    usual: Any
+    user_day: int
+
+
+class _Entry(NamedTuple):
+    """An event that may calibrate, by the counts that were renewed last."""
+
+    entry: float
+    time: int
+    user_day: int
+    watched: bool
+
+
+class _Calibrated(NamedTuple):
+    """The calibration on the events of a window."""
+
+    curve: RiskCurve
+    cuts: tuple[float, ...]
+    """For each ε."""
+    usual: tuple[tuple[int, int], ...]
+    """For each ε, the errors among users' first events of a day, and how many there are."""
+
+    @classmethod
+    def of(cls, recent: list[_Entry], epsilons: list[float]) -> _Calibrated:
+        """Calibrate on events, with each user and day counted once."""
+        entries, _, user_days, watched = (np.array(each) for each in zip(*recent, strict=True))
+        _, owners, sizes = np.unique(user_days, return_inverse=True, return_counts=True)
+        curve = RiskCurve(entries, 1 / sizes[owners], owners, len(sizes))
+        cuts = tuple(_cut_of(curve, epsilon) for epsilon in epsilons)
+        first = entries[watched]
+        usual = tuple((int((first > cut).sum()), len(first)) for cut in cuts)
+        return cls(curve, cuts, usual)
+
+
+def _cut_of(curve: RiskCurve, level: float) -> float:
+    """Return the largest entry that is in a set at a level."""
+    if level <= 0 or level >= 1:
+        return np.inf if level <= 0 else -np.inf
+    return curve.cut(level)
 
 
 class _Counted:
@@ -267,12 +318,13 @@ def _check_begin(interactions: Interactions, begin: int, playing: Playing) -> No
 class _Player:
     def __init__(self, profiles: Interactions, recipe: Recipe, begin: int, how: Playing) -> None:
         self._profiles, self._recipe, self._begin, self._how = profiles, recipe, begin, how
-        self._tape = Tape()
+        self._judged_events: list[_Judged] = []
+        self._entries: list[_Entry] = []
         self._steering = Steering.start(how.epsilons, step=how.step)
         self._static: _Counted | None = None
         self._now: _Counted | None = None
-        self._static_calibrated: Calibrated | None = None
-        self._calibrated: Calibrated | None = None
+        self._static_calibrated: _Calibrated | None = None
+        self._calibrated: _Calibrated | None = None
         self._user_days: dict[tuple[int, int], int] = {}
         self._so_far: dict[int, UserDay] = {}
         self._not_judged = {"new item": 0, "too little known of the person": 0}
@@ -288,20 +340,22 @@ class _Player:
             for start, stop in zip(dates, [*dates[1:], int(self._times[-1]) + 1], strict=True):
                 self._play_until_renewal(start, stop)
                 advance(1)
-        tape = self._tape
-        if not tape.times:
+        if not self._judged_events:
             raise InputError(
                 f"{self._profiles.name or 'The data'}: no event after {day_of(self._begin)} could "
                 "be judged; begin earlier, or set a smaller min_known."
             )
+        times, outside, sizes, n_candidates, watched, usual, user_days = (
+            np.array(each) for each in zip(*self._judged_events, strict=True)
+        )
         return Replayed(
-            np.array(tape.times),
-            np.moveaxis(np.array(tape.outside), 1, 0),
-            np.moveaxis(np.array(tape.sizes), 1, 0),
-            np.array(tape.n_candidates),
-            np.array(tape.watched),
-            np.moveaxis(np.array(tape.usual), 1, 0),
-            np.array(tape.user_days),
+            times,
+            np.moveaxis(outside, 1, 0),
+            np.moveaxis(sizes, 1, 0),
+            n_candidates,
+            watched,
+            np.moveaxis(usual, 1, 0),
+            user_days,
             self._not_judged,
             self._how,
             self._profiles.name or "The data",
@@ -323,11 +377,14 @@ class _Player:
         earlier = None if start == self._begin else self._now
         now = self._now = _Counted(self._profiles, self._recipe, start, self._how, earlier)
         since = start - int(self._how.window * DAY)
-        calibrated = self._tape.calibrated(since, sorted(self._how.epsilons))
+        recent = self._entries[bisect_left(self._entries, since, key=lambda each: each.time) :]
+        calibrated = None
+        if len(recent) >= _FEWEST:
+            calibrated = _Calibrated.of(recent, sorted(self._how.epsilons))
         if start == self._begin:
             if calibrated is None:
                 raise InputError(
-                    f"{self._profiles.name or 'The data'}: fewer than {FEWEST} events of the "
+                    f"{self._profiles.name or 'The data'}: fewer than {_FEWEST} events of the "
                     f"{self._how.window:g} days before {day_of(start)} can calibrate; set a longer "
                     "window."
                 )
@@ -367,22 +424,18 @@ class _Player:
         return bool(is_first_of_day(before, int(self._times[at])))
 
     def _judge(self, time: int, user_day: int, seen: _Seen, old: _Seen, *, watched: bool) -> None:
-        tape, static, renewed = self._tape, self._static_calibrated, self._calibrated
+        static, renewed = self._static_calibrated, self._calibrated
         if time >= self._begin and renewed is not None and static is not None:
-            steered = [cut_of(renewed.curve, cut) for cut in self._steering.cuts_nested]
+            steered = [_cut_of(renewed.curve, cut) for cut in self._steering.cuts_nested]
             models = list(zip((old, seen, seen), (static.cuts, renewed.cuts, steered), strict=True))
-            tape.times.append(time)
-            tape.outside.append([[one.entry > cut for cut in some] for one, some in models])
-            tape.sizes.append([[one.size(cut) for cut in some] for one, some in models])
-            tape.n_candidates.append(len(seen.ordered))
-            tape.watched.append(watched)
-            tape.usual.append((static.usual, renewed.usual, renewed.usual))
-            tape.user_days.append(user_day)
+            outside = [[one.entry > cut for cut in some] for one, some in models]
+            sizes = [[one.size(cut) for cut in some] for one, some in models]
+            usual = static.usual, renewed.usual, renewed.usual
+            self._judged_events.append(
+                _Judged(time, outside, sizes, len(seen.ordered), watched, usual, user_day)
+            )
             level = float(renewed.curve.levels([seen.entry])[0])
             so_far = self._so_far.get(user_day, UserDay())
             self._so_far[user_day] = so_far.after(self._steering.missed(level))
             self._steering = self._steering.after(level, so_far)
-        tape.entries.append(seen.entry)
-        tape.entered.append(time)
-        tape.entered_by.append(user_day)
-        tape.first_of_day.append(watched)
+        self._entries.append(_Entry(seen.entry, time, user_day, watched))

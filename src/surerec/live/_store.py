@@ -152,13 +152,6 @@ class Transaction:
         """Give how many events are kept."""
         return int(self._run("SELECT COUNT(*) FROM surerec_events", ()).fetchone()[0])
 
-    def verdicts(self) -> dict[str, int]:
-        """Give how many events were judged, and why others were not."""
-        rows = self._run(
-            "SELECT verdict, COUNT(*) FROM surerec_events GROUP BY verdict ORDER BY verdict", ()
-        )
-        return {verdict: int(n) for verdict, n in rows.fetchall()}
-
     def forget(self, person: str) -> int:
         """Delete the events of a person, and remember until a recount that they are gone."""
         gone = self._run("DELETE FROM surerec_events WHERE person = ?", (person,)).rowcount

@@ -172,6 +172,8 @@ class PrecedenceStatistics:
 
     def grown_from(self, earlier: PrecedenceStatistics) -> PrecedenceStatistics:
         """Give the same counts, as grown from earlier ones under the same codes."""
+        if self.base is earlier.counted:
+            return self
         same = copy(self)
         same.base = earlier.counted
         return same

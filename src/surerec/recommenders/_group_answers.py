@@ -15,7 +15,6 @@ from surerec.interactions import read_members
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_sets import GroupExplanation, GroupSet
 from surerec.recommenders._options import how_to_get
-from surerec.recommenders._query import assumed_of
 from surerec.recommenders._sets import result_columns, result_frame, stacked
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def guarantee_to_groups(
     if more:
         covers = " and ".join(found.covers for found in (first, *more))
         first = replace(first, covers=covers, n_calibration=None).assuming(*map(str, more))
-    return first.shortened(options.left_out())
+    return first.assuming(model.calibration.unadapted).shortened(options.left_out())
 
 
 def _calibration(
@@ -105,7 +104,7 @@ def group_set(
         history=party.company.known,
         significance=epsilon,
         guarantee=guarantee_of(kept, epsilon, assessment)
-        .assuming(_also_assumed(model), assumed_of(model.scorer, *party.company.members))
+        .assuming(_also_assumed(model), model.assumption(kept, *party.company.members))
         .shortened(options.left_out(len(shown.places), shown.full_size)),
         full_size=shown.full_size,
         n_candidates=len(candidates),

@@ -90,6 +90,9 @@ class GroupModel(Protocol):
     def from_state(self, state: State, n_users: int) -> GroupModel:
         """Return the same with what was saved; KeyError or ValueError if it is not its own."""
 
+    def cleared(self) -> GroupModel:
+        """Return the same without what was calibrated on groups."""
+
 
 @dataclass(frozen=True)
 class MergedGroups:
@@ -123,6 +126,10 @@ class MergedGroups:
     def from_state(self, state: State, n_users: int) -> MergedGroups:  # noqa: ARG002
         """Return itself."""
         state.require_empty("a model without calibration groups")
+        return self
+
+    def cleared(self) -> MergedGroups:
+        """Return itself: it is not calibrated on groups."""
         return self
 
 
@@ -205,6 +212,10 @@ class CalibratedGroups:
         ]
         by_size = {GIVEN if each.formed == "given" else each.size: each for each in found}
         return replace(self, by_size=by_size)
+
+    def cleared(self) -> CalibratedGroups:
+        """Return the same with no size calibrated yet."""
+        return replace(self, by_size={})
 
     def calibrated(
         self,

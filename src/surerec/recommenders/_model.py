@@ -153,6 +153,7 @@ class FittedModel(ModelParts):
         options = replace(options, items=query.allowed)  # a query may have its own
         assessment = self.assess(query, options=options)
         epsilon, sizes = options.significance, options.sizes(assessment)
+        calibration = self.calibration_for(options)
         columns: Mapping[str, NDArray[Any]]
         if sizes is not None:
             n_shown, full_size = sizes
@@ -171,8 +172,8 @@ class FittedModel(ModelParts):
             titles=self.titles,
             history=query.history,
             significance=epsilon,
-            guarantee=guarantee_of(self.calibration_for(options), epsilon, assessment)
-            .assuming(self.assumption(query))
+            guarantee=guarantee_of(calibration, epsilon, assessment)
+            .assuming(self.assumption(calibration, query))
             .shortened(options.left_out(n_shown, full_size)),
             full_size=full_size,
             n_candidates=len(assessment.candidates),
@@ -378,9 +379,9 @@ class FittedModel(ModelParts):
         """
         n, query = check_whole("k", k), self.query(user, history=history, times=times, at=at)
         require(self.calibration, "hits", self.kind)
-        found = self.user_level.slate(
-            self.scorer, self.statistics, query, self.items, n, self.assumption(query)
-        )
+        fitted = self.user_level
+        assumes = self.assumption(fitted, query)
+        found = fitted.slate(self.scorer, self.statistics, query, self.items, n, assumes)
         title = self.statistics.interactions.title
         titles = [title(self.items.code(item)) for item in found.items]
         return replace(found, recommender=self.name, titles=titles)
@@ -423,8 +424,9 @@ class FittedModel(ModelParts):
         Assumes that the user's calibration items and the items consumed next are exchangeable. It
         holds less well the more tastes drift.
         """
-        found = guarantee_of(self.calibration_for(options), options.significance)
-        return found.shortened(options.left_out())
+        calibration = self.calibration_for(options)
+        found = guarantee_of(calibration, options.significance)
+        return found.assuming(self.assumption(calibration)).shortened(options.left_out())
 
     def histories(
         self, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any

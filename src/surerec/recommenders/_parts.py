@@ -161,7 +161,7 @@ class ModelParts:
     def user_level(self) -> UserCalibration:
         """The calibration of a model that is calibrated on users, or raise NotOffered."""
         require(self.calibration, "period", self.kind)
-        return cast("UserCalibration", self.calibration)
+        return cast("UserCalibration", self.calibration.fitted)
 
     @property
     def calibrated_groups(self) -> CalibratedGroups:
@@ -262,17 +262,14 @@ class ModelParts:
         require(self.calibration, "segments", self.kind)
         return replace(found, group=str(group))
 
-    def assumption(self, query: Query) -> str:
-        """Return what guarantees assume of a query without times; a sentence, or "".
+    def assumption(self, calibration: object, *queries: Query) -> str:
+        """Return the sentences that guarantees of a calibration end with; "" for none.
 
-        It is not empty only for a scorer that declares ``uses_times``.
-
-        Parameters
-        ----------
-        query : Query
-            What :meth:`query` made.
+        They say that a scorer that uses times was given none, and that thresholds are as fitted
+        where the model adapts its own.
         """
-        return assumed_of(self.scorer, query)
+        as_fitted = "" if calibration is self.calibration else self.calibration.unadapted
+        return f"{assumed_of(self.scorer, *queries)} {as_fitted}".strip()
 
     def candidates(self, query: Query) -> NDArray[np.int64]:
         """Return the codes of the items that may be recommended."""
@@ -311,6 +308,8 @@ class ModelParts:
         found = self.calibration
         if options.item_list is not None:
             found = self.item_lists[options.item_list]
+        elif options.items is not None or options.min_probability is not None:
+            found = found.fitted
         return found if options.precision is None else found.at(options.precision)
 
     def level(self, query: Query, item: int) -> float:
@@ -340,6 +339,17 @@ class ModelParts:
         return any(
             each.has_user(user) for each in (self.calibration, *self.item_lists.values())
         ) or (self.groups is not None and self.groups.has_user(user))
+
+    def without_user(self, user: int) -> Self:
+        """Return the model calibrated without a user, by code.
+
+        Probabilities, item lists and groups that the user calibrated go; a refit brings them back.
+        """
+        if not self.calibrates(user):
+            return self
+        groups = None if self.groups is None else self.groups.cleared()
+        calibration = self.calibration.without(user)
+        return replace(self, calibration=calibration, item_lists={}, groups=groups)
 
     def profiles(self) -> Interactions:
         """Return the users' profiles, or raise NoUsers."""

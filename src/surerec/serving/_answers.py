@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from surerec.serving._written import complement, finite, numbers, write, write_s
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, Guarantee
+    from surerec.calibration import Assessment
     from surerec.measures import Query
-    from surerec.recommenders import RecommendationSet, Recommender
+    from surerec.recommenders import FittedModel, RecommendationSet
     from surerec.serving._models import ServedModel
 
 
@@ -34,7 +33,7 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     k = ask.MAX_ROWS if asked.k is None else asked.k
     level = level_of(asked)
     choosing, unknown = _choosing(recommender, asked)
-    picks = model.recommend(recommender, query, **level, **choosing, k=k, exclude=asked.exclude)
+    picks = recommender.recommend(query=query, **level, **choosing, k=k, exclude=asked.exclude)
     return write_set({**about_set(name, picks), **unknown}, picks)
 
 
@@ -42,7 +41,7 @@ def guarantee(model: ServedModel, asked: ask.AskPromise) -> bytes:
     """Give what a set promises, without its items."""
     name, recommender, query = _person(model, asked)
     choosing, unknown = _choosing(recommender, asked)
-    picks = model.recommend(recommender, query, **level_of(asked), **choosing)
+    picks = recommender.recommend(query=query, **level_of(asked), **choosing)
     return write({**about_set(name, picks), **unknown})
 
 
@@ -51,15 +50,15 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     name, recommender, query = _person(model, asked)
     options = RecommendOptions()
     if asked.among is not None:
-        options = recommender.model_.listed(asked.among)
-    found = recommender.model_.assess(query, options=options)
-    features = recommender.model_.features
+        options = recommender.listed(asked.among)
+    found = recommender.assess(query, options=options)
+    features = recommender.features
     by_confidence = "confidence" in features and "precision" not in features
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
-    entries = model.steered(found.entry_confidences)
+    entries = found.entry_confidences
     first = order[: asked.limit]
     codes = found.candidates[first]
-    ids = recommender.items_.ids
+    ids = recommender.items.ids
     chances = np.full(len(first), np.nan)
     if found.chances is not None:
         chances = found.chances(first).probability
@@ -76,7 +75,7 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
         "promises_precision": "precision" in features,
         "about_probability": found.about_chances,
         "n_candidates": len(found.candidates),
-        "highest_confidence": float(model.steered(np.array([found.highest_confidence]))[0]),
+        "highest_confidence": found.highest_confidence,
         "curve": curve_of(entries[order]),
         "items": {
             Columns.Item: ids.gather(codes).to_list(),
@@ -97,10 +96,10 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
 def p_values(model: ServedModel, asked: ask.AskPValues) -> bytes:
     """Give the p-value and the entry confidence of each item asked for."""
     name, recommender = recommender_of(model, asked.recommender)
-    if "confidence" not in recommender.model_.features:
+    if "confidence" not in recommender.features:
         raise Problem(409, f"The recommender {name} ranks items and has no p-values.")
     query = _query(recommender, asked)
-    found = recommender.items_.select(asked.items, asked.unknown)
+    found = recommender.items.select(asked.items, asked.unknown)
     codes = found.codes
     frame = recommender.p_values(query=query, codes=codes)
     titles = pl.Series(Columns.Title, titles_of(model, codes), dtype=pl.String)
@@ -134,44 +133,29 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     """Give the best items of each known user, and name the users that are not known."""
     name, recommender = recommender_of(model, asked.recommender)
     users = list(dict.fromkeys(asked.users))
-    codes = recommender.model_.profiles().users.codes(users)
+    codes = recommender.profiles().users.codes(users)
     known = codes[codes >= 0]
     if not len(known):
         raise Problem(404, "None of these users is known.")
     choosing, unknown = _choosing(recommender, asked)
     options = recommender.options(**level_of(asked), **choosing, k=asked.k)
     confidence = complement(options.significance)
-    cut = None if choosing else model.cut(confidence)
-    served = options if cut is None else replace(options, significance=cut)
-    frame = recommender.model_.rows_of(known, served)
-    if cut is not None:
-        steered = model.steered(frame[Columns.EntryConfidence].to_numpy())
-        entries = pl.Series(steered, nan_to_null=True)
-        frame = frame.with_columns(entries.alias(Columns.EntryConfidence))
+    frame = recommender.rows_of(known, options)
     answer = {
         "recommender": name,
         "confidence": confidence,
         "significance": complement(confidence),
-        "guarantee": _to_all(model, recommender, options, steered=cut is not None).to_dict(),
+        "guarantee": recommender.guarantee_to_all(options).to_dict(),
         "unknown_users": [user for user, code in zip(users, codes, strict=True) if code < 0],
         **unknown,
     }
     return write(answer, items=frame)
 
 
-def _to_all(
-    model: ServedModel, recommender: Recommender, options: RecommendOptions, *, steered: bool
-) -> Guarantee:
-    """Return what the lists of a batch guarantee to covered users."""
-    if model.live is not None and steered and options.significance is not None:
-        return model.live.promise(1 - options.significance).shortened(options.left_out())
-    return recommender.guarantee_to_all(options).assuming(model.not_steered)
-
-
 def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
     """Give the k best items with their probabilities, and the chances of the list."""
     name, recommender = recommender_of(model, asked.recommender)
-    if "hits" not in recommender.model_.features:
+    if "hits" not in recommender.features:
         raise Problem(
             409, f"The recommender {name} is not calibrated over users: it has no slates."
         )
@@ -180,7 +164,7 @@ def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
     served = wanted == (None, None) or found.worth_serving(
         asked.at_least, expected_hits=asked.expected_hits
     )
-    titles = titles_of(model, recommender.items_.codes(found.items))
+    titles = titles_of(model, recommender.items.codes(found.items))
     items = [
         {Columns.Item: item, Columns.Title: title, Columns.Probability: finite(chance)}
         for item, title, chance in zip(found.items, titles, found.probabilities, strict=True)
@@ -192,7 +176,7 @@ def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
         "at_least": numbers(found.at_least),
         "expected_hits": finite(found.expected_hits),
         "items": items if served else [],
-        "guarantee": found.guarantee.assuming(model.not_steered).to_dict(),
+        "guarantee": found.guarantee.to_dict(),
     }
     return write(answer)
 
@@ -200,10 +184,10 @@ def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
 def search(model: ServedModel, query: str, limit: int) -> bytes:
     """Give the items whose title has the words of a query, the likeliest first."""
     codes = model.search.find(query, limit)
-    statistics = model.first.statistics_
+    statistics = model.first.statistics
     frame = pl.DataFrame(
         {
-            Columns.Item: model.first.items_.ids.gather(codes),
+            Columns.Item: model.first.items.ids.gather(codes),
             Columns.Title: pl.Series(titles_of(model, codes), dtype=pl.String),
             Columns.Genres: pl.Series(genres_of(model, codes), dtype=pl.String),
             "support": np.asarray(statistics.support)[codes].astype(np.int64),
@@ -224,22 +208,22 @@ def curve_of(entries: NDArray[np.float64]) -> dict[str, list[Any]]:
     return {"entry_confidence": levels.tolist(), "size": np.cumsum(counts).tolist()}
 
 
-def recommender_of(model: ServedModel, wanted: str | None) -> tuple[str, Recommender]:
+def recommender_of(model: ServedModel, wanted: str | None) -> tuple[str, FittedModel]:
     """Give the recommender that is asked, by its name too."""
-    name = next(iter(model.recommenders)) if wanted is None else wanted
-    if name not in model.recommenders:
-        known = ", ".join(model.recommenders)
+    name = next(iter(model.models)) if wanted is None else wanted
+    if name not in model.models:
+        known = ", ".join(model.models)
         raise Problem(404, f"There is no such recommender; this model has {known}.")
-    return name, model.recommenders[name]
+    return name, model.models[name]
 
 
-def _person(model: ServedModel, asked: ask._AboutPerson) -> tuple[str, Recommender, Query]:
+def _person(model: ServedModel, asked: ask._AboutPerson) -> tuple[str, FittedModel, Query]:
     """Give which recommender is asked, by its name too, and about whom."""
     name, recommender = recommender_of(model, asked.recommender)
     return name, recommender, _query(recommender, asked)
 
 
-def _query(recommender: Recommender, asked: ask._AboutPerson) -> Query:
+def _query(recommender: FittedModel, asked: ask._AboutPerson) -> Query:
     return recommender.query(asked.user, **_history(asked), group=asked.group)
 
 
@@ -253,7 +237,7 @@ def level_of(asked: ask._AtLevel) -> dict[str, Any]:
 
 
 def _choosing(
-    recommender: Recommender, asked: ask._Choosing
+    recommender: FittedModel, asked: ask._Choosing
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return the options that limit a set, and the field that names unknown items."""
     names = ("precision", "min_probability", "among")
@@ -261,8 +245,8 @@ def _choosing(
     chosen = {name: value for name, value in given.items() if value is not None}
     if asked.items is None:
         return chosen, {"unknown_items": []}
-    found = recommender.items_.select(asked.items, asked.unknown)
-    known = recommender.items_.ids.gather(found.codes).to_list()
+    found = recommender.items.select(asked.items, asked.unknown)
+    known = recommender.items.ids.gather(found.codes).to_list()
     return {**chosen, "items": known}, {"unknown_items": list(found.skipped)}
 
 

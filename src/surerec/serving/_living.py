@@ -6,7 +6,7 @@ import gc
 import hashlib
 import math
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec.errors import StoreError
@@ -20,7 +20,7 @@ from surerec.serving._metrics import (
     JUDGED,
     USER_DAYS,
 )
-from surerec.serving._models import ServedModel, load_served, served_of
+from surerec.serving._models import ServedModel, load_served, search_of, served_of
 from surerec.serving._problems import Problem
 from surerec.serving._written import write
 from surerec.storage import read_card
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from surerec.recommenders import FittedModel
     from surerec.serving import _asked as ask
     from surerec.serving._search import TitleSearch
 
 _WINDOWS: Final = 60  # that are told
+_PRIVATE: Final = ("folder", "store", "recommender")  # fields of a status
 
 
 def load(folder: Path) -> ServedModel:
@@ -42,59 +44,48 @@ def load(folder: Path) -> ServedModel:
     place = LiveFolder.open(folder)
     live = Live(folder, hold=False)
     model_id = hashlib.sha256(str(place.path.resolve()).encode()).hexdigest()[:12]
-    with live.asking() as recommender:
-        card = read_card(place.model(live.base_))
-        made = served_of(card, {recommender.name_: recommender})
+    with live.asking() as model:
+        made = served_of(read_card(place.model(live.base_)), {model.name: model})
     _tell(live)
     card = {**made.card, "model": model_id, "live": True}
-    for each in card["recommenders"]:
-        each["guarantee"] |= live.promise(each["guarantee"]["level"]).to_dict()
-    # Without the recommender: it would keep the files of this base mapped after a recount.
-    searches = {live.base_: made.search}
-    return LiveModel(model_id, {}, card, made.search, live, folder=place, searches=searches)
+    # Without the model: it would keep the files of this base mapped after a refit.
+    return LiveModel(model_id, {}, card, made.search, live, {live.base_: made.search})
 
 
 @dataclass(frozen=True)
 class LiveModel(ServedModel):
-    """A model that takes events in; each answer is made of what is known when it is asked for."""
+    """A model that ingests events; each answer is from the fitted model of its moment."""
 
-    folder: LiveFolder | None = None
-    searches: dict[int, TitleSearch] = field(default_factory=dict)
+    live: Live
+    searches: dict[int, TitleSearch]
     """By the number of the base."""
 
     def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
-        """Give an answer made of this moment's state; no event comes in between."""
-        live = self.live
-        assert live is not None  # noqa: S101  # it was made with one
-        with live.asking() as recommender:
-            return make(self._now(recommender), *asked)
+        """Return an answer made of this moment's state; no event comes in between."""
+        with self.live.asking() as model:
+            return make(self._now(model), *asked)
 
-    def _now(self, recommender: Any) -> ServedModel:
-        """Give what answers need of the recommender as it is now."""
-        assert self.live is not None  # noqa: S101
-        assert self.folder is not None  # noqa: S101
-        known = self.searches
-        if self.live.base_ not in known:  # it was counted anew, and codes are other ones
+    def _now(self, model: FittedModel) -> ServedModel:
+        """Return what answers need of the fitted model of this moment."""
+        known, base = self.searches, self.live.base_
+        if base not in known:  # it was refitted, and codes are other ones
             known.clear()
             gc.collect()  # what compiling left behind may hold arrays of the old base
-            card = read_card(self.folder.model(self.live.base_))
-            known[self.live.base_] = served_of(card, {recommender.name_: recommender}).search
-        return replace(
-            self,
-            recommenders={recommender.name_: recommender},
-            search=known[self.live.base_],
-        )
+            known[base] = search_of(model)
+        return replace(self, models={model.name: model}, search=known[base])
 
     def refresh(self) -> None:
-        """Take over a recount of another process, and release the model before it."""
-        assert self.live is not None  # noqa: S101
-        with suppress(StoreError), self.live.asking() as recommender:  # who asks next is told
-            self._now(recommender)
+        """Take over a refit of another process, and release the model before it."""
+        with suppress(StoreError), self.live.asking() as model:  # the next request raises it
+            self._now(model)
+
+    def check(self) -> None:
+        """Check, without waiting, that the store can keep events."""
+        self.live.check_store()
 
     def close(self) -> None:
-        """Let go of the store of events."""
-        if self.live is not None:
-            self.live.close()
+        """Close the store of events."""
+        self.live.close()
 
 
 def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
@@ -121,24 +112,13 @@ def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
 def promise(model: ServedModel) -> bytes:
     """Give what was promised and delivered."""
     live = _live(model)
-    status, frame = live.status(), live.delivered().filter(group="all")
-    delivered = [None if math.isnan(each) else each for each in status.delivered]
+    status, frame = asdict(live.status()), live.delivered().filter(group="all")
+    told = {name: status[name] for name in status if name not in _PRIVATE}
+    for name in ("delivered", "observed_by_user_day"):
+        told[name] = [None if math.isnan(each) else each for each in told[name]]
     return write(
         {
-            "promised": list(status.promised),
-            "delivered": delivered,
-            "within": list(status.within),
-            "observed_by_user_day": [
-                None if math.isnan(each) else each for each in status.observed_by_user_day
-            ],
-            "n_user_days": status.n_user_days,
-            "heaviest_share": status.heaviest_share,
-            "n_events": status.n_events,
-            "n_judged": status.n_judged,
-            "not_judged": status.not_judged,
-            "counted": status.counted,
-            "n_since": status.n_since,
-            "alarms": list(status.alarms),
+            **told,
             "windows": [
                 {
                     "until": rows["until"][0],
@@ -159,7 +139,7 @@ def forget(model: ServedModel, asked: ask.AskForget) -> bytes:
 
 
 def _live(model: ServedModel) -> Live:
-    if model.live is None:
+    if not isinstance(model, LiveModel):
         raise Problem(
             409, "This model takes no events: make it live with surerec live init, and serve that."
         )

@@ -6,14 +6,14 @@ import gc
 import hashlib
 import json
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surerec.calibration import Guarantee
-from surerec.conformal import significance_of
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError, StaleModelWarning
 from surerec.recommenders import load_all
 from surerec.serving._search import TitleSearch
@@ -24,18 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
-    from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
-    from surerec.live import Live
-    from surerec.measures import Query
-    from surerec.recommenders import FittedModel, RecommendationSet, Recommender
+    from surerec.recommenders import FittedModel
 
 
 _SAMPLE_SIZE = 40
 _SAMPLE_PRECISION = 0.2
-_STEERED: Final = frozenset({"confidence", "significance", "k", "exclude"})
-"""What may be asked of a set whose promise is kept live; others choose among its items."""
 
 
 @dataclass(frozen=True)
@@ -43,58 +38,34 @@ class ServedModel:
     """All that answers need; it never changes, so a request that holds one is never torn."""
 
     model_id: str
-    recommenders: Mapping[str, Recommender]
+    models: Mapping[str, FittedModel]
+    """What answers, by name; all of them share items, users and statistics."""
     card: Mapping[str, Any]
     """What clients may know of the model: no path, no version, nobody's id."""
     search: TitleSearch
-    live: Live | None = None
-    """What takes events in, and keeps the promise as the world moves; None for other models."""
 
     def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
         """Give an answer made of one state of the model from beginning to end."""
         return make(self, *asked)
 
-    def recommend(self, recommender: Recommender, query: Query, **asked: Any) -> RecommendationSet:
-        """Give a person's set, with the promise that is kept live if there is one for it."""
-        if self.live is None or not asked.keys() <= _STEERED:
-            found = recommender.recommend(query=query, **asked)
-            return replace(found, guarantee=found.guarantee.assuming(self.not_steered))
-        return self.live.recommend(query=query, **asked)
-
-    @property
-    def not_steered(self) -> str:
-        """What an answer that events do not steer assumes; empty unless others are steered."""
-        if self.live is None:
-            return ""
-        return f"This is as calibrated on {self.live.counted_[:10]}, not steered by events."
-
-    def cut(self, confidence: float | None) -> float | None:
-        """Give the ε to ask for so that sets are the steered ones; None if they are not."""
-        if self.live is None:
-            return None
-        return self.live.cut(significance_of(confidence, None))
-
-    def steered(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the confidences at which items enter sets as these are served."""
-        if self.live is None:
-            return confidences
-        return np.asarray(1 - self.live.steering_.nominal(1 - confidences))
-
     def refresh(self) -> None:
         """Release what other processes have replaced, while nobody asks."""
+
+    def check(self) -> None:
+        """Check, without waiting, that what it needs to answer is whole."""
 
     def close(self) -> None:
         """Let go of what it has open."""
 
     @property
-    def first(self) -> Recommender:
-        """Any of the recommenders: they share items, users and statistics."""
-        return next(iter(self.recommenders.values()))
+    def first(self) -> FittedModel:
+        """Any of the models: they share items, users and statistics."""
+        return next(iter(self.models.values()))
 
     @property
     def interactions(self) -> Interactions:
         """The profiles."""
-        return self.first.statistics_.interactions
+        return self.first.statistics.interactions
 
     @property
     def genres(self) -> pl.Series | None:
@@ -180,22 +151,20 @@ def load_served(folder: Path) -> ServedModel:
             break
     if not recommenders:
         raise InputError(f"The model in {folder} has no recommender; `surerec fit` makes one.")
-    return served_of(card, recommenders)
+    return served_of(card, {name: each.model_ for name, each in recommenders.items()})
 
 
-def served_of(card: Mapping[str, Any], recommenders: Mapping[str, Recommender]) -> ServedModel:
-    """Give what answers need of loaded recommenders, and the card of their folder."""
-    for name, recommender in recommenders.items():
-        _warn_if_stale(name, recommender.model_)
-    any_one = next(iter(recommenders.values()))
-    statistics = any_one.statistics_
-    titles = statistics.interactions.titles
-    return ServedModel(
-        model_id(card),
-        recommenders,
-        _public_card(card, recommenders),
-        TitleSearch(any_one.items_.ids, titles, statistics.popularity),
-    )
+def served_of(card: Mapping[str, Any], models: Mapping[str, FittedModel]) -> ServedModel:
+    """Return what answers need of fitted models, and the card of their folder."""
+    for name, model in models.items():
+        _warn_if_stale(name, model)
+    search = search_of(next(iter(models.values())))
+    return ServedModel(model_id(card), models, _public_card(card, models), search)
+
+
+def search_of(model: FittedModel) -> TitleSearch:
+    """Return the search among the items of a model."""
+    return TitleSearch(model.items.ids, model.titles, model.statistics.popularity)
 
 
 def _warn_if_stale(name: str, model: FittedModel) -> None:
@@ -210,9 +179,7 @@ def _warn_if_stale(name: str, model: FittedModel) -> None:
         )
 
 
-def _public_card(
-    card: Mapping[str, Any], recommenders: Mapping[str, Recommender]
-) -> dict[str, Any]:
+def _public_card(card: Mapping[str, Any], models: Mapping[str, FittedModel]) -> dict[str, Any]:
     data = card["data"] or {}
     return {
         "model": model_id(card),
@@ -226,49 +193,49 @@ def _public_card(
         "recommenders": [
             {
                 "name": name,
-                "kind": type(recommender).__name__,
-                "headline": recommender.headline(),
-                "params": recommender.settings(),
-                "gives_confidence": "confidence" in recommender.model_.features,
-                "gives_probabilities": "probability" in recommender.model_.features,
-                "promises_precision": "precision" in recommender.model_.features,
-                "lists": list(recommender.lists_),
-                "together": list(recommender.model_.offers_together()),
-                "group_sizes": list(getattr(recommender, "group_sizes_", ())),
-                "guarantee": _sample_guarantee(recommender),
+                "kind": model.kind,
+                "headline": model.calibration.headline(DEFAULT_CONFIDENCE),
+                "params": card["recommenders"][name]["params"],
+                "gives_confidence": "confidence" in model.features,
+                "gives_probabilities": "probability" in model.features,
+                "promises_precision": "precision" in model.features,
+                "lists": list(model.lists),
+                "together": list(model.offers_together()),
+                "group_sizes": list((model.groups and model.groups.sizes) or ()),
+                "guarantee": _sample_guarantee(model),
             }
-            for name, recommender in recommenders.items()
+            for name, model in models.items()
         ],
     }
 
 
-def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
+def _sample_guarantee(model: FittedModel) -> dict[str, Any]:
     """Return what is guaranteed to a user who consumed the most popular items.
 
     Asking, rather than a table of sentences here, lets every kind of recommender speak for itself;
     it also compiles or loads each kernel before the first request comes.
     """
-    by_popularity = np.argsort(recommender.statistics_.popularity)
-    interactions = recommender.statistics_.interactions
+    by_popularity = np.argsort(model.statistics.popularity)
+    interactions = model.statistics.interactions
     usual = int(np.median(np.diff(interactions.offsets))) if interactions.n_users else _SAMPLE_SIZE
     most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
-    history = recommender.items_.ids.gather(most_popular).to_list()
+    history = model.items.ids.gather(most_popular).to_list()
     asked: dict[str, Any] = {}
-    if "precision" in recommender.model_.features:
+    if "precision" in model.features:
         asked["precision"] = _SAMPLE_PRECISION
     try:
-        return _sampled(recommender, history, asked)
+        return _sampled(model, history, asked)
     except InputError as error:  # a precision that cannot be reached here: that is said instead
         none = Guarantee(kind="precision", precision=_SAMPLE_PRECISION)
         return {"history_length": len(history), **none.broken(str(error).rstrip(".")).to_dict()}
 
 
-def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]) -> dict[str, Any]:
-    picks = recommender.recommend(history=history, **asked)
+def _sampled(model: FittedModel, history: list[Any], asked: dict[str, Any]) -> dict[str, Any]:
+    picks = model.recommend(history=history, **asked)
     picks.to_frame()  # as scores and p-values are found only when they are looked at
-    if "confidence" in recommender.model_.features:
-        recommender.p_values(history=history)
-    for user in recommender.statistics_.interactions.users.suggested(1):
-        recommender.recommend(user, **asked).to_frame()
-        recommender.recommend_many([user], k=1, **asked)  # the batch has its own
+    if "confidence" in model.features:
+        model.p_values(history=history)
+    for user in model.statistics.interactions.users.suggested(1):
+        model.recommend(user, **asked).to_frame()
+        model.recommend_many([user], k=1, **asked)  # the batch has its own
     return {"history_length": len(history), **picks.guarantee.to_dict()}

@@ -238,9 +238,7 @@ async def readyz(request: Request) -> Any:
     """Check that a model is loaded, its event store is whole, and the server is not stopping."""
     if _service(request).is_stopping():
         raise Problem(503, "The server is stopping.", headers={"Retry-After": "5"})
-    live = _service(request).models.current.live
-    if live is not None:
-        live.check_store()
+    _service(request).models.current.check()
     return {"status": "ready"}
 
 

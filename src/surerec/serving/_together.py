@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from surerec.serving._problems import Problem
 from surerec.serving._written import finite, numbers, rows_of, write
 
 if TYPE_CHECKING:
-    from surerec.recommenders import Recommender
+    from surerec.recommenders import FittedModel
     from surerec.serving import _asked as ask
     from surerec.serving._models import ServedModel
 
@@ -51,12 +50,10 @@ def group_guarantee(model: ServedModel, asked: ask.AskGroupGuarantee) -> bytes:
 def group_entry_confidences(model: ServedModel, asked: ask.AskGroupEntryConfidences) -> bytes:
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
     name, recommender = _for_groups(model, asked)
-    found, party, together = recommender.model_.assess_group(
-        _members(asked), asked.together, at=asked.at
-    )
+    found, party, together = recommender.assess_group(_members(asked), asked.together, at=asked.at)
     order = found.ordered(_ALMOST_NEVER)
     first = order[: asked.limit]
-    codes, ids = found.candidates[first], recommender.items_.ids
+    codes, ids = found.candidates[first], recommender.items.ids
     known = party.company.known
     own = [query.history for query in party.company.members if not query.users]
     named = np.unique(np.concatenate([known[:0], *own]))
@@ -126,18 +123,18 @@ def _set_of(
     whom: dict[str, Any] = {"group": _members(asked), "together": asked.together, "at": asked.at}
     picks = recommender.recommend(**whom, **level, **more)
     assert isinstance(picks, GroupSet)  # noqa: S101  # as it was asked for a group
-    return replace(picks, guarantee=picks.guarantee.assuming(model.not_steered))
+    return picks
 
 
-def _for_groups(model: ServedModel, asked: ask._AboutGroup) -> tuple[str, Recommender]:
+def _for_groups(model: ServedModel, asked: ask._AboutGroup) -> tuple[str, FittedModel]:
     """Give which recommender is asked; none calibrates while somebody waits for an answer."""
     name, recommender = recommender_of(model, asked.recommender)
-    offered = recommender.model_.offers_together()
+    offered = recommender.offers_together()
     if offered and asked.together is not None and asked.together not in offered:
         raise Problem(
             409, f"The recommender {name} does not promise {asked.together}: {', '.join(offered)}."
         )
-    groups, n = recommender.model_.groups, len(asked.members)
+    groups, n = recommender.groups, len(asked.members)
     if offered and groups is not None and groups.sizes is not None:
         sizes = groups.sizes
         if n not in sizes:

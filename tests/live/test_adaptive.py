@@ -1,0 +1,134 @@
+"""The fitted model of a live one: thresholds are adapted, or the guarantee says that not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import surerec as sr
+from surerec.conformal import Steering
+from surerec.errors import InputError
+from surerec.futures import profile_cases
+from surerec.live import Live
+from surerec.live._adaptive import AdaptiveCalibration
+from surerec.precedence import GrowingStatistics
+
+LATE = "2024-05-01T12:00:00Z"
+STEERING = Steering((0.1, 0.2), (0.04, 0.3), (3, 4), n=20, user_days=9)
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted(films):
+    model = sr.PopulationConformal("CM12").fit(films).allow("stock", films.items.ids[:20].to_list())
+    return model.model_
+
+
+@pytest.fixture(scope="module")
+def adapted(fitted):
+    calibration = AdaptiveCalibration(fitted.calibration, STEERING, "2024-05-01T00:00:00")
+    return replace(fitted, calibration=calibration)
+
+
+def test_sets_are_those_of_the_adapted_levels(films, fitted, adapted):
+    for user in films.users.ids[:10]:
+        for nominal, level in ((0.1, 0.04), (0.2, 0.3), (0.15, 0.15)):
+            mine = adapted.recommend(user, significance=nominal)
+            assert mine.items == fitted.recommend(user, significance=level).items
+            assert mine.significance == nominal
+        whole = adapted.recommend(user, significance=0.1).to_frame()
+        inside = whole.filter(whole["entry_confidence"] < 0.8)["item_id"].to_list()
+        assert inside == adapted.recommend(user, significance=0.2).items
+
+
+def test_one_by_one_and_many_at_once_answer_alike(films, adapted):
+    users = films.users.ids.gather(np.flatnonzero(np.diff(films.offsets) > 8)[:12]).to_list()
+    many = adapted.recommend_many(users, confidence=0.9)
+    assert many["covered"].all()
+    for user in users:
+        rows, one = many.filter(many["user_id"] == user), adapted.recommend(user).to_frame()
+        assert rows["item_id"].to_list() == one["item_id"].to_list()
+        np.testing.assert_array_equal(rows["entry_confidence"], one["entry_confidence"])
+        of_items = adapted.p_values(user, items=one["item_id"].to_list())
+        np.testing.assert_array_equal(of_items["entry_confidence"], one["entry_confidence"])
+        if not len(one):
+            continue
+        level = adapted.level(adapted.query(user), int(films.items.code(one["item_id"][0])))
+        assert level == 1 - one["entry_confidence"][0]
+    assert not adapted.recommend_many(users[:2], confidence=0.85)["covered"].any()
+
+
+def test_what_is_not_adapted_says_so(films, fitted, adapted):
+    user, some = films.users[3], films.items.ids[:30].to_list()
+    for asked in ({"items": some}, {"min_probability": 0.05}, {"among": "stock"}):
+        mine, theirs = (each.recommend(user, **asked) for each in (adapted, fitted))
+        assert mine.to_frame().equals(theirs.to_frame())
+        said = "as calibrated on 2024-05-01, not steered by events."
+        assert said in mine.guarantee
+        assert said in adapted.guarantee_to_all(adapted.options(**asked))
+        assert said not in theirs.guarantee
+    together = adapted.recommend(group=films.users.ids[:2].to_list())
+    assert together.guarantee.endswith("not steered by events.")
+    assert "not steered" not in adapted.recommend(user, k=3, exclude=some[:2]).guarantee
+    assert "in the long run, whatever happens" in adapted.guarantee_to_all(adapted.options(0.9))
+
+
+def test_a_growing_copy_of_its_own_base_stays_the_same_object(films):
+    base = sr.count_precedence(films)
+    growing = GrowingStatistics(base)
+    assert growing.grown_from(base) is growing  # a copy would not see what is added later
+
+
+def test_segments_by_a_column_live(films, tmp_path):
+    country = {user: "AT" if user % 3 else "DE" for user in films.users.ids}
+    model = sr.PopulationConformal(groups="country").fit(films, user_groups=country)
+    known, history = films.users[4], films.items.ids[:6].to_list()
+    later = [{"user": 9_999, "item": item, "time": LATE} for item in history]
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        item = live.recommend(known, confidence=0.9).items[0]
+        assert live.observe({"user": known, "item": item, "time": LATE}).judged == 1
+        live.observe(later)
+        event = {"user": 9_999, "item": films.items[9], "time": LATE}
+        assert live.observe(event).not_judged == {"segment not known": 1}
+        assert "the country of this person is not known" in live.recommend(9_999).guarantee
+        assert "in the long run" in live.recommend(9_999, group="DE").guarantee
+        assert "in the long run" in live.recommend(history=history, group="DE").guarantee
+        before = live.forget(films.users[int(model.calibration_.users[0])])
+        assert before.calibrated
+        live.recount()
+        refitted = live._state.growing.model
+        assert refitted.segments.label(refitted.profiles().users.code(known)) == country[known]
+        assert "in the long run" in live.recommend(known).guarantee
+    with Live(tmp_path / "shop", recount=False) as again:
+        assert "the country of this person is not known" in again.recommend(9_999).guarantee
+
+
+def test_item_lists_come_back_with_a_refit_after_a_calibration_user_was_forgotten(films, tmp_path):
+    model = sr.PopulationConformal("CM12").fit(films).allow("stock", films.items.ids[:20].to_list())
+    with Live.create(tmp_path / "shop", model, recount=False) as live:
+        live.forget(films.users[int(model.calibration_.users[0])])
+        with pytest.raises(InputError, match="no list 'stock'"):
+            live.recommend(films.users[5], among="stock")
+        live.recount()
+        assert "'stock'" in live.recommend(films.users[5], among="stock").guarantee
+
+
+def test_a_model_that_comes_fitted_cannot_live(films, tmp_path):
+    later = profile_cases(films, 0.4).future_rows()
+    past, future = films.keeping(~later), films.keeping(later)
+
+    class Popular:
+        leaves_users_out = False
+
+        def score(self, history, *, without_user=None):  # noqa: ARG002
+            return np.arange(past.n_items, 0, -1.0)
+
+    wrapped = sr.wrap(Popular(), items=past.items.ids).calibrate(past, future)
+    with pytest.raises(InputError, match="comes fitted, and cannot be refitted on events"):
+        Live.create(tmp_path / "shop", wrapped)
