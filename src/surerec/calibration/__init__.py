@@ -16,7 +16,6 @@ from surerec.calibration._guarantee import (
     RANKING,
     Guarantee,
     guarantee_of,
-    item_guarantee,
     level_of,
 )
 from surerec.calibration._items import ItemCalibration, compare_with_items
@@ -89,7 +88,6 @@ __all__ = [
     "from_parts",
     "guarantee_of",
     "hit_probabilities",
-    "item_guarantee",
     "level_of",
     "lists_from_parts",
     "lists_to_parts",

@@ -253,17 +253,16 @@ def _sample_guarantee(recommender: Recommender) -> dict[str, Any]:
     usual = _SAMPLE_SIZE if interactions is None else int(np.median(np.diff(interactions.offsets)))
     most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
     history = recommender.items_.ids.gather(most_popular).to_list()
-    asked: dict[str, Any] = {}
-    if "precision" in recommender.model_.features:
-        asked["precision"] = _SAMPLE_PRECISION
+    features = recommender.model_.features
+    asked = {"precision": _SAMPLE_PRECISION} if "precision" in features else {}
     try:
-        return _sampled(recommender, history, asked)
+        found = _sampled(recommender, history, asked)
     except InputError as error:  # a precision that cannot be reached here: that is said instead
-        none = Guarantee(kind="precision", precision=_SAMPLE_PRECISION)
-        return {"history_length": len(history), **none.broken(str(error).rstrip(".")).to_dict()}
+        found = Guarantee(kind="precision", **asked).broken(str(error).rstrip("."))
+    return {"history_length": len(history), **found.to_dict()}
 
 
-def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]) -> dict[str, Any]:
+def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]) -> Guarantee:
     picks = recommender.recommend(history=history, **asked)
     picks.to_frame()  # as scores and p-values are found only when they are looked at
     if "confidence" in recommender.model_.features:
@@ -272,4 +271,4 @@ def _sampled(recommender: Recommender, history: list[Any], asked: dict[str, Any]
     for user in [] if interactions is None else interactions.users.suggested(1):
         recommender.recommend(user, **asked).to_frame()
         recommender.recommend_many([user], k=1, **asked)  # the batch has its own
-    return {"history_length": len(history), **picks.guarantee.to_dict()}
+    return picks.guarantee
