@@ -16,7 +16,6 @@ from surerec.calibration._guarantee import (
     RANKING,
     Guarantee,
     guarantee_of,
-    item_guarantee,
     level_of,
 )
 from surerec.calibration._items import ItemCalibration, compare_with_items
@@ -87,7 +86,6 @@ __all__ = [
     "find_promise",
     "guarantee_of",
     "hit_probabilities",
-    "item_guarantee",
     "level_of",
     "next_items",
     "p_counts_in_halves",

@@ -55,11 +55,13 @@ class Promise(ABC):
     audited: ClassVar[tuple[Cut, ...]] = ("rank",)
     by_group: ClassVar[bool] = False
 
-    @abstractmethod
     def curve(
-        self, entries: NDArray[np.float64], owners: NDArray[np.int64], n_users: int
+        self,
+        entries: NDArray[np.float64],  # noqa: ARG002
+        owners: NDArray[np.int64],  # noqa: ARG002
+        n_users: int,  # noqa: ARG002
     ) -> RiskCurve:
-        """Give what calibration users lose as sets grow.
+        """Return what calibration users lose as sets grow; what is tested has no such curve.
 
         Parameters
         ----------
@@ -70,6 +72,7 @@ class Promise(ABC):
         n_users : int
             How many users there are.
         """
+        raise InputError(f"The promise {self.name!r} has no risk curve.")
 
     @abstractmethod
     def sentence(self, significance: float, future: str, people: str) -> str:
@@ -231,17 +234,6 @@ class Precision(Promise):
     kind = "precision"
     monotone = False
     tested = True
-
-    def curve(
-        self,
-        entries: NDArray[np.float64],  # noqa: ARG002
-        owners: NDArray[np.int64],  # noqa: ARG002
-        n_users: int,  # noqa: ARG002
-    ) -> RiskCurve:
-        """Refuse: what is not taken of a list may grow with it."""
-        raise InputError(
-            "The promise 'precision' has no risk curve: a person's loss may grow with the list."
-        )
 
     def sentence(self, significance: float, future: str, people: str) -> str:
         """Say it; see :class:`Promise`."""

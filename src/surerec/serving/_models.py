@@ -220,17 +220,15 @@ def _sample_guarantee(model: FittedModel) -> dict[str, Any]:
     usual = int(np.median(np.diff(interactions.offsets))) if interactions.n_users else _SAMPLE_SIZE
     most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
     history = model.items.ids.gather(most_popular).to_list()
-    asked: dict[str, Any] = {}
-    if "precision" in model.features:
-        asked["precision"] = _SAMPLE_PRECISION
+    asked = {"precision": _SAMPLE_PRECISION} if "precision" in model.features else {}
     try:
-        return _sampled(model, history, asked)
+        found = _sampled(model, history, asked)
     except InputError as error:  # a precision that cannot be reached here: that is said instead
-        none = Guarantee(kind="precision", precision=_SAMPLE_PRECISION)
-        return {"history_length": len(history), **none.broken(str(error).rstrip(".")).to_dict()}
+        found = Guarantee(kind="precision", **asked).broken(str(error).rstrip("."))
+    return {"history_length": len(history), **found.to_dict()}
 
 
-def _sampled(model: FittedModel, history: list[Any], asked: dict[str, Any]) -> dict[str, Any]:
+def _sampled(model: FittedModel, history: list[Any], asked: dict[str, Any]) -> Guarantee:
     picks = model.recommend(history=history, **asked)
     picks.to_frame()  # as scores and p-values are found only when they are looked at
     if "confidence" in model.features:
@@ -238,4 +236,4 @@ def _sampled(model: FittedModel, history: list[Any], asked: dict[str, Any]) -> d
     for user in model.statistics.interactions.users.suggested(1):
         model.recommend(user, **asked).to_frame()
         model.recommend_many([user], k=1, **asked)  # the batch has its own
-    return {"history_length": len(history), **picks.guarantee.to_dict()}
+    return picks.guarantee
