@@ -31,18 +31,18 @@ def test_each_country_is_tested_by_its_own_people(precise, films, country, tmp_p
     users, chances = precise.calibration_.users, precise.model_.calibration.chances
     found = {}
     for label in ("AT", "DE"):
-        picks = precise.recommend(history=history, group=label, precision=0.15)
+        picks = precise.recommend(history=history, segment=label, precision=0.15)
         assert f"over people with country '{label}' who are shown anything" in picks.guarantee
         mine = np.array([country[films.users[int(user)]] == label for user in users])
         n_testing = int((mine & ~chances.chooses).sum())
         assert f"as the {n_testing:,} who tested it" in picks.guarantee
         found[label] = picks.items
-    nobody = precise.recommend(history=history, group="CH", precision=0.15)
+    nobody = precise.recommend(history=history, segment="CH", precision=0.15)
     assert nobody.guarantee.startswith("None for this person: nobody of country 'CH' calibrated")
     assert nobody.to_frame()["probability"].is_not_nan().all()  # which is not by country
     precise.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
-    assert back.recommend(history=history, group="DE", precision=0.15).items == found["DE"]
+    assert back.recommend(history=history, segment="DE", precision=0.15).items == found["DE"]
 
 
 def test_a_country_of_few_says_how_many_it_takes(films):
@@ -51,7 +51,7 @@ def test_a_country_of_few_says_how_many_it_takes(films):
     model = made.fit(films, user_groups=few)
     history = films.items.ids[:8].to_list()
     with pytest.raises(sr.InputError, match=r"people with country 'LI'.* here .*: it takes \d+"):
-        model.recommend(history=history, group="LI", precision=0.2)
+        model.recommend(history=history, segment="LI", precision=0.2)
 
 
 def test_people_by_their_histories_are_asked_for_all_of_it(films):
@@ -60,7 +60,7 @@ def test_people_by_their_histories_are_asked_for_all_of_it(films):
     new = {"ann": taken, "bob": films.items.ids[:9].to_list()}
     for settings in (
         {"min_probability": 0.02},
-        {"among": "some"},
+        {"item_list": "some"},
         {"items": films.items.ids[:30].to_list()},
         {"k": 5, "chances": True},
     ):
@@ -86,7 +86,7 @@ def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):
     model.recalibrate(sr.read_interactions(rows))
     assert model.items_.ids.to_list() != past.items.ids.to_list()
     assert set(model.lists_["some"]) == set(some)
-    assert set(model.recommend(7, confidence=0.8, among="some").items) <= set(some)
+    assert set(model.recommend(7, confidence=0.8, item_list="some").items) <= set(some)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from surerec.calibration._declaration import (
     with_other_items,
 )
 from surerec.calibration._groups import LengthGroups
+from surerec.calibration._hits import hit_probabilities, list_features
 from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
 from surerec.calibration._parts import from_parts, lists_from_parts, lists_to_parts, to_parts
 from surerec.calibration._precision import PrecisionCalibration
 from surerec.calibration._shaping import choose_bins
-from surerec.calibration._slates import Slate, hit_probabilities, slate_features
 from surerec.calibration._split import check_share, split
 from surerec.calibration._stored import CalibrationUsers
 from surerec.calibration._terms import NEW_ITEMS, Terms, next_items
@@ -63,7 +63,6 @@ __all__ = [
     "Precision",
     "PrecisionCalibration",
     "Promise",
-    "Slate",
     "Terms",
     "TransductiveCalibration",
     "Uncalibrated",
@@ -79,13 +78,13 @@ __all__ = [
     "find_promise",
     "from_parts",
     "hit_probabilities",
+    "list_features",
     "lists_from_parts",
     "lists_to_parts",
     "next_items",
     "p_counts_in_halves",
     "ranks_by_later_item",
     "refuse_false_declaration",
-    "slate_features",
     "split",
     "to_parts",
     "with_other_items",

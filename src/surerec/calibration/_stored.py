@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.calibration._slates import hit_probabilities, slate_features
 from surerec.calibration.promises import find_promise
 from surerec.conformal import RiskCurve
-from surerec.futures import SLATE_MOST, codes_in
+from surerec.futures import LIST_MOST, codes_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration.promises import Cut, Promise
-    from surerec.conformal import CalibratedProbability
     from surerec.futures import Outcomes
     from surerec.measures import Query
     from surerec.precedence import PrecedenceStatistics
@@ -128,14 +126,6 @@ class CalibrationUsers:
         """Mean over calibration users of the share of their held-out items that no set holds."""
         return self.curve("miss-rate").unknown_loss
 
-    def hit_probability(
-        self, k: int, features: NDArray[np.float64], without: int | None = None
-    ) -> CalibratedProbability:
-        """Give the probability that one of a person's k best items is taken."""
-        others = np.arange(len(self)) != (-1 if without is None else without)
-        mine = slate_features(self.n_known, self.values[:, k - 1], self.masses[:, k - 1])
-        return hit_probabilities(mine[others], self.first_ranks[others] <= k, features)
-
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> CalibrationUsers:
         """Read it back; KeyError or ValueError if these are not the arrays of a calibration."""
@@ -151,7 +141,7 @@ class CalibrationUsers:
             or min(found.n_known.min(initial=0), found.n_before.min(initial=0)) < 0
             or not found.n_known.shape == found.n_before.shape == (n,)
             or found.first_ranks.shape != (n,)
-            or {found.values.shape, found.masses.shape} != {(n, SLATE_MOST)}
+            or {found.values.shape, found.masses.shape} != {(n, LIST_MOST)}
             or found.period.shape != (2,)
             or found.period[0] > found.period[1]
             or not found.entries.shape == found.owners.shape == (len(found.owners),)

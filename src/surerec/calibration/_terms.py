@@ -114,8 +114,8 @@ class Terms:
             f"each level and group singly. {share_served:.1%} of them are shown something."
         )
 
-    def of_slate(self, k: int, n_users: int) -> str:
-        """Say what the probability of a slate means."""
+    def of_hits(self, k: int, n_users: int) -> str:
+        """Return what the probability of a hit among the k best items means, in words."""
         best = "their best item" if k == 1 else f"one of their {k} best items"
         return (
             f"Of {self.people()} with this probability, that share takes {best} among "

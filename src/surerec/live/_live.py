@@ -54,7 +54,12 @@ if TYPE_CHECKING:
     from surerec.conformal import Steering
     from surerec.live._store import Transaction
     from surerec.measures import Query
-    from surerec.recommenders import PopulationConformal, RecommendationSet, Recommender
+    from surerec.recommenders import (
+        PopulationConformal,
+        RecommendationSet,
+        Recommender,
+        RequestOptions,
+    )
 
 _NEAR_NOTHING: Final = 1e-12
 
@@ -310,7 +315,11 @@ class Live(Recounting):
             place = steering.place_of(epsilon)
             cut = self.cut(epsilon)
             asked = epsilon if cut is None else cut
-            found = model.recommend(query=query, significance=asked, k=k, exclude=exclude)
+            short = k is not None and confidence is None and significance is None
+            options: RequestOptions = {"k": k, "exclude": exclude}
+            if not short:
+                options["significance"] = asked
+            found = model.recommend(query=query, **options)
         if place is None:
             says = nothing_stated(steering)
         elif len(query.history) < model.min_known:
@@ -318,11 +327,12 @@ class Live(Recounting):
         else:
             says = kept_live(steering, place, self._ages())
             says = f"{says} {model.model_.assumption(query)}".rstrip()
-            if len(found) < found.full_size:
+            if short or len(found) < found.full_size:
                 says = f"None for this list, from which items were left out. The whole set: {says}"
         entries = np.asarray(found.columns[Columns.EntryConfidence])
         columns = {**found.columns, Columns.EntryConfidence: 1 - steering.nominal(1 - entries)}
-        return replace(found, columns=columns, significance=epsilon, guarantee=says)
+        level_asked = None if short else epsilon
+        return replace(found, columns=columns, significance=level_asked, guarantee=says)
 
     def promise(self, confidence: float) -> str:
         """Say what is promised, and was delivered, at a confidence, to people who are judged."""

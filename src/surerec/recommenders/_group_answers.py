@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from surerec.recommenders._options import how_to_get
 from surerec.recommenders._query import assumed_of
 from surerec.recommenders._sets import (
     RANKS_ONLY,
+    Hits,
     guarantee,
     left_out_of,
     result_columns,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from surerec.recommenders._parts import ModelParts
     from surerec.recommenders._party import Party
     from surerec.together import GroupAssessment, KeptPromise, MergedAssessment, MergedPValues
+
+_NO_HITS: Final = "Groups have no calibrated probability of a hit: ask for one of the members."
 
 
 def assess_group(
@@ -88,7 +92,7 @@ def group_set(
     if options.min_probability is not None or options.item_list is not None or options.precision:
         raise NotOffered(
             "A group's set has no probabilities, precision or named lists: ask for it without "
-            "min_probability=, precision= and among=."
+            "min_probability=, precision= and item_list=."
         )
     kept = _calibration(model, len(party), together)
     candidates = _candidates(model, party, options.items)
@@ -99,19 +103,19 @@ def group_set(
         catalogue=model.items.ids,
         titles=model.titles,
         history=party.company.known,
-        significance=epsilon,
+        significance=options.level,
         guarantee=guarantee(
             kept,
             epsilon,
             assessment,
-            is_whole=shown.is_whole and options.items is None,
+            is_whole=shown.is_whole and options.items is None and not options.short,
             whom="group",
             assumes=assumed_of(model.scorer, *party.company.members),
         ),
         full_size=shown.full_size,
         n_candidates=len(candidates),
         highest_confidence=assessment.highest_confidence,
-        everything_qualifies=assessment.everything_qualifies(epsilon),
+        everything_qualifies=assessment.everything_qualifies(options.level),
         ignored=party.ignored,
         recommender=model.name,
         members=party.names,
@@ -121,6 +125,7 @@ def group_set(
         covered=assessment.covers(epsilon),
         values=assessment.values(shown.places),
         member_ranks=assessment.member_ranks[:, shown.places],
+        find_hits=partial(Hits, about=_NO_HITS),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import NoUsers
 from surerec.recommenders import RecommendOptions
 from surerec.serving import _asked as ask
@@ -33,7 +34,7 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     name, recommender, query = _person(model, asked)
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
-    level = level_of(asked)
+    level = level_of(asked) if asked.k else set_level(recommender, asked)
     choosing, unknown = _choosing(recommender, asked)
     picks = model.recommend(recommender, query, **level, **choosing, k=k, exclude=asked.exclude)
     return write_set({**about_set(name, picks), **unknown}, picks)
@@ -51,8 +52,8 @@ def entry_confidences(model: ServedModel, asked: ask.AskEntryConfidences) -> byt
     """Give one answer for every confidence: the best items, and the set's size as a curve."""
     name, recommender, query = _person(model, asked)
     options = RecommendOptions()
-    if asked.among is not None:
-        options = recommender.model_.listed(asked.among)
+    if asked.item_list is not None:
+        options = recommender.model_.listed(asked.item_list)
     found = recommender.model_.assess(query, options=options)
     features = recommender.model_.features
     by_confidence = "confidence" in features and "precision" not in features
@@ -166,35 +167,6 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     return write(answer, items=frame)
 
 
-def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
-    """Give the k best items with their probabilities, and the chances of the list."""
-    name, recommender = recommender_of(model, asked.recommender)
-    if "hits" not in recommender.model_.features:
-        raise Problem(
-            409, f"The recommender {name} is not calibrated over users: it has no slates."
-        )
-    found = recommender.hit_probability(asked.user, **_history(asked), k=asked.k)
-    wanted = asked.at_least, asked.expected_hits
-    served = wanted == (None, None) or found.worth_serving(
-        asked.at_least, expected_hits=asked.expected_hits
-    )
-    titles = titles_of(model, recommender.items_.codes(found.items))
-    items = [
-        {Columns.Item: item, Columns.Title: title, Columns.Probability: finite(chance)}
-        for item, title, chance in zip(found.items, titles, found.probabilities, strict=True)
-    ]
-    answer = {
-        "recommender": name,
-        "served": served,
-        "probability": finite(found.probability),
-        "at_least": numbers(found.at_least),
-        "expected_hits": finite(found.expected_hits),
-        "items": items if served else [],
-        "guarantee": f"{found.guarantee}{model.not_steered}",
-    }
-    return write(answer)
-
-
 def search(model: ServedModel, query: str, limit: int) -> bytes:
     """Give the items whose title has the words of a query, the likeliest first."""
     codes = model.search.find(query, limit)
@@ -238,7 +210,7 @@ def _person(model: ServedModel, asked: ask._AboutPerson) -> tuple[str, Recommend
 
 
 def _query(recommender: Recommender, asked: ask._AboutPerson) -> Query:
-    return recommender.query(asked.user, **_history(asked), group=asked.group)
+    return recommender.query(asked.user, **_history(asked), segment=asked.group)
 
 
 def _history(asked: ask._AboutPerson) -> dict[str, Any]:
@@ -250,11 +222,20 @@ def level_of(asked: ask._AtLevel) -> dict[str, Any]:
     return {"confidence": asked.confidence, "significance": asked.significance}
 
 
+def set_level(recommender: Recommender, asked: ask._AtLevel) -> dict[str, Any]:
+    """Return the level of a whole set: by default the default confidence, beside any k."""
+    level = level_of(asked)
+    given = any(each is not None for each in level.values())
+    if given or "confidence" not in recommender.model_.features:
+        return level
+    return {"confidence": DEFAULT_CONFIDENCE}
+
+
 def _choosing(
     recommender: Recommender, asked: ask._Choosing
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return the options that limit a set, and the field that names unknown items."""
-    names = ("precision", "min_probability", "among")
+    names = ("precision", "min_probability", "item_list")
     given = {name: getattr(asked, name) for name in names}
     chosen = {name: value for name, value in given.items() if value is not None}
     if asked.items is None:

@@ -24,11 +24,12 @@ from surerec.spark._shared import check_seen, cores
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Unpack
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from surerec.recommenders import Recommender, RecommendOptions
+    from surerec.recommenders import Recommender, RecommendOptions, RequestOptions
 
 
 _USERS_AT_ONCE = 256
@@ -90,11 +91,7 @@ def recommend_spark(
     users: Sequence[Any] | None = None,
     *,
     recommender: str | None = None,
-    confidence: float | None = None,
-    significance: float | None = None,
-    k: int | None = None,
-    unknown: str = "check",
-    **more: Any,
+    **given: Unpack[RequestOptions],
 ) -> int:
     """Recommend to many users on Spark, into a folder of Parquet files.
 
@@ -111,8 +108,9 @@ def recommend_spark(
         By default all users of the model.
     recommender : str, optional
         Its name in the model folder; by default the first one.
-    confidence, significance, k, unknown, **more
-        As in :meth:`surerec.InductiveConformal.recommend_many`, whose rows are written.
+    **given
+        The request options of :meth:`surerec.InductiveConformal.recommend_many`, whose rows are
+        written.
 
     Returns
     -------
@@ -123,13 +121,13 @@ def recommend_spark(
     if place.exists():
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
-    options = fitted.options(confidence, significance, k=k, unknown=unknown, **more)
+    options = fitted.options(**given)
     interactions = fitted.statistics_.interactions
     if interactions is None:
         raise InputError("These statistics have no users to recommend to.")
     codes = None
     if users is not None:
-        found = interactions.users.select(users, unknown)
+        found = interactions.users.select(users, given.get("unknown", "check"))
         codes = found.codes
         if found.skipped:
             warnings.warn(found.message, LeftOutWarning, stacklevel=2)
