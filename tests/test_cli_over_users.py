@@ -208,7 +208,7 @@ def test_groups_of_peoples_own_and_people_by_their_histories(run, folder):
 
 def test_files_of_users_without_a_guarantee_have_empty_probabilities(run, folder):
     (folder / "short.csv").write_text("user,item\nx,1\nx,2\ny,3\n")
-    asked = ("recommend-all", "model", "--histories", "short.csv", "--k", "4", "--chances")
+    asked = ("recommend-all", "model", "--histories", "short.csv", "--k", "4", "--hits")
     for name in ("short.parquet", "picks-short.csv"):
         assert run(*asked, "--output", name).code == 0
     picks = pl.read_parquet(folder / "short.parquet")

@@ -126,7 +126,7 @@ def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, model, f
     about = pl.read_parquet_metadata(path)
     guarantee = about["surerec.guarantee"]
     assert about["surerec.recommender"] == "over-users"
-    assert guarantee == model.guarantee_to_groups("groups.csv", model.options(0.8))
+    assert guarantee == model.guarantee_to_groups("groups.csv", model.options(confidence=0.8))
     assert guarantee.startswith("Of items new to every member that any member takes next")
     assert "on average over groups of 3 formed at random" in guarantee
     assert "The guarantee covers 2 of these 2; the column covered says which." in done.err

@@ -30,7 +30,10 @@ def test_the_guarantee_of_every_recommender_says_it(films, name):
 
 
 def test_short_lists_item_lists_and_probabilities_say_it(films, population):
-    assert "new to the user" in population.recommend(films.users[3], k=5).about_hit_probability
+    assert (
+        "new to the user"
+        in population.recommend(history=films.items.ids[:9].to_list(), k=5).about_hit_probability
+    )
     population.allow("tonight", films.items.ids[:20].to_list())
     listed = population.recommend(films.users[3], confidence=0.7, item_list="tonight")
     assert "the list 'tonight' in the last 40% of items new to the user" in listed.guarantee

@@ -62,13 +62,13 @@ def test_people_by_their_histories_are_asked_for_all_of_it(films):
         {"min_probability": 0.02},
         {"item_list": "some"},
         {"items": films.items.ids[:30].to_list()},
-        {"k": 5, "chances": True},
+        {"k": 5, "hits": True},
     ):
         many = model.recommend_many(histories=new, confidence=0.8, **settings)
-        alone = {name: value for name, value in settings.items() if name != "chances"}
+        alone = {name: value for name, value in settings.items() if name != "hits"}
         one = model.recommend(history=taken, confidence=0.8, **alone)
         assert many.filter(user_id="ann")["item_id"].to_list() == one.items
-        assert ("at_least_1" in many.columns) == ("chances" in settings)
+        assert ("at_least_1" in many.columns) == ("hits" in settings)
 
 
 def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):

@@ -273,4 +273,4 @@ def test_a_person_says_their_group(start, tmp_path):
         body = {"history": history, "group": "DE", "recommender": "icrs12"}
         refused = client.post("v1/recommendations", json=body)
         assert refused.status_code == 409
-        assert "has no groups" in refused.json()["detail"]
+        assert "has no segments" in refused.json()["detail"]
