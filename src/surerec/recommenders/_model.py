@@ -146,7 +146,7 @@ class FittedModel(ModelParts):
         >>> model = sr.PopulationConformal("CM12").fit(films)
         >>> top = model.recommend(user=7, k=5)
         >>> len(top), round(top.hit_probability, 2)
-        (5, 0.0)
+        (5, 1.0)
         """
         checked = self.options(**options)
         if group is not None:
