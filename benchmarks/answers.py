@@ -109,7 +109,7 @@ def _asked(model: Any, name: str, data: Any) -> Answers:
     levels = [{"confidence": level} for level in _LEVELS] if "confidence" in features else [{}]
     if name.startswith("precision"):
         levels = [{"precision": 0.3, "confidence": 0.8}]
-    more = {"group": "AT"} if name.startswith("segments") else {}
+    more = {"segment": "AT"} if name.startswith("segments") else {}
     for level in levels:
         for user in users:
             yield f"set {user} {level}", _set(model.recommend(user, **level))
@@ -118,7 +118,7 @@ def _asked(model: Any, name: str, data: Any) -> Answers:
     yield "many", _frame(model.recommend_many(users, **levels[-1]))
     yield "many k", _frame(model.recommend_many(k=3, **levels[-1]))
     if "listed" in model.lists_:
-        yield "list", _set(model.recommend(users[0], among="listed", **levels[0]))
+        yield "list", _set(model.recommend(users[0], item_list="listed", **levels[0]))
     if "confidence" in features:
         yield "p-values", _frame(model.p_values(users[1]))
     for item in model.recommend(users[2], k=1, **levels[-1]).items:

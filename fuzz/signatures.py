@@ -242,7 +242,6 @@ def _asking(these: Subjects) -> list[Call]:
         ),
         "fitted_on": ({"statistics": these.some_data}, frozenset({"statistics"}), 1.0),
         "get_params": ({"deep": _FLAG}, frozenset(), 0.2),
-        "hit_probability": ({**person, "k": _WHOLE}, frozenset(), 2.0),
         "recalibrate": (
             {"interactions": these.some_data, "refit": _FLAG, "counts": these.some_data},
             frozenset({"interactions"}),
@@ -252,7 +251,7 @@ def _asking(these: Subjects) -> list[Call]:
     }
 
     def ask(method: str, model: Any, **given: Any) -> Any:
-        if method in {"hit_probability", "recalibrate", "age"}:
+        if method in {"recalibrate", "age"}:
             model = type(these.models[4])(**these.models[4].get_params()).fit(these.later)
         if not isinstance(model, type(these.models[0]).__mro__[1]):
             model = these.models[0]

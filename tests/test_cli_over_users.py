@@ -66,18 +66,21 @@ def test_an_explanation_says_on_how_many_users_it_was_calibrated(run):
     assert "users: in the set at every confidence above" in done.out
 
 
-def test_a_slate_says_its_probability_and_may_not_be_served(run):
-    answer = json.loads(
-        run("slate", "model", "--user", "9", "--recommender", "hit-cm8", "--format", "json").out
-    )
-    assert 0 <= answer["low"] <= answer["probability"] <= answer["high"] <= 1
+def test_a_short_list_has_its_probability_of_a_hit(run):
+    asked = ("recommend", "model", "--user", "9", "--k", "10")
+    answer = json.loads(run(*asked, "--recommender", "hit-cm8", "--format", "json").out)
+    low, high = answer["hit_interval"]
+    assert 0 <= low <= answer["hit_probability"] <= high <= 1
+    assert answer["hit_probabilities"][0] == answer["hit_probability"]
     assert len(answer["items"]) == 10
-    assert "among the next 5 items" in answer["guarantee"]["sentence"]
-    shown = run("slate", "model", "--user", "9", "--at-least", "0.999")
-    assert "Not served: that is less than 99.9%" in shown.out
-    wrong = run("slate", "model", "--user", "9", "--recommender", "icrs3")
-    assert wrong.code == 2
-    assert "icrs3 is a InductiveConformal, which is not calibrated over users" in wrong.err
+    assert answer["confidence"] is None
+    assert "among the next 5 items" in answer["about_hit_probability"]
+    shown = run(*asked).out
+    assert "10 of " in shown
+    assert "that at least 1 of these 10 items new to the user is consumed" in shown
+    other = json.loads(run(*asked, "--recommender", "icrs3", "--format", "json").out)
+    assert other["hit_probability"] is None
+    assert "has no probabilities of hits" in other["about_hit_probability"]
 
 
 def test_recalibrating_writes_a_renewed_model(run, folder):
@@ -186,7 +189,7 @@ def test_groups_of_peoples_own_and_people_by_their_histories(run, folder):
     model = sr.load(folder / "apart")
     assert list(model.groups) == ["country", 2]
     taken = [str(item) for item in then.items.ids[:6]]
-    done = run("recommend", "apart", "--history", ",".join(taken), "--group", "DE")
+    done = run("recommend", "apart", "--history", ",".join(taken), "--segment", "DE")
     assert "country 'DE'" in done.out
     people = [f"{who},{item},{land}" for who, land in (("x", "DE"), ("y", "AT")) for item in taken]
     lines = ["who,item,country", *people, "z,no such item,DE"]
@@ -197,7 +200,7 @@ def test_groups_of_peoples_own_and_people_by_their_histories(run, folder):
     assert "1 person is left out" in done.err
     assert "took the items of 1 row: ignored" in done.err
     picks = pl.read_csv(folder / "picks.csv")
-    alone = model.recommend(history=taken, group="DE", confidence=0.9, k=3)
+    alone = model.recommend(history=taken, segment="DE", k=3)
     assert picks.filter(pl.col("user_id") == "x")["item_id"].cast(pl.String).to_list() == [
         str(item) for item in alone.items
     ]
@@ -205,7 +208,7 @@ def test_groups_of_peoples_own_and_people_by_their_histories(run, folder):
 
 def test_files_of_users_without_a_guarantee_have_empty_probabilities(run, folder):
     (folder / "short.csv").write_text("user,item\nx,1\nx,2\ny,3\n")
-    asked = ("recommend-all", "model", "--histories", "short.csv", "--k", "4", "--chances")
+    asked = ("recommend-all", "model", "--histories", "short.csv", "--k", "4", "--hits")
     for name in ("short.parquet", "picks-short.csv"):
         assert run(*asked, "--output", name).code == 0
     picks = pl.read_parquet(folder / "short.parquet")
@@ -301,7 +304,7 @@ def test_a_list_is_allowed_and_chosen_from(run, folder, precise):
     assert (done.code, done.out) == (0, "")
     assert f"Calibrated the list tonight for precision-cm12 ({len(precise)} items)" in done.err
     listed = run(
-        "recommend", "precise", "--user", "9", "--precision", "0.1", "--among", "tonight",
+        "recommend", "precise", "--user", "9", "--precision", "0.1", "--item-list", "tonight",
         "--format", "json",
     )  # fmt: skip
     answer = json.loads(listed.out)
@@ -315,7 +318,7 @@ def test_a_list_is_allowed_and_chosen_from(run, folder, precise):
     assert {row["item_id"] for row in answer["items"]} <= set(precise)
     assert answer["guarantee"]["reason"].startswith("only the given items")
     done = run(
-        "recommend-all", "precise", "--precision", "0.1", "--among", "tonight", "--output",
+        "recommend-all", "precise", "--precision", "0.1", "--item-list", "tonight", "--output",
         "all.parquet",
     )  # fmt: skip
     assert done.code == 0

@@ -75,17 +75,17 @@ def test_times_sort_a_history(run, model, history):
         assert ([row["item_id"] for row in answer["items"]] == expected) is is_sorted
 
 
-def test_reasons_and_slates_take_times(run, films, model, history):
+def test_reasons_and_short_lists_take_times(run, films, model, history):
     early, ids = iso(films, 0.2), ",".join(map(str, history))
     item = films.items[40]
     why = run("explain", "model", "--history", ids, "--item", item, "--at", early,
               "--format", "json")  # fmt: skip
     expected = model.explain(history=history, item=item, at=early)
     assert json.loads(why.out)["score"] == pytest.approx(expected.score)
-    told = run("slate", "model", "--history", ids, "--times", ",".join([early] * 8),
-               "--format", "json")  # fmt: skip
-    expected = model.hit_probability(history=history, at=early)
-    assert json.loads(told.out)["probabilities"] == pytest.approx(expected.probabilities)
+    told = run("recommend", "model", "--history", ids, "--times", ",".join([early] * 8),
+               "--k", "10", "--format", "json")  # fmt: skip
+    expected = model.recommend(history=history, at=early, k=10)
+    assert json.loads(told.out)["hit_probability"] == pytest.approx(expected.hit_probability)
 
 
 def test_every_history_of_a_group_has_its_times(run, films, model, history):
@@ -133,7 +133,7 @@ def test_a_file_of_histories_has_a_column_of_times_or_a_moment(run, films, folde
         (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
         (("recommend", "model", "--history", "1", "--at", "soon"), "at is 'soon'; it must be"),
         (("recommend", "model", "--user", "1", "--at", "5"), "--at on the command line"),
-        (("recommend", "model", "--group-file", "x.csv", "--at", "5"), "only a level"),
+        (("recommend", "model", "--group-file", "x.csv", "--at", "5"), "only request options"),
         (("recommend-all", "model", "--output", "x.csv", "--at", "5"), "about --histories"),
     ],
 )

@@ -70,9 +70,9 @@ def test_recommendations_have_titles(cli, model):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "sqlite"])
-@pytest.mark.parametrize("chances", [(), ("--chances",)])
-def test_batch_output_has_titles(cli, model, tmp_path, kind, chances):
-    asked = ("recommend-all", model, "--k", "5", *chances, "--output")
+@pytest.mark.parametrize("hits", [(), ("--hits",)])
+def test_batch_output_has_titles(cli, model, tmp_path, kind, hits):
+    asked = ("recommend-all", model, "--k", "5", *hits, "--output")
     if kind == "sqlite":
         done = cli(*asked, f"sqlite:///{tmp_path}/out.db", "--table", "picks")
         with sqlite3.connect(tmp_path / "out.db") as database:

@@ -76,7 +76,7 @@ def test_a_file_of_groups(run, model):
     assert "Answered 2 groups" in done.err
     both = run("recommend", "model", "--group-file", "groups.csv", "--user", "1")
     assert both.code == 2
-    assert "--group-file says for whom" in both.err
+    assert "--group-file has the users" in both.err
 
 
 def test_explaining_to_a_group(run, model, users):
@@ -126,7 +126,7 @@ def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, model, f
     about = pl.read_parquet_metadata(path)
     guarantee = about["surerec.guarantee"]
     assert about["surerec.recommender"] == "over-users"
-    assert guarantee == str(model.guarantee_to_groups("groups.csv", model.options(0.8)))
+    assert guarantee == str(model.guarantee_to_groups("groups.csv", model.options(confidence=0.8)))
     assert guarantee.startswith("Of items new to every member that any member takes next")
     assert "on average over groups of 3 formed at random" in guarantee
     assert "The guarantee covers 2 of these 2; the column covered says which." in done.err
@@ -137,7 +137,7 @@ def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, model, f
     groups = {"a": ids[:2], "b": [*ids[2:4], model.statistics_.interactions.users[shortest]]}
     frame = model.recommend_groups(groups, confidence=0.8, k=3)
     assert dict(frame.select("group", "covered").iter_rows()) == {"a": True, "b": False}
-    said = model.guarantee_to_groups(groups, model.options(0.8, k=3))
+    said = model.guarantee_to_groups(groups, model.options(confidence=0.8, k=3))
     assert (said.holds, said.full.holds) == (False, True)
     assert said.covers == "groups of 2 formed at random and groups of 3 formed at random"
     assert "over groups of 3 formed at random" in str(said)

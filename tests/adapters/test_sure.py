@@ -40,10 +40,10 @@ def test_many_at_once_are_told_the_same_as_one_by_one(halves, near):
 
 def test_short_lists_and_a_cut_off(halves, near):
     sure = wrapped(halves, near)
-    slate = sure.hit_probability(1, k=5)
-    assert len(slate.probabilities) == 5
-    assert str(slate.guarantee).startswith("Of users of the fit with this probability")
-    lists = sure.recommend_many([1, 2], confidence=0.9, k=5, chances=True)
+    top = sure.recommend(1, k=5)
+    assert len(top) == 5
+    assert top.about_hit_probability.startswith("Of users of the fit with this probability")
+    lists = sure.recommend_many([1, 2], confidence=0.9, k=5, hits=True)
     assert (lists["at_least_1"] >= lists["at_least_2"]).all()
     assert sure.recommend(1, confidence=0.9, min_probability=0.3).guarantee.full is not None
 
@@ -67,14 +67,14 @@ def test_precision_is_promised_saved_and_refused(halves, near, tmp_path):
 def test_named_lists_are_calibrated_before_saving(halves, near, tmp_path):
     some = near[1][::2]
     sure = wrapped(halves, near).allow("even", some)
-    picks = sure.recommend(1, confidence=0.8, among="even")
+    picks = sure.recommend(1, confidence=0.8, item_list="even")
     assert set(picks.items) <= set(some)
     assert "users of the fit who consume at least one of the 40 items of the list" in str(
         picks.guarantee
     )
     sure.save(tmp_path / "model")
     back = sr.load(tmp_path / "model", scorer=near[0])
-    assert back.recommend(1, confidence=0.8, among="even").to_frame().equals(picks.to_frame())
+    assert back.recommend(1, confidence=0.8, item_list="even").to_frame().equals(picks.to_frame())
     with pytest.raises(sr.InputError, match="name lists before saving it"):
         back.allow("odd", near[1][1::2])
 
@@ -90,7 +90,7 @@ def test_a_copy_that_is_fitted_here_has_them_as_well(films, settings):
     asked = asked or {"user": films.users[user]}
     whole = sure.recommend(**asked, confidence=0.95)
     assert whole.to_frame()["probability"].is_not_nan().any()
-    listed = sure.recommend(**asked, confidence=0.8, among="some")
+    listed = sure.recommend(**asked, confidence=0.8, item_list="some")
     assert set(listed.items) <= set(films.items.ids[:40])
     assert "items of the list 'some'" in str(listed.guarantee)
 

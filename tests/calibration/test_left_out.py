@@ -139,9 +139,8 @@ def test_what_comes_fitted_and_cannot_leave_out_promises_nobody_anything(films):
     for asked in ({"user": films.users[3]}, {"history": history}):
         said = str(model.recommend(**asked, confidence=0.8).guarantee)
         assert said.startswith("No guarantee: the scorer Memory comes fitted")
-    assert str(model.hit_probability(history=history).guarantee).startswith(
-        "No guarantee: the scorer Memory"
-    )
+    about = model.recommend(history=history, k=10).about_hit_probability
+    assert about.startswith("None: the scorer Memory")
 
 
 def test_item_level_promises_cover_people_whom_it_has_not_seen(films):

@@ -24,8 +24,6 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"sr": sr, "films": films, "interactions": films, "i": 3, "u": 7}
     for code in blocks(page, "python"):
-        if "class AskSlate(" in code:  # pieces of three files: tests/serving has a real one
-            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as that promises are for some people only
             exec(compile(code, str(page), "exec"), names)  # noqa: S102  # our own page

@@ -218,7 +218,7 @@ def test_items_to_leave_out_come_in_any_column(make):
         ("covers", _wrapped),
         ("fallback", _wrapped),
         ("together", lambda **given: _fitted().recommend(group=[0, 1], confidence=0.5, **given)),
-        ("chances", lambda **given: _fitted().recommend_many(k=1, confidence=0.5, **given)),
+        ("hits", lambda **given: _fitted().recommend_many(k=1, confidence=0.5, **given)),
         ("leave_out", lambda **given: _fitted().recommend_many(k=1, confidence=0.5, **given)),
     ],
 )

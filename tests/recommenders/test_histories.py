@@ -180,8 +180,8 @@ def test_asking_for_users_and_histories(films):
         model.recommend_many([1], histories={1: [2]}, confidence=0.5)
     with pytest.raises(sr.InputError, match="leave_out is about histories="):
         model.recommend_many([1], leave_out=True, confidence=0.5)
-    with pytest.raises(sr.InputError, match="no groups by a column"):
-        model.recommend(user=films.users.ids[0], group="DE", confidence=0.5)
+    with pytest.raises(sr.InputError, match="has no segments"):
+        model.recommend(user=films.users.ids[0], segment="DE", confidence=0.5)
 
 
 def test_given_counts_have_no_users_but_serve_histories():

@@ -57,14 +57,12 @@ def test_an_explanation_is_a_table_and_has_no_p_value_where_there_is_none(model,
     assert "p_value=" in repr(paper)
 
 
-def test_a_slate_and_an_audit_are_tables(model, films):
-    slate = model.hit_probability(films.users[0], k=5)
-    page = slate._repr_html_()
-    assert "that one of these 5 items new to the user is a hit" in page
-    assert slate.titles == [films.title(films.items.code(item)) for item in slate.items]
-    assert all(escape(title) in page for title in slate.titles)
-    assert f"{slate.probabilities[0]:.1%}" in page
-    assert slate.to_frame()["item_id"].to_list() == slate.items
+def test_a_short_list_and_an_audit_are_tables(model, films):
+    top = model.recommend(films.users[0], k=5)
+    page = top._repr_html_()
+    assert f"{top.hit_probability:.1%} for at least one hit" in page
+    assert all(escape(films.title(films.items.code(item))) in page for item in top.items)
+    assert f"{top.to_frame()['probability'][0]:.1%}" in page
     found = audit(films, "CM12", n_users=60)
     assert found.overall.split(":")[0] in found._repr_html_()
     assert found._repr_html_().count("<tr>") == 1 + len(found.verdicts)
@@ -77,7 +75,7 @@ def test_frames_are_given_as_pandas_has_them(model, films):
     assert isinstance(frame, pd.DataFrame)
     assert frame["item_id"].tolist() == picks.items
     assert list(model.explain(films.users[0], item=picks.items[0]).to_pandas()["share"])
-    assert len(model.hit_probability(films.users[0], k=5).to_pandas()) == 5
+    assert len(model.recommend(films.users[0], k=5).to_pandas()) == 5
 
 
 def test_figures_show_as_many_bars_as_are_wanted(model, films):

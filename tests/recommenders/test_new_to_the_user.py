@@ -29,12 +29,13 @@ def test_the_guarantee_of_every_recommender_says_it(films, name):
     assert "new to the user" in str(model.guarantee_to_all(model.options(**asked)))
 
 
-def test_slates_lists_and_probabilities_say_it(films, population):
-    slate = population.hit_probability(films.users[3], k=5)
-    assert "new to the user" in slate.headline
-    assert "new to the user" in str(slate.guarantee)
+def test_short_lists_item_lists_and_probabilities_say_it(films, population):
+    assert (
+        "new to the user"
+        in population.recommend(history=films.items.ids[:9].to_list(), k=5).about_hit_probability
+    )
     population.allow("tonight", films.items.ids[:20].to_list())
-    listed = population.recommend(films.users[3], confidence=0.7, among="tonight")
+    listed = population.recommend(films.users[3], confidence=0.7, item_list="tonight")
     assert "the list 'tonight' in the last 40% of items new to the user" in str(listed.guarantee)
     picks = population.recommend(films.users[3], confidence=0.7)
     assert "new to the user" in picks.about_probability

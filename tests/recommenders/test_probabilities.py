@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+import pickle
 
 import numpy as np
 import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.calibration import ItemChances, cases_of
+from surerec.calibration import ItemChances, UserCalibration, cases_of
 from surerec.errors import InputError
 from surerec.futures import Ranking
 from surerec.measures import Query, State
@@ -124,7 +125,7 @@ def test_who_tipped_the_choice_of_the_scale_is_told_nothing(model, monkeypatch):
 
 def test_missing_probabilities_are_null_and_pass_no_filter(model, precise):
     """A user of whom too little is known has no probability: a filter must not show their items."""
-    asked = model.recommend_many(histories={"new": [1, 2]}, confidence=0.9, k=5, chances=True)
+    asked = model.recommend_many(histories={"new": [1, 2]}, confidence=0.9, k=5, hits=True)
     alone = model.recommend(history=[1, 2], confidence=0.9, k=5).to_frame()
     plain = model.recommend_many(histories={"new": [1, 2]}, confidence=0.9, k=5)
     for frame in (asked, alone, plain):
@@ -134,9 +135,7 @@ def test_missing_probabilities_are_null_and_pass_no_filter(model, precise):
     assert not len(asked.filter(pl.col("at_least_1") > 0.3))
     assert not len(asked.filter(pl.col("expected_hits") > 0.3))
     assert not len(precise.p_values(7).filter(pl.col("entry_confidence") > 0.3))
-    slate = model.hit_probability(history=[1, 2], k=3).to_frame()
-    assert slate["probability"].null_count() == 3
-    assert "–" in model.hit_probability(history=[1, 2], k=3)._repr_html_()
+    assert model.recommend(history=[1, 2], k=3).to_frame()["probability"].null_count() == 3
 
 
 def test_a_cut_off_leaves_out_the_unlikely_and_voids_the_promise(model):
@@ -253,7 +252,7 @@ def _refusal(model, precision):
         ({"precision": 0.2, "confidence": 1.5}, "confidence is 1.5; it must be between 0 and 1"),
         ({"precision": 0.2, "significance": 0.0}, "significance is 0; it must be between 0 and 1"),
         ({"confidence": 0.9}, "This recommender promises precision: say which share"),
-        ({"precision": 0.2, "among": "stock"}, "There is no list 'stock'; there is none yet"),
+        ({"precision": 0.2, "item_list": "stock"}, "There is no list 'stock'; there is none yet"),
         ({"precision": 0.2, "items": []}, "The list of items is empty"),
         ({"precision": 0.2, "items": "12"}, "it must be a list of item ids"),
         ({"precision": 0.2, "items": [9999]}, "There is no item 9999"),
@@ -340,7 +339,7 @@ def test_a_list_keeps_the_promise_for_those_who_take_one_of_its_items(films):
         n_known = len(taken) - max(1, int(0.4 * len(taken) + 0.5))
         next_ = [item for item in taken[n_known:] if item in some]
         if n_known >= 5 and next_:
-            shown = model.recommend(history=taken[:n_known], confidence=0.8, among="some").items
+            shown = model.recommend(history=taken[:n_known], confidence=0.8, item_list="some").items
             assert set(shown) <= set(some)
             missed.append(1 - np.mean([item in shown for item in next_]))
     assert abs(np.mean(missed) - 0.2) < 0.05
@@ -348,7 +347,7 @@ def test_a_list_keeps_the_promise_for_those_who_take_one_of_its_items(films):
 
 def test_the_sentence_of_a_list_says_whom_it_is_about(listed):
     some, model = listed
-    picks = model.recommend(user=7, confidence=0.8, among="some")
+    picks = model.recommend(user=7, confidence=0.8, item_list="some")
     assert f"at least one of the {len(some)} items of the list" in str(picks.guarantee)
     assert "the list 'some'" in picks.about_probability
     assert model.lists_ == {"some": sorted(some)} or set(model.lists_["some"]) == set(some)
@@ -358,7 +357,7 @@ def test_a_list_of_everything_is_no_list(films):
     every = sr.PopulationConformal("CM12").fit(films).allow("all", films.items.ids.to_list())
     one, two = (
         every.recommend(user=7, confidence=0.8, **more).to_frame()
-        for more in ({}, {"among": "all"})
+        for more in ({}, {"item_list": "all"})
     )
     assert one.equals(two)
 
@@ -370,27 +369,27 @@ def test_a_list_added_later_is_the_list_given_at_fit(films, window):
     cases = cases_of(one.model_.calibration, films)
     np.testing.assert_array_equal(cases.n_known, one.calibration_.n_known)
     newer = one.allow("half", some)
-    assert newer.recommend(user=7, confidence=0.8, among="half").items
+    assert newer.recommend(user=7, confidence=0.8, item_list="half").items
 
 
 def test_lists_are_saved_and_renewed(listed, tmp_path):
     some, model = listed
     model.save(tmp_path / "model")
     same = sr.load(tmp_path / "model")
-    one, two = (each.recommend(user=7, confidence=0.8, among="some") for each in (model, same))
+    one, two = (each.recommend(user=7, confidence=0.8, item_list="some") for each in (model, same))
     assert one.to_frame().equals(two.to_frame())
     same.allow("some", some[:9])
-    assert set(same.recommend(user=7, confidence=0.8, among="some").items) <= set(some[:9])
+    assert set(same.recommend(user=7, confidence=0.8, item_list="some").items) <= set(some[:9])
 
 
 def test_lists_live_through_recalibration(films):
     then = films.until(int(np.quantile(films.times, 0.7)))
     some = then.items.ids.to_list()[::2]
     model = sr.PopulationConformal("CM12").fit(then, lists={"half": some}).recalibrate(films)
-    assert set(model.recommend(user=7, confidence=0.8, among="half").items) <= set(some)
+    assert set(model.recommend(user=7, confidence=0.8, item_list="half").items) <= set(some)
     fresh = sr.PopulationConformal("CM12").fit(then).recalibrate(films).allow("half", some)
     one, two = (
-        each.recommend(user=7, confidence=0.8, among="half").items for each in (model, fresh)
+        each.recommend(user=7, confidence=0.8, item_list="half").items for each in (model, fresh)
     )
     assert one == two
     kept = sr.PopulationConformal("CM12").fit(then).recalibrate(films, refit=False)
@@ -440,7 +439,7 @@ def test_precision_among_a_list(precise, films):
     some = films.items.ids.to_list()[::2]
     precise.allow("half", some)
     history = films.items.ids.to_list()[:12]
-    picks = precise.recommend(history=history, precision=0.15, among="half")
+    picks = precise.recommend(history=history, precision=0.15, item_list="half")
     assert set(picks.items) <= set(some)
     assert "items of the list" in str(picks.guarantee)
     assert json.dumps(picks.items)
@@ -449,19 +448,56 @@ def test_precision_among_a_list(precise, films):
 # ---- budgeted lists
 
 
-def test_a_short_list_says_its_chances(model):
-    slate = model.hit_probability(7, k=6)
+def test_a_short_list_has_its_probabilities(model):
+    top = model.recommend(7, k=6)
     frame = model.recommend(7, confidence=0.999).to_frame().head(6)
-    assert slate.items == frame["item_id"].to_list()
-    assert slate.probabilities == frame["probability"].to_list()
-    assert slate.expected_hits == pytest.approx(sum(slate.probabilities))
-    one, two, three = slate.at_least
-    assert slate.probability == one >= two >= three > 0
-    assert slate.worth_serving(one)
-    assert not slate.worth_serving(one + 0.01)
-    assert not slate.worth_serving(0.01, expected_hits=6)
-    with pytest.raises(InputError, match="give at_least or expected_hits"):
-        slate.worth_serving()
+    assert top.to_frame().equals(frame)
+    assert top.expected_hits == pytest.approx(frame["probability"].sum())
+    one, two, three = top.hit_probabilities
+    low, high = top.hit_interval
+    assert low <= top.hit_probability <= high
+    assert top.hit_probability == one >= two >= three > 0
+    assert "new to the user" in top.about_hit_probability
+    assert top.confidence is None
+    assert top.full_size == top.n_candidates
+    assert top.guarantee.startswith("None for this list")
+    assert top.guarantee.endswith(model.recommend(7, confidence=0.9).guarantee)
+    sent = pickle.loads(pickle.dumps(top))  # noqa: S301  # our own
+    assert sent.hits == top.hits
+
+
+def test_hits_are_computed_when_they_are_looked_at(model, monkeypatch):
+    monkeypatch.setattr(UserCalibration, "list_hits", lambda *_: pytest.fail("looked at"))
+    top = model.recommend(7, k=6)
+    assert len(top.to_frame()) == 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"confidence": 0.8}, "up to 100 items: give k"),
+        ({"k": 101}, "up to 100 items"),
+        ({"k": 3, "items": [1, 2, 3, 4, 5, 6]}, "ask without items="),
+        ({"k": 3, "exclude": [1]}, "ask without items=, exclude="),
+        ({"k": 3, "min_probability": 0.1}, "ask without items=, exclude= and min_probability="),
+        ({"k": 3, "confidence": 0.001}, "the list is empty"),
+    ],
+)
+def test_other_lists_have_no_probability_of_a_hit_and_a_reason(model, asked, reason):
+    found = model.recommend(7, **asked)
+    assert (found.hit_probability, found.hit_interval, found.expected_hits) == (None, None, None)
+    assert found.hit_probabilities == ()
+    assert reason in found.about_hit_probability
+
+
+def test_a_short_list_of_an_item_list_has_the_hits_of_that_list(films):
+    some = films.items.ids[::2].to_list()
+    listed = sr.PopulationConformal("CM12").fit(films, lists={"some": some})
+    top = listed.recommend(7, k=4, item_list="some")
+    assert set(top.items) <= set(some)
+    assert "the list 'some'" in top.about_hit_probability
+    rows = listed.recommend_many([7], k=4, item_list="some", hits=True)
+    assert rows.row(0)[-5:-1] == (*top.hit_probabilities, top.expected_hits)
 
 
 def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films):
@@ -472,11 +508,11 @@ def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films
         taken = films.items.ids.gather(films.taken(user).astype(np.int64)).to_list()
         if len(taken) < 10:
             continue
-        slate = model.hit_probability(history=taken[:-5], k=10)
-        n_hits = len(set(slate.items) & set(taken[-5:]))
-        said.append(slate.at_least)
+        top = model.recommend(history=taken[:-5], k=10)
+        n_hits = len(set(top.items) & set(taken[-5:]))
+        said.append(top.hit_probabilities)
         happened.append([n_hits >= n for n in (1, 2, 3)])
-        expected.append(slate.expected_hits)
+        expected.append(top.expected_hits)
         hits.append(n_hits)
     np.testing.assert_allclose(np.mean(said, axis=0), np.mean(happened, axis=0), atol=0.07)
     assert np.mean(expected) == pytest.approx(np.mean(hits), abs=0.15)
@@ -484,33 +520,29 @@ def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films
 
 def test_one_and_many_lists_agree_on_who_has_no_probability(model):
     """Too little is known of this user: neither question gives a probability of a hit."""
-    slate = model.hit_probability(history=[1, 2], k=5)
-    rows = model.recommend_many(histories={"new": [1, 2]}, confidence=0.999, k=5, chances=True)
-    assert rows["item_id"].to_list() == slate.items
+    top = model.recommend(history=[1, 2], k=5)
+    rows = model.recommend_many(histories={"new": [1, 2]}, k=5, hits=True)
+    assert rows["item_id"].to_list() == top.items
     assert set(rows.row(0)[-5:-1]) == {None}
-    assert np.isnan([slate.probability, slate.low, slate.high, slate.expected_hits]).all()
-    assert np.isnan(slate.at_least).all()
-    assert not slate.worth_serving(0.001)
-    assert slate.headline == "No probability that one of these 5 items new to the user is a hit"
+    assert (top.hit_probability, top.hit_interval, top.expected_hits) == (None, None, None)
+    assert top.about_hit_probability.startswith("None: only 2 items are known of this person")
 
 
 def test_many_lists_have_the_chances_of_each(model):
-    frame = model.recommend_many([7, 9, 11], confidence=0.999, k=5, chances=True)
+    frame = model.recommend_many([7, 9, 11], k=5, hits=True)
     assert frame.filter(user_id=9)["at_least_1"].is_null().all()  # too little is known of them
     for user in (7, 11):
-        slate, rows = model.hit_probability(user, k=5), frame.filter(user_id=user)
-        assert rows["item_id"].to_list() == slate.items
-        assert rows.row(0)[-5:-1] == pytest.approx((*slate.at_least, slate.expected_hits))
+        top, rows = model.recommend(user, k=5), frame.filter(user_id=user)
+        assert rows["item_id"].to_list() == top.items
+        assert rows.row(0)[-5:-1] == (*top.hit_probabilities, top.expected_hits)
     assert frame.columns[-5:-1] == ["at_least_1", "at_least_2", "at_least_3", "expected_hits"]
-    few = model.recommend_many([11], confidence=0.999, k=5, chances=True, min_probability=0.9)
-    assert len(few) < 5
-    with pytest.raises(InputError, match="lists of up to 100 items"):
-        model.recommend_many([7], confidence=0.9, chances=True)
-    with pytest.raises(InputError, match="leave items out"):
-        model.recommend_many([7], confidence=0.9, k=3, items=[1], chances=True)
-    with pytest.raises(InputError, match="has no chances of lists"):
+    with pytest.raises(InputError, match="list of up to 100 items"):
+        model.recommend_many([7], confidence=0.9, hits=True)
+    with pytest.raises(InputError, match="ask without items="):
+        model.recommend_many([7], confidence=0.9, k=3, items=[1], hits=True)
+    with pytest.raises(InputError, match="has no probabilities of hits"):
         sr.InductiveConformal().fit(model.statistics_).recommend_many(
-            [7], confidence=0.9, k=3, chances=True
+            [7], confidence=0.9, k=3, hits=True
         )
 
 
@@ -518,10 +550,10 @@ def test_nobodys_own_future_has_a_part_in_the_chances_of_their_list(model):
     """Let one calibration user have taken nothing that is ranked high."""
     calibrated, user = model.model_.calibration, int(model.calibration_.users[23])
     query = Query.of_user(model.statistics_.interactions, user)
-    ranking = calibrated.rank(model.scorer_, model.statistics_, query)[2]
-    before = calibrated.list_chances([query], [ranking], [5])
+    found = [model.model_.assess(query)]
+    before = calibrated.list_hits([query], found, [5])
     ranks = calibrated.chances.hit_ranks.copy()
     ranks[23] = np.inf
     changed = ItemChances(**{**calibrated.chances.state().arrays, "hit_ranks": ranks})
-    after = dataclasses.replace(calibrated, chances=changed).list_chances([query], [ranking], [5])
+    after = dataclasses.replace(calibrated, chances=changed).list_hits([query], found, [5])
     np.testing.assert_allclose(before.probability, after.probability)

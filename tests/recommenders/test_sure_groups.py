@@ -33,18 +33,18 @@ def test_each_country_is_tested_by_its_own_people(precise, films, country, tmp_p
     users, chances = precise.calibration_.users, precise.model_.calibration.chances
     found = {}
     for label in ("AT", "DE"):
-        picks = precise.recommend(history=history, group=label, precision=0.15)
+        picks = precise.recommend(history=history, segment=label, precision=0.15)
         assert f"over users with country '{label}' who are shown anything" in str(picks.guarantee)
         mine = np.array([country[films.users[int(user)]] == label for user in users])
         n_testing = int((mine & ~chances.chooses).sum())
         assert f"as the {n_testing:,} calibration users who tested it" in str(picks.guarantee)
         found[label] = picks.items
-    nobody = precise.recommend(history=history, group="CH", precision=0.15)
+    nobody = precise.recommend(history=history, segment="CH", precision=0.15)
     assert str(nobody.guarantee).startswith("No guarantee: nobody of country 'CH' calibrated")
     assert nobody.to_frame()["probability"].is_not_nan().all()  # which is not by country
     precise.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
-    assert back.recommend(history=history, group="DE", precision=0.15).items == found["DE"]
+    assert back.recommend(history=history, segment="DE", precision=0.15).items == found["DE"]
 
 
 def test_a_country_of_few_says_how_many_it_takes(films):
@@ -53,7 +53,7 @@ def test_a_country_of_few_says_how_many_it_takes(films):
     model = made.fit(films, user_groups=few)
     history = films.items.ids[:8].to_list()
     with pytest.raises(sr.InputError, match=r"users with country 'LI'.* here .*: it takes \d+"):
-        model.recommend(history=history, group="LI", precision=0.2)
+        model.recommend(history=history, segment="LI", precision=0.2)
 
 
 def test_people_by_their_histories_are_asked_for_all_of_it(films):
@@ -62,15 +62,15 @@ def test_people_by_their_histories_are_asked_for_all_of_it(films):
     new = {"ann": taken, "bob": films.items.ids[:9].to_list()}
     for settings in (
         {"min_probability": 0.02},
-        {"among": "some"},
+        {"item_list": "some"},
         {"items": films.items.ids[:30].to_list()},
-        {"k": 5, "chances": True},
+        {"k": 5, "hits": True},
     ):
         many = model.recommend_many(histories=new, confidence=0.8, **settings)
-        alone = {name: value for name, value in settings.items() if name != "chances"}
+        alone = {name: value for name, value in settings.items() if name != "hits"}
         one = model.recommend(history=taken, confidence=0.8, **alone)
         assert many.filter(user_id="ann")["item_id"].to_list() == one.items
-        assert ("at_least_1" in many.columns) == ("chances" in settings)
+        assert ("at_least_1" in many.columns) == ("hits" in settings)
 
 
 def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):
@@ -88,7 +88,7 @@ def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):
     model.recalibrate(sr.read_interactions(rows))
     assert model.items_.ids.to_list() != past.items.ids.to_list()
     assert set(model.lists_["some"]) == set(some)
-    assert set(model.recommend(7, confidence=0.8, among="some").items) <= set(some)
+    assert set(model.recommend(7, confidence=0.8, item_list="some").items) <= set(some)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_every_question_takes_times(films, model, history):
         values = model.p_values(history=history, **given)
         lowest = values["item_id"][int(values["entry_confidence"].arg_min())]
         assert lowest == films.items[30]
-        assert model.hit_probability(history=history, k=3, **given).items[0] == films.items[30]
+        assert model.recommend(history=history, k=3, **given).items[0] == films.items[30]
         assert model.explain(history=history, item=item, **given).score == -10
         assert model.query(history=history, **given).times.tolist() == [instant(films, 30)] * 8
 
@@ -106,7 +106,7 @@ def test_many_histories_have_their_times(films, model, history):
     many = model.recommend_many(histories=untimed, at=iso(whens["ann"]), confidence=0.9, k=1)
     assert many["item_id"].to_list() == [films.items[30]] * 2
     read = model.histories(frame.drop("timestamp"), at=whens["bob"] // 10**6)
-    many = model.recommend_many(histories=read, k=1, confidence=0.9, chances=True)
+    many = model.recommend_many(histories=read, k=1, confidence=0.9, hits=True)
     assert many["item_id"].to_list() == [films.items[45]] * 2
 
 
@@ -141,8 +141,8 @@ def test_a_guarantee_says_that_it_assumes_a_recent_history(films, model, history
     whole = model.recommend(history=history, confidence=0.9)
     assert str(whole.guarantee).endswith(f"It also {ASSUMED}")
     assert ASSUMED in str(model.recommend(history=history, confidence=0.9, k=3).guarantee)
-    assert ASSUMED in str(model.hit_probability(history=history).guarantee)
-    assert ASSUMED not in str(model.hit_probability(history=history, at=then).guarantee)
+    assert ASSUMED in model.recommend(history=history, k=3).about_hit_probability
+    assert ASSUMED not in model.recommend(history=history, k=3, at=then).about_hit_probability
     for given in ({"times": [then] * 8}, {"at": then}):
         assert "assumes" not in str(
             model.recommend(history=history, confidence=0.9, **given).guarantee

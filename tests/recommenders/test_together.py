@@ -128,8 +128,6 @@ def test_explaining_by_member_leaves_everybody_out(model, films, users):
     taken = films.items[int(films.taken(films.users.code(group[1]))[0])]
     with pytest.raises(sr.InputError, match="has taken"):
         model.explain_group(group, item=taken)
-    with pytest.raises(sr.InputError, match="explain_group"):
-        model.explain(group=group, item=item)
 
 
 @pytest.mark.parametrize("together", ["any", "most", "all", "worst", "hit-any", "hit-all"])
@@ -214,8 +212,10 @@ def test_other_bad_questions(model, users):
         model.recommend(users[0], group=users[:2], confidence=0.8)
     with pytest.raises(sr.InputError, match="group="):
         model.recommend(users[0], together="any", confidence=0.8)
-    with pytest.raises(sr.InputError, match="about one person"):
-        model.p_values(group=users[:2])
+    with pytest.raises(sr.InputError, match="for whom once"):
+        model.recommend(group=users[:2], segment="DE", confidence=0.8)
+    with pytest.raises(sr.InputError, match="for a segment pass segment="):
+        model.recommend(group="DE", confidence=0.8)
     with pytest.raises(sr.InputError, match="choose one of any, most"):
         model.recommend(group=users[:2], together="some", confidence=0.8)
     with pytest.raises(sr.InputError, match="size is 9"):

@@ -40,7 +40,7 @@ def missed(model, interactions, segment, wanted, confidence):
         taken = interactions.profile(user)["item_id"].to_list()
         known, future = taken[:12], set(taken[12:])
         group = wanted if model.user_groups_ is not None else None
-        picks = model.recommend(history=known, group=group, confidence=confidence)
+        picks = model.recommend(history=known, segment=group, confidence=confidence)
         shares.append(len(future - set(picks.items)) / len(future))
     return float(np.mean(shares))
 
@@ -74,7 +74,7 @@ def test_each_threshold_is_that_of_a_slow_reference(two):
             if (sum((ranks > size).mean() for ranks in losses) + 1) / (len(losses) + 1) <= 0.2
         )
         history = films.items.ids[:12].to_list()
-        picks = model.recommend(history=history, group=wanted, confidence=0.8)
+        picks = model.recommend(history=history, segment=wanted, confidence=0.8)
         assert len(picks) == smallest
         assert f"users with segment '{wanted}'" in str(picks.guarantee)
         assert f"the {len(losses)} calibration users" in str(picks.guarantee)
@@ -92,7 +92,7 @@ def test_hit_thresholds_are_those_of_crepes(two):
     for wanted in ("odd", "sure"):
         interval = mondrian.predict_int(np.zeros(1), bins=np.array([wanted]), confidence=0.8)
         history = films.items.ids[:19].to_list()
-        picks = model.recommend(history=history, group=wanted, confidence=0.8)
+        picks = model.recommend(history=history, segment=wanted, confidence=0.8)
         assert len(picks) == min(int(interval[0, 1]), picks.n_candidates)
 
 
@@ -104,13 +104,13 @@ def test_who_has_no_group_is_promised_nothing(two):
     history = films.items.ids[:8].to_list()
     assert "No guarantee: the segment of this" in str(model.recommend(5, **ask).guarantee)
     assert "users with segment 'odd'" in str(model.recommend(40, **ask).guarantee)
-    assert "users with segment 'sure'" in str(model.recommend(40, group="sure", **ask).guarantee)
-    unknown = str(model.recommend(history=history, group="new", **ask).guarantee)
+    assert "users with segment 'sure'" in str(model.recommend(40, segment="sure", **ask).guarantee)
+    unknown = str(model.recommend(history=history, segment="new", **ask).guarantee)
     assert unknown == ("No guarantee: nobody of segment 'new' calibrated; 'odd', 'sure' did.")
     assert not model.recommend(history=history, **ask).guarantee.holds
     few = {**dict.fromkeys(films.users.ids, "many"), 3: "few", 4: "few"}
     model.fit(films, user_groups=few)
-    assert str(model.recommend(history=history, group="few", **ask).guarantee) == (
+    assert str(model.recommend(history=history, segment="few", **ask).guarantee) == (
         "No guarantee: a confidence of 0.8 needs at least 4 calibration users with segment 'few', "
         "and there are 2, so every item qualifies."
     )
@@ -172,7 +172,7 @@ def test_it_is_saved_and_loaded(two, groups, tmp_path):
     model = sr.PopulationConformal("CM12", groups=groups).fit(films, user_groups=segment)
     model.save(tmp_path / "films")
     back = sr.load(tmp_path / "films")
-    for asked in ({"user": 4}, {"history": films.items.ids[:9].to_list(), "group": "odd"}):
+    for asked in ({"user": 4}, {"history": films.items.ids[:9].to_list(), "segment": "odd"}):
         mine, theirs = (m.recommend(**asked, confidence=0.8) for m in (model, back))
         assert mine.to_frame().equals(theirs.to_frame())
         assert mine.guarantee == theirs.guarantee
@@ -212,7 +212,7 @@ def test_histories_have_a_column_of_groups(two):
         many = model.recommend_many(histories=people, confidence=0.8)
     sizes = dict(many.group_by("user_id").len().iter_rows())
     for who in ("odd", "sure", "new"):
-        assert sizes[who] == len(model.recommend(history=taken, group=who, confidence=0.8))
+        assert sizes[who] == len(model.recommend(history=taken, segment=who, confidence=0.8))
     assert sizes["odd"] > sizes["sure"]
     for given in ({"ann": taken}, films):
         with pytest.raises(sr.InputError, match="with a column 'segment'"):

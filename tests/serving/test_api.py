@@ -268,10 +268,10 @@ def test_a_person_says_their_group(start, tmp_path):
             body = {"history": history, "group": group, "confidence": 0.8}
             body["recommender"] = "population-cm12"
             told = client.post("v1/recommendations", json=body).json()
-            picks = model.recommend(history=history, group=group, confidence=0.8)
+            picks = model.recommend(history=history, segment=group, confidence=0.8)
             assert told["guarantee"] == picks.guarantee.to_dict()
             assert [row["item_id"] for row in told["items"]] == picks.items
         body = {"history": history, "group": "DE", "recommender": "icrs12"}
         refused = client.post("v1/recommendations", json=body)
         assert refused.status_code == 409
-        assert "has no groups" in refused.json()["detail"]
+        assert "has no segments" in refused.json()["detail"]

@@ -19,7 +19,6 @@ TAKE_SOMETHING = [
     ("POST", "/v1/entry-confidences"),
     ("POST", "/v1/p-values"),
     ("POST", "/v1/explanations"),
-    ("POST", "/v1/slates"),
     ("POST", "/v1/groups/recommendations"),
     ("POST", "/v1/groups/guarantees"),
     ("POST", "/v1/groups/entry-confidences"),

@@ -19,8 +19,8 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         assert card["sets"]["lists"] == ["some"]
         assert card["lists"]["promises_precision"]
 
-        status, told = ask(confidence=0.8, among="some")
-        picks = model.recommend(7, confidence=0.8, among="some")
+        status, told = ask(confidence=0.8, item_list="some")
+        picks = model.recommend(7, confidence=0.8, item_list="some")
         assert status == 200
         assert [row["item_id"] for row in told["items"]] == picks.items
         said = [row["probability"] for row in told["items"]]
@@ -44,23 +44,18 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         told = ask(confidence=0.8, items=some, min_probability=0.3)[1]
         assert [row["item_id"] for row in told["items"]] == likely.items
 
-        body = {"users": [7, 9], "k": 3, "among": "some", "confidence": 0.8}
+        body = {"users": [7, 9], "k": 3, "item_list": "some", "confidence": 0.8}
         rows = client.post("v1/recommendations/batch", json=body).json()["items"]
         assert {row["item_id"] for row in rows} <= set(some)
         assert all(row["probability"] is not None for row in rows)
 
-        slate = model.hit_probability(7, k=4)
-        _, told = ask("v1/slates", k=4, at_least=0.001)
-        assert told["served"]
-        assert [row["item_id"] for row in told["items"]] == slate.items
-        assert told["at_least"] == list(slate.at_least)
-        assert ask("v1/slates", k=4, expected_hits=9)[1]["items"] == []
+        assert [row["item_id"] for row in ask(k=4)[1]["items"]] == model.recommend(7, k=4).items
 
         for wrong, sentence in (
             ({"precision": 0.2}, "promises miss-rate, not precision"),
             ({"recommender": "lists", "precision": 0.995}, "cannot be promised"),
             ({"recommender": "lists"}, "This recommender promises precision"),
-            ({"among": "none"}, "There is no list 'none'; there is 'some'."),
+            ({"item_list": "none"}, "There is no list 'none'; there is 'some'."),
             ({"precision": 50}, "precision is 50"),
             ({"items": []}, "items is empty"),
         ):

@@ -73,10 +73,8 @@ def test_every_question_takes_times(client, fitted, films, history, early):
     item = films.items[40]
     why = post(client, "explanations", **given, item=item)
     assert why["score"] == pytest.approx(fitted.explain(**given, item=item).score)
-    told = post(client, "slates", **given, k=5)
-    assert [each["probability"] for each in told["items"]] == pytest.approx(
-        fitted.hit_probability(**given, k=5).probabilities
-    )
+    told = post(client, "recommendations", **given, k=5)
+    assert [each["item_id"] for each in told["items"]] == fitted.recommend(**given, k=5).items
     told = post(client, "guarantees", **given)["guarantee"]
     assert told == fitted.recommend(**given, confidence=0.9).guarantee.to_dict()
     values = post(client, "p-values", **given, items=[item])
@@ -133,7 +131,7 @@ def test_wrong_times_are_refused_in_a_sentence(client, path, body, says):
 
 def test_times_are_described(client):
     described = client.get("openapi.json").json()["components"]["schemas"]
-    for name in ("AskRecommendations", "AskPValues", "AskExplanation", "AskSlate"):
+    for name in ("AskRecommendations", "AskPValues", "AskExplanation"):
         fields = described[name]["properties"]
         assert "one for each" in fields["times"]["description"]
         assert "moment" in fields["at"]["description"]

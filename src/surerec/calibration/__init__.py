@@ -18,6 +18,7 @@ from surerec.calibration._guarantee import (
     guarantee_of,
     level_of,
 )
+from surerec.calibration._hits import hit_probabilities, list_features
 from surerec.calibration._items import ItemCalibration, compare_with_items
 from surerec.calibration._listed import NamedItems
 from surerec.calibration._precision import PrecisionCalibration
@@ -31,7 +32,6 @@ from surerec.calibration._promises import (
     find_promise,
 )
 from surerec.calibration._shaping import choose_bins
-from surerec.calibration._slates import Slate, hit_probabilities, slate_features
 from surerec.calibration._split import check_share, split
 from surerec.calibration._stored import CalibrationUsers
 from surerec.calibration._terms import next_items
@@ -71,7 +71,6 @@ __all__ = [
     "Precision",
     "PrecisionCalibration",
     "Promise",
-    "Slate",
     "TransductiveCalibration",
     "Uncalibrated",
     "UserAssessment",
@@ -87,11 +86,11 @@ __all__ = [
     "guarantee_of",
     "hit_probabilities",
     "level_of",
+    "list_features",
     "next_items",
     "p_counts_in_halves",
     "ranks_by_later_item",
     "refuse_false_declaration",
-    "slate_features",
     "split",
     "with_other_items",
 ]

@@ -110,6 +110,15 @@ class Assessment:
         order = best_first(self.score, self.popularity[self.candidates])
         return order if significance is None else order[self.included(significance)[order]]
 
+    def ranked(self) -> NDArray[np.intp]:
+        """Return the places of all candidates that are ranked, best first, whatever their level."""
+        if self.ranking is None:
+            return self.ordered(None)
+        places = np.full(len(self.popularity), -1)
+        places[self.candidates] = np.arange(len(self.candidates))
+        order = places[self.ranking.items]
+        return order[order >= 0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ItemAssessment(Assessment):
@@ -157,13 +166,13 @@ class ItemAssessment(Assessment):
         return in_set(self.counts, self.levels, significance)
 
     def ordered(self, significance: float | None) -> NDArray[np.intp]:
-        """Give the places of the candidates in the set, best first.
+        """Return the places of the candidates in the set (or of all), best first.
 
         By p-value, then conformity, then popularity.
         """
-        if significance is None:
-            return super().ordered(None)
-        inside = np.flatnonzero(self.included(significance))
+        inside = np.arange(len(self.candidates))
+        if significance is not None:
+            inside = np.flatnonzero(self.included(significance))
         popularity = self.popularity[self.candidates[inside]]
         if self.smoothed is None and self.rises_with_score:
             return inside[best_first(self.score[inside], popularity)]

@@ -11,7 +11,7 @@ import numpy as np
 from surerec._shown import counted
 from surerec._state import State
 from surerec.calibration._assessment import Assessment
-from surerec.calibration._chances import MOST_HITS, ItemChances
+from surerec.calibration._chances import ItemChances
 from surerec.calibration._guarantee import RANKING
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration._chances import ItemChances
     from surerec.calibration._guarantee import Guarantee
     from surerec.calibration._listed import NamedItems
     from surerec.conformal import CalibratedProbability
@@ -164,6 +165,7 @@ class Calibration(ABC):
     def state(self) -> State:
         """Return what is saved of it beside its settings; by default nothing."""
         return State()
+
     def without(self, user: int) -> Calibration:  # noqa: ARG002
         """Return the calibration without a user, by code; by default nobody calibrates."""
         return self
@@ -177,15 +179,19 @@ class Calibration(ABC):
 
     def list_hits(
         self,
-        queries: Sequence[Query],  # noqa: ARG002
-        assessments: Sequence[Assessment],  # noqa: ARG002
+        queries: Sequence[Query],
+        assessments: Sequence[Assessment],
         lengths: Sequence[int],
-    ) -> NDArray[np.float64]:
+    ) -> CalibratedProbability:
         """Return the probabilities of at least one, two, three hits in lists, 3 × users.
 
-        NaN where nothing is calibrated, as it is by default.
+        Asked only of a calibration with the feature "hits".
         """
-        return np.full((MOST_HITS, len(lengths)), np.nan)
+        raise NotImplementedError
+
+    def about_hits(self, query: Query, n_items: int) -> str:  # noqa: ARG002
+        """Return what the probability of at least one hit means, in words."""
+        return ""
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Return why a confidence cannot be supported, so that every item qualifies."""
@@ -202,8 +208,19 @@ class Calibration(ABC):
         queries: Queries,  # noqa: ARG002
         significance: float,  # noqa: ARG002
         k: int | None,  # noqa: ARG002
+        in_set: bool = True,  # noqa: ARG002, FBT001, FBT002
     ) -> BestOfMany | None:
-        """Give the k best of many people, or their sets, where that is faster than one by one."""
+        """Return the best items of many users, where that is faster than one by one.
+
+        Parameters
+        ----------
+        significance : float
+            ε, at which users are covered or not.
+        k : int or None
+            How many items for each user; None for whole sets.
+        in_set : bool, default=True
+            Only items of the sets at ε; otherwise the k best of the ranking, whatever their level.
+        """
         return None
 
 

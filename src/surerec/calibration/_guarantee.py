@@ -24,8 +24,8 @@ class Guarantee:
     Attributes
     ----------
     kind : str
-        "item", "recall", "hit", "precision", "live", "probability" (of a slate) or "none" (of a
-        ranking); the name of a promise of your own.
+        "item", "recall", "hit", "precision", "live" or "none" (of a ranking); the name of a promise
+        of your own.
     level : float or None
         The nominal level, the confidence asked for.
     precision : float or None

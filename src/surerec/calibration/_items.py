@@ -172,6 +172,7 @@ class ItemCalibration(Calibration):
         queries: Queries,
         significance: float,
         k: int | None,
+        in_set: bool = True,  # noqa: FBT001, FBT002
     ) -> BestOfMany | None:
         """Give the k best of many people in one call of a kernel, if the scorer has a plan."""
         plan = scorer.plan
@@ -185,7 +186,7 @@ class ItemCalibration(Calibration):
             statistics,
             queries,
             n_training,
-            left_out_up_to(significance, levels),
+            left_out_up_to(significance, levels) if in_set else np.zeros_like(levels),
             min(k, statistics.n_items),
         )
         supported = significance + TOLERANCE >= 1 / levels

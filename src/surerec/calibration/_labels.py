@@ -60,8 +60,8 @@ class Labels:
         return ""
 
     def _said(self, query: Query) -> str | None:
-        if query.group is not None or self.people is None or query.user is None:
-            return query.group
+        if query.segment is not None or self.people is None or query.user is None:
+            return query.segment
         return self.people.label(query.user)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from surerec._state import ArraySchema, State, check_arrays
 from surerec.calibration._promises import find_promise
-from surerec.calibration._slates import hit_probabilities, slate_features
 from surerec.conformal import RiskCurve
-from surerec.futures import SLATE_MOST, codes_in
+from surerec.futures import LIST_MOST, codes_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._promises import Cut, Promise
-    from surerec.conformal import CalibratedProbability
     from surerec.futures import Outcomes
     from surerec.measures import Query
     from surerec.precedence import PrecedenceStatistics
@@ -32,8 +30,8 @@ _SCHEMAS: Final = {
     "entries": ArraySchema("float64", ("n_entries",), holds="numbers"),
     "owners": ArraySchema("int64", ("n_entries",), low=0, below="n_calibration"),
     "first_ranks": ArraySchema("float64", ("n_calibration",), holds="numbers"),
-    "values": ArraySchema("float32", ("n_calibration", SLATE_MOST), holds="finite"),
-    "masses": ArraySchema("float32", ("n_calibration", SLATE_MOST), holds="finite"),
+    "values": ArraySchema("float32", ("n_calibration", LIST_MOST), holds="finite"),
+    "masses": ArraySchema("float32", ("n_calibration", LIST_MOST), holds="finite"),
     "period": ArraySchema("int64", (2,)),
 }
 
@@ -128,14 +126,6 @@ class CalibrationUsers:
     def unknown_share(self) -> float:
         """Mean over calibration users of the share of their held-out items that no set holds."""
         return self.curve("miss-rate").unknown_loss
-
-    def hit_probability(
-        self, k: int, features: NDArray[np.float64], without: int | None = None
-    ) -> CalibratedProbability:
-        """Give the probability that one of a person's k best items is taken."""
-        others = np.arange(len(self)) != (-1 if without is None else without)
-        mine = slate_features(self.n_known, self.values[:, k - 1], self.masses[:, k - 1])
-        return hit_probabilities(mine[others], self.first_ranks[others] <= k, features)
 
     def state(self) -> State:
         """Return all arrays by name."""

@@ -11,20 +11,19 @@ import numpy as np
 from surerec._calendar import DAY
 from surerec._state import State
 from surerec.calibration._assessment import UserAssessment
-from surerec.calibration._budget import list_chances
 from surerec.calibration._calibration import Calibration
 from surerec.calibration._chances import FEWEST_USERS, ItemChances
 from surerec.calibration._guarantee import level_of
+from surerec.calibration._hits import list_features, list_hits
 from surerec.calibration._labels import Labels
 from surerec.calibration._listed import NamedItems
 from surerec.calibration._many import best_sets
-from surerec.calibration._slates import Slate, slate_features
 from surerec.calibration._stored import CalibrationUsers
 from surerec.calibration._terms import Terms
 from surerec.calibration._thresholds import Thresholds
 from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
-from surerec.futures import SLATE_MOST, Ranking, candidates_of, place_among
+from surerec.futures import Ranking, candidates_of, place_among
 from surerec.interactions import UserGroups
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from surerec.calibration._many import Best
     from surerec.calibration._promises import Cut, Promise
     from surerec.futures import Horizon
-    from surerec.interactions import IdMap
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -364,42 +362,6 @@ class UserCalibration(Calibration):
         covered: NDArray[np.bool_] = (significance + TOLERANCE >= floors) & ~np.array(gaps)
         return covered
 
-    def slate(
-        self,
-        scorer: Scorer,
-        statistics: PrecedenceStatistics,
-        query: Query,
-        items: IdMap,
-        k: int,
-        assumes: str = "",
-    ) -> Slate:
-        """Return the k best items, and the probability that at least one is a hit.
-
-        `assumes` is a further assumption of the guarantee, a sentence.
-        """
-        if k > SLATE_MOST:
-            raise InputError(f"k is {k}; slates are calibrated up to {SLATE_MOST} items.")
-        query = query.known_to(statistics)
-        ranking = self.rank(scorer, statistics, query)[2]
-        gap, best = self.gap(scorer, query), ranking.items[:k]
-        chances = self._chances_of(query, ranking.shares[:k], gap).probability
-        gap = gap or self._labels.gap(query)
-        # No calibration user is like one with a gap, so that there is no probability.
-        found = self.list_chances([query], [ranking], [0 if gap else k])
-        n_others = len(self.users)
-        if self.users.place_of(query.user) is not None:
-            n_others -= len(self.users) // 10  # the tenth that the user is in
-        return Slate(
-            items=items.ids.gather(best).to_list(),
-            probability=float(found.probability[0, 0]),
-            low=float(found.low[0, 0]),
-            high=float(found.high[0, 0]),
-            guarantee=self._of_slate(k, n_others).assuming(assumes).broken(gap),
-            probabilities=chances.tolist(),
-            at_least=tuple(found.probability[:, 0].tolist()),
-            expected_hits=float(chances.sum()),
-        )
-
     def best_of_many(
         self,
         scorer: Scorer,
@@ -407,8 +369,9 @@ class UserCalibration(Calibration):
         queries: Queries,
         significance: float,
         k: int | None,
+        in_set: bool = True,  # noqa: FBT001, FBT002
     ) -> BestOfMany | None:
-        """Give the sets of many people, if the scorer scores people together."""
+        """Return the best items of many users, if the scorer scores users together."""
         if self.listed is not None:
             return None
 
@@ -420,42 +383,33 @@ class UserCalibration(Calibration):
             partial(self._chances_of_many, scorer),
             partial(self._covers_many, scorer, significance),
             queries,
-            significance,
+            significance if in_set else -1.0,  # which no level is below
             k,
         )
-
-    def list_chances(
-        self, queries: Sequence[Query], rankings: Sequence[Ranking], lengths: Sequence[int]
-    ) -> CalibratedProbability:
-        """Give the chances that at least one, two, three of people's best items are taken.
-
-        3 × people; NaN for an empty list.
-        """
-        n = np.asarray(lengths, dtype=np.int64)
-        at = np.maximum(n, 1) - 1
-        of_best = [ranking.of_the_best() for ranking in rankings]
-        features = slate_features(
-            np.array([len(query.history) for query in queries]),
-            np.array([best[place] for (best, _), place in zip(of_best, at, strict=True)]),
-            np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
-        )
-        places = self.users.places_of(queries)
-        found = list_chances(self.users, self.chances, at + 1, features, places)
-        for part in found:
-            part[:, n == 0] = np.nan
-        return found
 
     def list_hits(
         self,
         queries: Sequence[Query],
         assessments: Sequence[Assessment],
         lengths: Sequence[int],
-    ) -> NDArray[np.float64]:
-        """Return the probabilities of at least one, two, three hits in lists, 3 × users."""
-        rankings = [each.ranking for each in assessments if each.ranking is not None]
-        found = self.list_chances(queries, rankings, lengths).probability
-        # Nobody like a user with a gap calibrated.
-        found[:, np.array([bool(each.gap) for each in assessments])] = np.nan
+    ) -> CalibratedProbability:
+        """Return the probabilities of at least one, two and three hits in lists, 3 × users.
+
+        The lists hold the users' best items. NaN for an empty list, and for an uncovered user, as
+        no calibration user is like them.
+        """
+        n = np.where([bool(each.gap) for each in assessments], 0, lengths)
+        at = np.maximum(n, 1) - 1
+        of_best = [each.ranking.of_the_best() for each in assessments if each.ranking is not None]
+        features = list_features(
+            np.array([len(query.history) for query in queries]),
+            np.array([best[place] for (best, _), place in zip(of_best, at, strict=True)]),
+            np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
+        )
+        places = self.users.places_of(queries)
+        found = list_hits(self.users, self.chances, at + 1, features, places)
+        for part in found:
+            part[:, n == 0] = np.nan
         return found
 
     def guarantee(self, significance: float, assessment: UserAssessment | None = None) -> Guarantee:
@@ -477,12 +431,15 @@ class UserCalibration(Calibration):
         apart = self.n_groups > 1 or self.people is not None
         return "Each segment has a threshold of its own, and it holds in each." if apart else ""
 
-    def _of_slate(self, k: int, n_users: int) -> Guarantee:
-        """Return what the probability of a slate means."""
-        best = "their best item" if k == 1 else f"one of their {k} best items"
-        covers = f"{self._terms.users()} with this probability"
-        claim = f"Of {covers}, that share takes {best} among {self._terms.future}"
-        return self._terms.guarantee(n_users, kind="probability", claim=claim, covers=covers)
+    def about_hits(self, query: Query, n_items: int) -> str:
+        """Return what the probability of at least one hit means, in words."""
+        n_others = len(self.users)
+        if self.users.place_of(query.user) is not None:
+            n_others -= len(self.users) // 10  # the tenth that the user is in
+        best = "their best item" if n_items == 1 else f"one of their {n_items} best items"
+        users = f"{self._terms.users()} with this probability"
+        claim = f"Of {users}, that share consumes {best} among {self._terms.future}"
+        return str(self._terms.guarantee(n_others, kind="hit", claim=claim, covers=users))
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Return what keeps a confidence from being supported: too few users, or new items."""

@@ -60,7 +60,6 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "More from a model": {
         "recommend-all": _model.recommend_all,
-        "slate": _over_users.slate,
         "allow": _over_users.allow,
         "recalibrate": _over_users.recalibrate,
         "calibrate-groups": _together.calibrate_groups,

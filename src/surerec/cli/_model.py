@@ -21,7 +21,7 @@ from surerec.cli._output import (
     write_frames,
     write_text,
 )
-from surerec.cli._reading import reads_histories
+from surerec.cli._reading import reads_histories, takes_options
 from surerec.cli._spark import check_engine, recommend_on_spark
 from surerec.cli._tally import Tally
 from surerec.cli._together import (
@@ -55,6 +55,7 @@ _Output = Annotated[
 ]
 
 
+@takes_options
 def recommend(
     model: opt.Model,
     *,
@@ -62,28 +63,22 @@ def recommend(
     history: opt.History = None,
     times: opt.Times = None,
     at: opt.At = None,
-    group: opt.Group = None,
+    segment: opt.Segment = None,
     together: opt.Together = None,
     group_file: opt.GroupFile = None,
-    confidence: opt.Confidence = None,
-    significance: opt.Significance = None,
-    k: opt.TopK = None,
-    exclude: opt.Exclude = None,
-    precision: opt.Precision = None,
-    min_probability: opt.MinProbability = None,
-    items: opt.Items = None,
-    among: opt.Among = None,
-    unknown: opt.Unknown = "check",
+    options: Any,
     recommender: opt.RecommenderName = None,
     show: Annotated[int, typer.Option(min=1, help="How many rows of the table to show.")] = 10,
     format: opt.Format = "table",  # noqa: A002  # the option's name
     output: _Output = None,
 ) -> None:
-    """Recommend a set of items to a person or a group, and say what is promised.
+    """Recommend items to a user or a group: a set with a guarantee, or the k best.
 
     [bold]Examples:[/bold]
 
     surerec recommend films --user 196 --confidence 0.9
+
+    surerec recommend films --user 196 --k 10
 
     surerec recommend films --history 50,172,133 --confidence 0.7 --format json
 
@@ -93,15 +88,11 @@ def recommend(
     """
     format = format_of(format, output)  # noqa: A001
     fitted = load(model, recommender)
-    level: dict[str, Any] = {"confidence": confidence, "significance": significance, "k": k}
-    level["items"] = opt.read_known(items, fitted.items_, unknown)
+    asked = opt.read_options(fitted, options)
     if group_file is not None:
-        others = user, history, times, at, group, exclude, precision, min_probability, among
-        if any(others):
-            raise InputError(
-                "--group-file says for whom: only a level, --k and --items go with it."
-            )
-        recommend_file(fitted, group_file, format, output, together=together, **level)
+        if any((user, history, times, at, segment)):
+            raise InputError("--group-file has the users: only request options go with it.")
+        recommend_file(fitted, group_file, format, output, together=together, **asked)
         return
     is_party = is_group(user, together)
     picks = fitted.recommend(
@@ -109,13 +100,10 @@ def recommend(
         history=None if is_party else opt.as_items(fitted, history),
         times=None if is_party else opt.as_times(times),
         at=at,
-        group=members(fitted, user, history, times) if is_party else group,
-        exclude=opt.as_items(fitted, exclude) or (),
-        precision=precision,
-        min_probability=min_probability,
-        among=among,
+        segment=segment,
+        group=members(fitted, user, history, times) if is_party else None,
         together=together,
-        **level,
+        **asked,
     )
     if picks.ignored:
         named = ", ".join(str(item) for item in picks.ignored)
@@ -126,7 +114,7 @@ def recommend(
         _show.recommendations(stdout(), picks, show)
         if user and len(picks):
             about = ["--user", one_of(user) or "", "--item", str(picks.items[0])]
-            given = {"history": history, "times": times, "at": at, "group": group}
+            given = {"history": history, "times": times, "at": at, "segment": segment}
             for name, value in {**given, "recommender": recommender}.items():
                 for each in [value] if isinstance(value, str) else value or ():
                     about += [f"--{name}", each]
@@ -136,6 +124,7 @@ def recommend(
 
 
 @reads_histories
+@takes_options
 def recommend_all(
     model: opt.Model,
     *,
@@ -165,20 +154,10 @@ def recommend_all(
         ),
     ] = False,
     at: opt.At = None,
-    confidence: opt.Confidence = None,
-    significance: opt.Significance = None,
-    k: opt.TopK = None,
-    precision: opt.Precision = None,
-    min_probability: opt.MinProbability = None,
-    items: opt.Items = None,
-    among: opt.Among = None,
-    unknown: opt.Unknown = "check",
-    chances: Annotated[
+    options: Any,
+    hits: Annotated[
         bool,
-        typer.Option(
-            "--chances",
-            help="Over users: how likely at least one, two, three of each list are taken.",
-        ),
+        typer.Option("--hits", help="With --k: each list's probabilities of 1, 2 and 3 hits."),
     ] = False,
     recommender: opt.RecommenderName = None,
     engine: opt.Engine = "memory",
@@ -207,24 +186,16 @@ def recommend_all(
         raise InputError("--leave-out is about --histories: users of the data are always left out.")
     if at is not None and histories is None:
         raise InputError("--at is about --histories: users of the data have times of their own.")
-    more: dict[str, Any] = {
-        "precision": precision,
-        "min_probability": min_probability,
-        "among": among,
-        "chances": chances,
-    }
+    options = {**options, "hits": hits}
     if engine == "spark":
-        more |= {"items": opt.read_ids(items, "items"), "unknown": unknown}
+        items = opt.read_ids(options.get("items"), "items")
         recommend_on_spark(
             model,
             Path(output),
             opt.read_ids(users, "users"),
             {"master": master, "executor_memory": executor_memory},
             recommender=recommender,
-            confidence=confidence,
-            significance=significance,
-            k=k,
-            **more,
+            **{**options, "items": items},
         )
         return
     refuse_unknown_address(output)
@@ -233,16 +204,15 @@ def recommend_all(
     if kind not in ("csv", "parquet") and not into:
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
     fitted = load(model, recommender)
-    known = fitted.statistics_.interactions if users is None else fitted.model_.profiles()
-    wanted = opt.read_known(users, known.users, unknown)
-    more["items"] = opt.read_known(items, fitted.items_, unknown)
+    profiles = fitted.statistics_.interactions
+    unknown = options.get("unknown", "check")
+    wanted = opt.read_known(users, None if profiles is None else profiles.users, unknown)
+    asked = opt.read_options(fitted, options)
     begin = perf_counter()
     people = None if histories is None else _people(fitted, histories, leave_out=leave_out, at=at)
-    frames = fitted.iter_recommendations(
-        wanted, histories=people, confidence=confidence, significance=significance, k=k, **more
-    )
-    asked = fitted.options(confidence, significance, k=k, **more)
-    said = fitted.guarantee_to_all(asked).assuming("" if people is None else people.assumes)
+    frames = fitted.iter_recommendations(wanted, histories=people, **asked)
+    checked = fitted.options(**asked)
+    said = fitted.guarantee_to_all(checked).assuming("" if people is None else people.assumes)
     tally = Tally(fitted, len(wanted) if wanted is not None else None, people)
     counted = tally.counting(frames)
     about = about_output(fitted.name_, said)
@@ -255,7 +225,7 @@ def recommend_all(
         f"Wrote {n_rows:,} recommendations by {fitted.name_} to {_show.plain(target)} "
         f"in {perf_counter() - begin:.1f} s."
     )
-    for sentence in (*tally.sentences(k), f"Guarantee: {said}"):
+    for sentence in (*tally.sentences(checked.k), f"Guarantee: {said}"):
         messages().print(_show.plain(sentence))
 
 
@@ -280,7 +250,7 @@ def explain(
     history: opt.History = None,
     times: opt.Times = None,
     at: opt.At = None,
-    group: opt.Group = None,
+    segment: opt.Segment = None,
     together: opt.Together = None,
     recommender: opt.RecommenderName = None,
     show: Annotated[int, typer.Option(min=1, help="How many earlier items to show.")] = 8,
@@ -305,7 +275,7 @@ def explain(
         history=opt.as_items(fitted, history),
         times=opt.as_times(times),
         at=at,
-        group=group,
+        segment=segment,
         item=item,
     )
     if format == "table":
@@ -331,6 +301,11 @@ def _about(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
         "guarantee": picks.guarantee.to_dict(),
         "precision": picks.precision,
         "about_probability": picks.about_probability,
+        "hit_probability": picks.hit_probability,
+        "hit_interval": picks.hit_interval,
+        "hit_probabilities": picks.hit_probabilities,
+        "expected_hits": picks.expected_hits,
+        "about_hit_probability": picks.about_hit_probability,
         "size": len(picks),
         "full_size": picks.full_size,
         "n_candidates": picks.n_candidates,

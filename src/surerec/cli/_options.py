@@ -76,7 +76,6 @@ Ties = Annotated[
 ]
 
 Model = Annotated[Path, typer.Argument(help="A model folder that `surerec fit` made.")]
-User = Annotated[str | None, typer.Option(help="A user of the data.")]
 Users = Annotated[
     list[str] | None,
     typer.Option("--user", help="A user of the data; again for each member of a group."),
@@ -117,16 +116,22 @@ Histories = Annotated[
         "newcomers, whatever their ids."
     ),
 ]
-Group = Annotated[
+Segment = Annotated[
     str | None,
-    typer.Option(help="The person's group, of a model with groups by a column of their own."),
+    typer.Option(help="The segment of a new user, where thresholds are calibrated by segment."),
 ]
 Confidence = Annotated[
-    float | None, typer.Option(help="How sure the set has to be, 1 − ε; 0.9 if not given.")
+    float | None,
+    typer.Option(help="Confidence level between 0 and 1; 0.9 if neither it nor --k is given."),
 ]
 Significance = Annotated[float | None, typer.Option(help="ε, instead of the confidence.")]
 TopK = Annotated[
-    int | None, typer.Option("--k", help="Cut the set to the k best, which voids the guarantee.")
+    int | None,
+    typer.Option(
+        "--k",
+        help="The k best items, with the probability of a hit; with --confidence, the k best of "
+        "the set. Such a list has no guarantee.",
+    ),
 ]
 Exclude = Annotated[list[str] | None, typer.Option(help="An item to leave out; may be repeated.")]
 Precision = Annotated[
@@ -146,9 +151,9 @@ Items = Annotated[
         help="A file with one item id a line: only these may be recommended; voids the guarantee."
     ),
 ]
-Among = Annotated[
+ItemList = Annotated[
     str | None,
-    typer.Option(help="Only the items of this list of `surerec allow`, with a promise on them."),
+    typer.Option(help="Only the items of this list of `surerec allow`, with a guarantee on them."),
 ]
 Unknown = Annotated[
     Literal["check", "skip"],
@@ -252,6 +257,17 @@ def read_known(path: Path | None, ids: IdMap, unknown: str) -> list[Any] | None:
     if found.skipped:
         messages().print(escape(f"{path}: {found.message}"))
     return list(ids.ids.gather(found.codes))
+
+
+def read_options(fitted: Recommender, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the request options as :meth:`Recommender.recommend` takes them."""
+    found = dict(given)
+    if "items" in found:
+        unknown = found.get("unknown", "check")
+        found["items"] = read_known(found["items"], fitted.items_, unknown)
+    if "exclude" in found:
+        found["exclude"] = as_items(fitted, found["exclude"])
+    return found
 
 
 def as_horizon(value: float | None) -> float | int | None:

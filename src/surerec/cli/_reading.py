@@ -1,4 +1,4 @@
-"""The options of every command that reads ratings, written once."""
+"""The options of every command that reads ratings, and of every request, written once."""
 
 from __future__ import annotations
 
@@ -86,19 +86,46 @@ def reads_data(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command these options in the place of its parameter `reading`, a Reading."""
+    """Add these options to a command in the place of its parameter `reading`, a Reading."""
+    return _expanded(command, "reading", _reading)
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the request options to a command in the place of its parameter `options`, a dict."""
+    return _expanded(command, "options", _options)
+
+
+def _options(
+    *,
+    confidence: opt.Confidence = None,
+    significance: opt.Significance = None,
+    k: opt.TopK = None,
+    exclude: opt.Exclude = None,
+    precision: opt.Precision = None,
+    min_probability: opt.MinProbability = None,
+    items: opt.Items = None,
+    item_list: opt.ItemList = None,
+    unknown: opt.Unknown = "check",
+) -> None:
+    """Hold the request options, by the names that `recommend` has for them."""
+
+
+def _expanded(
+    command: Callable[..., None], name: str, template: Callable[..., None]
+) -> Callable[..., None]:
+    """Replace a parameter by the options of a template; it gets those that were given."""
     own = inspect.signature(command, eval_str=True)
-    options = inspect.signature(_reading, eval_str=True).parameters
+    options = inspect.signature(template, eval_str=True).parameters
 
     @wraps(command)
     def run(**given: Any) -> None:
-        reading = {name: given.pop(name) for name in options}
-        said = {name: value for name, value in reading.items() if value != options[name].default}
-        command(reading=said, **given)
+        chosen = {each: given.pop(each) for each in options}
+        said = {each: value for each, value in chosen.items() if value != options[each].default}
+        command(**{name: said}, **given)
 
     parameters: list[inspect.Parameter] = []
     for parameter in own.parameters.values():
-        parameters += options.values() if parameter.name == "reading" else [parameter]
+        parameters += options.values() if parameter.name == name else [parameter]
     return _as(run, own.replace(parameters=parameters))
 
 

@@ -173,8 +173,9 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
     at = "" if picks.confidence is None else f" at confidence {picks.confidence:g}"
     if picks.precision is not None:
         at = f" at precision {picks.precision:g} with confidence {picks.confidence:g}"
+    n_items = len(picks) if picks.confidence is None else picks.full_size
     console.print(
-        f"[bold]{picks.full_size:,} of {picks.n_candidates:,} items[/bold]{at}, "
+        f"[bold]{n_items:,} of {picks.n_candidates:,} items[/bold]{at}, "
         f"from {len(picks.used):,} items taken, by {plain(picks.recommender)}",
         highlight=False,
     )
@@ -206,10 +207,24 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
     if len(frame) > n_shown:
         console.print(f"… and {len(frame) - n_shown:,} more (--show, or --format)", style="dim")
     console.print(f"[bold]Guarantee:[/bold] {plain(str(picks.guarantee))}", highlight=False)
+    if picks.hit_probability is not None:
+        console.print(f"[bold]Hits:[/bold] {plain(_hits(picks))}", highlight=False)
     if picks.about_probability:
         console.print(
             f"[bold]Probability:[/bold] {plain(picks.about_probability)}", highlight=False
         )
+
+
+def _hits(picks: RecommendationSet) -> str:
+    """Return the probabilities of hits in words."""
+    said = [
+        f"{probability:.1%} that at least {n} of these {len(picks)} items new to the user "
+        f"{'is' if n == 1 else 'are'} consumed"
+        for n, probability in enumerate(picks.hit_probabilities, start=1)
+        if probability is not None
+    ]
+    expected = f"; {picks.expected_hits:.2f} expected" if picks.expected_hits is not None else ""
+    return f"{', '.join(said)}{expected}. {picks.about_hit_probability}"
 
 
 def _number(row: Mapping[str, Any], name: str) -> str:

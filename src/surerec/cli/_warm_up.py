@@ -100,7 +100,7 @@ def _asked(counts: PrecedenceStatistics, *names: str) -> None:
             if best.items:
                 model.explain(users[0], item=best.items[0])
             if "hits" in model.model_.features:
-                model.hit_probability(users[0], k=5)
+                _ = model.recommend(users[0], k=5).hit_probability
 
 
 _PARTS: dict[str, Callable[[PrecedenceStatistics], None]] = {

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from surerec._threads import run_blocks
-from surerec.calibration import CalibrationUsers, slate_features
+from surerec.calibration import CalibrationUsers, hit_probabilities, list_features
 from surerec.errors import InputError
 from surerec.evaluation._new_users import split_by
 from surerec.evaluation._probabilities import calibrated_chances
@@ -118,7 +118,7 @@ def new_user_reliability(
         sums = np.stack((groups.sum(axis=1), groups @ said, groups @ consumed), axis=1)
         spreads = chances.curve.spreads(bins, ranks, n_known, groups)
         best, mass = ranking.of_the_best()
-        hit = slate_features(np.array([n_known]), best[[SHOWN - 1]], mass[[SHOWN - 1]])[0]
+        hit = list_features(np.array([n_known]), best[[SHOWN - 1]], mass[[SHOWN - 1]])[0]
         return sums, spreads, np.append(hit, consumed[:SHOWN].any())
 
     blocks = range(0, len(cases), _AT_ONCE)
@@ -131,8 +131,9 @@ def new_user_reliability(
         for group, name in enumerate(_GROUPS)
         if sums[:, group, 0].any()
     ]
-    hit_probability = users.hit_probability(SHOWN, lists[:, :-1]).probability
-    every = np.column_stack((np.ones(len(lists)), hit_probability, lists[:, -1]))
+    known = list_features(users.n_known, users.values[:, SHOWN - 1], users.masses[:, SHOWN - 1])
+    hit = hit_probabilities(known, users.first_ranks <= SHOWN, lists[:, :-1]).probability
+    every = np.column_stack((np.ones(len(lists)), hit, lists[:, -1]))
     rows.append(_row(_HIT, every, None))
     return pl.DataFrame(rows)
 

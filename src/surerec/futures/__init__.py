@@ -11,7 +11,7 @@ from surerec.futures._cases import (
 from surerec.futures._following import drop_repeats, following_cases
 from surerec.futures._outcomes import Outcomes, candidates_of, codes_in, observe
 from surerec.futures._ranking import (
-    SLATE_MOST,
+    LIST_MOST,
     Ranking,
     place_among,
     share_of_all,
@@ -20,7 +20,7 @@ from surerec.futures._ranking import (
 )
 
 __all__ = [
-    "SLATE_MOST",
+    "LIST_MOST",
     "Bins",
     "Cases",
     "Horizon",

@@ -9,7 +9,7 @@ import numpy as np
 
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.futures._ranking import SLATE_MOST, Ranking
+from surerec.futures._ranking import LIST_MOST, Ranking
 from surerec.measures import as_scorer
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ def observe(
         shares=np.empty(ends[-1]),
         n_known=np.empty(n_cases, dtype=np.int64),
         n_candidates=np.empty(n_cases, dtype=np.int64),
-        values=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
-        masses=np.empty((n_cases, SLATE_MOST), dtype=np.float32),
+        values=np.empty((n_cases, LIST_MOST), dtype=np.float32),
+        masses=np.empty((n_cases, LIST_MOST), dtype=np.float32),
         candidate_shares=_room(n_cases, statistics.n_items) if keep_candidates else None,
         counts=None if binned is None else binned[0],
         hits=None if binned is None else binned[1],

@@ -13,11 +13,11 @@ from surerec._ordering import best_first
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SLATE_MOST: Final = 100
-"""The longest slate whose hits can be calibrated."""
+LIST_MOST: Final = 100
+"""The longest list whose hits can be calibrated."""
 
 _FAR_BELOW: Final = 2.0**-100
-_LARGEST: Final = float(np.finfo(np.float32).max)  # values of slates are kept so
+_LARGEST: Final = float(np.finfo(np.float32).max)  # values of lists are kept so
 _TIE: Final = 1e-9  # tells equal shares apart by rank, and is far below any other difference
 
 
@@ -180,7 +180,7 @@ class Ranking:
 
         Where there are fewer, what all of them give.
         """
-        k = np.minimum(np.arange(1, SLATE_MOST + 1), max(len(self.items), 1))
-        sums = [np.cumsum(some[:SLATE_MOST]) for some in (self.values, self.shares)]
-        best, mass = (some[k - 1] if len(some) else np.zeros(SLATE_MOST) for some in sums)
+        k = np.minimum(np.arange(1, LIST_MOST + 1), max(len(self.items), 1))
+        sums = [np.cumsum(some[:LIST_MOST]) for some in (self.values, self.shares)]
+        best, mass = (some[k - 1] if len(some) else np.zeros(LIST_MOST) for some in sums)
         return np.clip(best / k, -_LARGEST, _LARGEST), mass

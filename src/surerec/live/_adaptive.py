@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, BestOfMany, Guarantee
-    from surerec.conformal import Steering
+    from surerec.conformal import CalibratedProbability, Steering
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -145,10 +145,11 @@ class AdaptiveCalibration(Calibration):
         queries: Queries,
         significance: float,
         k: int | None,
+        in_set: bool = True,  # noqa: FBT001, FBT002
     ) -> BestOfMany | None:
         """Return the sets of many users, or the k best of each; None where that is no faster."""
         level = adapted_level(self._steering, significance)
-        found = self._fitted.best_of_many(scorer, statistics, queries, level, k)
+        found = self._fitted.best_of_many(scorer, statistics, queries, level, k, in_set)
         if found is None:
             return None
         is_stated = self._steering.place_of(significance) is not None
@@ -162,9 +163,13 @@ class AdaptiveCalibration(Calibration):
         queries: Sequence[Query],
         assessments: Sequence[Assessment],
         lengths: Sequence[int],
-    ) -> NDArray[np.float64]:
+    ) -> CalibratedProbability:
         """Return the probabilities of at least one, two, three hits in lists, 3 × users."""
         return self._fitted.list_hits(queries, assessments, lengths)
+
+    def about_hits(self, query: Query, n_items: int) -> str:
+        """Return what the probability of at least one hit means, in words."""
+        return self._fitted.about_hits(query, n_items)
 
     def guarantee(self, significance: float, assessment: Any = None) -> Guarantee:  # noqa: ARG002
         """Return what is guaranteed and was observed at a stated confidence."""

@@ -43,8 +43,8 @@ class Query:
     """The items that may be recommended; by default all outside the history."""
     ignored: tuple[Any, ...] = ()
     """Ids of the history that nobody in the data has taken."""
-    group: str | None = None
-    """The group that the person says to be in, where people are calibrated in groups."""
+    segment: str | None = None
+    """The user's segment as it was given, where thresholds are calibrated by segment."""
     _checked: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
     """Among how many items and users its codes were looked for, as one question asks often."""
 
@@ -91,13 +91,13 @@ class Query:
         users: tuple[int, ...],
         *,
         times: NDArray[np.int64] | None = None,
-        group: str | None = None,
+        segment: str | None = None,
     ) -> Query:
         """Ask without a look at what is given, as that takes a tenth of serving one of many.
 
         Parameters
         ----------
-        history, users, times, group
+        history, users, times, segment
             As of :class:`Query`, and of its types: what others have looked at.
 
         Examples
@@ -106,7 +106,7 @@ class Query:
         7
         """
         made = object.__new__(cls)
-        made.__dict__.update(history=history, users=users, times=times, group=group)
+        made.__dict__.update(history=history, users=users, times=times, segment=segment)
         return made
 
     @property
@@ -175,8 +175,8 @@ class Queries:
     """Where each history begins and ends among them."""
     users: NDArray[np.int64]
     """Whose contribution is left out for each; −1 for somebody who has none."""
-    groups: tuple[str | None, ...] | None = None
-    """The group that each says to be in."""
+    segments: tuple[str | None, ...] | None = None
+    """The segment of each, as it was given."""
     times: NDArray[np.int64] | None = None
     """When each of `items` was consumed, in microseconds since 1970; None if it is not known."""
 
@@ -196,7 +196,7 @@ class Queries:
             self.items[where].astype(np.int64),
             () if user < 0 else (user,),
             times=None if self.times is None else self.times[where],
-            group=None if self.groups is None else self.groups[place],
+            segment=None if self.segments is None else self.segments[place],
         )
 
     def part(self, start: int, stop: int) -> Queries:
@@ -206,5 +206,5 @@ class Queries:
             starts=self.starts[start:stop],
             stops=self.stops[start:stop],
             users=self.users[start:stop],
-            groups=None if self.groups is None else self.groups[start:stop],
+            segments=None if self.segments is None else self.segments[start:stop],
         )

@@ -12,7 +12,7 @@ from surerec.recommenders._item_level import (
 )
 from surerec.recommenders._model import FittedModel
 from surerec.recommenders._names import DEFAULT_NAMES, make_recommender, recommender_names
-from surerec.recommenders._options import RecommendOptions
+from surerec.recommenders._options import RecommendOptions, RequestOptions
 from surerec.recommenders._population import PopulationConformal
 from surerec.recommenders._sets import RecommendationSet
 from surerec.recommenders._wrap import wrap
@@ -31,6 +31,7 @@ __all__ = [
     "RecommendOptions",
     "RecommendationSet",
     "Recommender",
+    "RequestOptions",
     "TransductiveConformal",
     "WrappedRecommender",
     "load",

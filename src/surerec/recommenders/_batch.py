@@ -142,8 +142,9 @@ def _with_hits(
     ]
     columns, owners = stacked(parts)
     lengths = [len(order) for order in orders]
-    hits = model.calibration_for(options).list_hits(queries, found, lengths)
-    for n_hits, of_lists in enumerate(hits, start=1):
+    calibrated = [options.hits_length(length) for length in lengths]
+    hits = model.calibration_for(options).list_hits(queries, found, calibrated)
+    for n_hits, of_lists in enumerate(hits.probability, start=1):
         columns[f"{Columns.AtLeast}{n_hits}"] = np.repeat(of_lists, lengths)
     expected = [float(part[Columns.Probability].sum()) for part in parts]
     columns[Columns.ExpectedHits] = np.repeat(expected, lengths)

@@ -239,7 +239,6 @@ class Recommender(ABC):
     explain_group = _delegated(FittedModel.explain_group)
     guarantee_to_all = _delegated(FittedModel.guarantee_to_all)
     guarantee_to_groups = _delegated(FittedModel.guarantee_to_groups)
-    hit_probability = _delegated(FittedModel.hit_probability)
     histories = _delegated(FittedModel.histories)
     age = _delegated(FittedModel.age)
     query = _delegated(FittedModel.query)
@@ -262,8 +261,8 @@ class Recommender(ABC):
     def allow(self, name: str, items: Iterable[Any], *, unknown: str = "check") -> Self:
         """Calibrate on a named list of the items that may be shown.
 
-        ``recommend(…, among=name)`` then keeps every promise, for people who take at least one of
-        the listed items. A list of the same name is replaced. Nothing is counted again: the
+        ``recommend(…, item_list=name)`` then has every guarantee, for users who consume at least
+        one of the listed items. A list of the same name is replaced. Nothing is counted again: the
         calibration users are only ranked again; by the calendar, their past is counted first.
 
         Parameters
@@ -281,7 +280,7 @@ class Recommender(ABC):
         >>> import surerec as sr
         >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
         >>> model = sr.PopulationConformal("CM12").fit(films).allow("tonight", range(1, 20))
-        >>> shown = model.recommend(user=7, confidence=0.8, among="tonight")
+        >>> shown = model.recommend(user=7, confidence=0.8, item_list="tonight")
         >>> set(shown.items) <= set(range(1, 20)), shown.guarantee.holds
         (True, True)
         """

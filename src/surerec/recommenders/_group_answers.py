@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from surerec.interactions import read_members
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_sets import GroupExplanation, GroupSet
 from surerec.recommenders._options import how_to_get
-from surerec.recommenders._sets import result_columns, result_frame, stacked
+from surerec.recommenders._sets import Hits, result_columns, result_frame, stacked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from surerec.recommenders._parts import ModelParts
     from surerec.recommenders._party import Party
     from surerec.together import GroupAssessment, KeptPromise, MergedAssessment, MergedPValues
+
+_NO_HITS: Final = "Groups have no calibrated probability of a hit: ask for one of the members."
 
 
 def assess_group(
@@ -91,7 +94,7 @@ def group_set(
     if options.min_probability is not None or options.item_list is not None or options.precision:
         raise NotOffered(
             "A group's set has no probabilities, precision or named lists: ask for it without "
-            "min_probability=, precision= and among=."
+            "min_probability=, precision= and item_list=."
         )
     kept = _calibration(model, len(party), together)
     candidates = _candidates(model, party, options.items)
@@ -102,14 +105,14 @@ def group_set(
         catalogue=model.items.ids,
         titles=model.titles,
         history=party.company.known,
-        significance=epsilon,
+        significance=options.level,
         guarantee=guarantee_of(kept, epsilon, assessment)
         .assuming(_also_assumed(model), model.assumption(kept, *party.company.members))
         .shortened(options.left_out(len(shown.places), shown.full_size)),
         full_size=shown.full_size,
         n_candidates=len(candidates),
         highest_confidence=assessment.highest_confidence,
-        everything_qualifies=assessment.everything_qualifies(epsilon),
+        everything_qualifies=assessment.everything_qualifies(options.level),
         ignored=party.ignored,
         recommender=model.name,
         members=party.names,
@@ -118,6 +121,7 @@ def group_set(
         formed=kept.people,
         values=assessment.values(shown.places),
         member_ranks=assessment.member_ranks[:, shown.places],
+        find_hits=partial(Hits, about=_NO_HITS),
     )
 
 

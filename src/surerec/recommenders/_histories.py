@@ -108,7 +108,7 @@ class Histories:
         unknown = np.array([groups.code(label) is None for label in labels], dtype=bool)
         return replace(
             self,
-            queries=replace(self.queries, groups=labels),
+            queries=replace(self.queries, segments=labels),
             without_group=self.people.filter(pl.Series(unknown)),
         )
 

@@ -4,41 +4,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 from surerec._arguments import check_codes, check_kind
-from surerec._checks import check_whole
 from surerec._columns import Columns, frame_of
 from surerec._shown import shown
-from surerec.calibration import guarantee_of
+from surerec.calibration import Guarantee, guarantee_of
 from surerec.errors import InProfile, InputError
 from surerec.recommenders import _batch, _group_answers
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._later import LaterColumns
 from surerec.recommenders._options import (
     RecommendOptions,
+    RequestOptions,
     require,
+    without_hits,
 )
 from surerec.recommenders._parts import ModelParts
-from surerec.recommenders._party import Party, is_party
 from surerec.recommenders._query import refuse_times, select_known
-from surerec.recommenders._sets import RecommendationSet, p_value_column, result_columns
+from surerec.recommenders._sets import Hits, RecommendationSet, p_value_column, result_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Guarantee, Slate
+    from surerec.calibration import Assessment
     from surerec.measures import Queries, Query
     from surerec.recommenders._group_sets import GroupExplanation
     from surerec.recommenders._histories import Histories
+    from surerec.recommenders._party import Party
     from surerec.together import GroupAssessment, MergedAssessment
 
 _ANYTHING: Final = RecommendOptions()
+_UNTESTED: Final = Guarantee(
+    kind="precision", holds=False, reason="a list without precision= is not tested"
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -59,27 +65,23 @@ class FittedModel(ModelParts):
         history: Any = None,
         times: Any = None,
         at: Any = None,
+        segment: Any = None,
         group: Any = None,
         query: Query | None = None,
-        confidence: float | None = None,
-        significance: float | None = None,
-        k: int | None = None,
-        exclude: Iterable[Any] = (),
-        min_probability: float | None = None,
-        precision: float | None = None,
-        items: Iterable[Any] | None = None,
-        among: str | None = None,
         together: str | None = None,
-        unknown: str = "check",
+        **options: Unpack[RequestOptions],
     ) -> RecommendationSet:
-        """Recommend a set of items to a person, or to a group of people who choose together.
+        """Recommend items to a user, or to a group of users who choose together.
+
+        With `confidence` the answer is a recommendation set with a guarantee. With `k` alone it is
+        a short list: the k best items, whatever their level, and the probability of a hit.
 
         Parameters
         ----------
         user : id, optional
             A user of the data; their own profile is left out of all counts that score them.
         history : iterable of ids, optional
-            What a person took, in order; beside `user`, what is known of that user. A list of
+            What a new user consumed, in order; beside `user`, what is known of that user. A list of
             (item, time) pairs, or a frame with a column of times, has its times with it.
         times : list, array or series, optional
             When each item of the history was consumed: datetimes, dates, ISO text or Unix times.
@@ -88,36 +90,39 @@ class FittedModel(ModelParts):
         at : datetime, date, text or number, optional
             The moment at which the question is asked, for a history without times; with times, it
             must not lie before the last of them. For a group, that of all its histories.
-        group : list or mapping, or str, optional
-            The members of a group that is to get one set: users' ids, lists of items (histories) of
-            people who need not be in the data, or both; a mapping gives them names. Items that any
-            member has taken are no candidates. Or, as text, the kind of person that this one is,
-            where people are calibrated in groups by a column of their own; a user of the data has
-            theirs.
+        segment : str, optional
+            The segment of a new user, where thresholds are calibrated by segment; a user of the
+            data has their own.
+        group : list or mapping, optional
+            The members of a group that is to get one answer: users' ids, lists of items (histories)
+            of new users, or both; a mapping gives them names. Items that any member has consumed
+            are no candidates.
         query : Query, optional
             Instead of these, what :meth:`query` made of them.
-        confidence, significance : float, optional
-            1 − ε, or ε itself, in (0, 1); by default a confidence of 0.9.
-        k : int, optional
-            Cut the set to the k best. This voids the guarantee, and the result says so.
-        exclude : iterable of ids, default=()
-            Items to leave out; with the same effect on the guarantee.
-        min_probability : float, optional
-            Only items that are taken with this probability at least; with the same effect. For
-            recommenders that are calibrated over users.
-        precision : float, optional
-            For a recommender that promises precision: which share of what is shown must be taken;
-            `confidence` is then that of the promise, 0.9 if nothing is said.
-        items : iterable of ids, optional
-            Only these may be recommended; with the same effect on the guarantee as excluding.
-        among : str, optional
-            Only the items of this list, which was named by
-            :meth:`surerec.PopulationConformal.allow`: what is promised is promised for them.
         together : str, optional
-            What is promised to a group. Over users: of what "any" member takes (the default),
+            What is guaranteed to a group. User-level: of what "any" member consumes (the default),
             "most" or "all" of them; by the "worst"-served one; a "hit-any" or "hit-all". By the
             paper's p-values, how they are merged: "mean" (twice; the default), "geometric",
-            "harmonic" or "bonferroni" for what everyone takes, "maximum" for what someone does.
+            "harmonic" or "bonferroni" for what everyone consumes, "maximum" for what someone does.
+        confidence, significance : float, optional
+            1 − ε, or ε itself, in (0, 1). Without these, `k` and `precision`, 0.9.
+        k : int, optional
+            The k best items: of the set at a confidence that is given too, otherwise of the whole
+            ranking. Such a list has no guarantee, and says what the set at its confidence, or at
+            0.9, would have.
+        exclude : iterable of ids, default=()
+            Items to leave out, which voids the guarantee.
+        min_probability : float, optional
+            Only items that are consumed with this probability at least; with the same effect. For
+            user-level calibrations.
+        precision : float, optional
+            For a recommender that guarantees precision: which share of what is shown must be
+            consumed; `confidence` is then that of the guarantee, 0.9 by default.
+        items : iterable of ids, optional
+            Only these may be recommended; with the same effect on the guarantee as excluding.
+        item_list : str, optional
+            Only the items of this calibrated item list (:meth:`surerec.PopulationConformal.allow`),
+            with a guarantee on them.
         unknown : {"check", "skip"}, default="check"
             Unknown ids of `items` are skipped, with a ``LeftOutWarning`` that names the first five.
             A list of which more than half is unknown is refused, unless this is "skip".
@@ -125,34 +130,33 @@ class FittedModel(ModelParts):
         Returns
         -------
         RecommendationSet
-            Ordered by p-value, then by conformity, then by popularity. It may be empty: nothing
+            Ordered by p-value, then by conformity, then by popularity. A set may be empty: nothing
             conforms well enough at that confidence. For a group a :class:`GroupSet`, which also
-            says how well each member is served.
+            has how well each member is served.
+
+        Examples
+        --------
+        >>> import surerec as sr
+        >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+        >>> model = sr.PopulationConformal("CM12").fit(films)
+        >>> top = model.recommend(user=7, k=5)
+        >>> len(top), round(top.hit_probability, 2)
+        (5, 1.0)
         """
-        options = self.options(
-            confidence,
-            significance,
-            k=k,
-            min_probability=min_probability,
-            precision=precision,
-            items=items,
-            among=among,
-            exclude=exclude,
-            unknown=unknown,
-        )
-        if is_party(group):
-            _refuse_more(user, history, query)
+        checked = self.options(**options)
+        if group is not None:
+            _refuse_more(user, history, query, segment)
             refuse_times(times, None, "each member of a group has one of their own")
-            return _group_answers.group_set(self, self.party(group, at), options, together)
+            return _group_answers.group_set(self, self.party(group, at), checked, together)
         _refuse_together(together)
-        return self.recommend_query(self._asked(user, history, times, at, group, query), options)
+        return self.recommend_query(self._asked(user, history, times, at, segment, query), checked)
 
     def recommend_query(self, query: Query, options: RecommendOptions) -> RecommendationSet:
         """Return the recommendation set of a query; see :meth:`recommend`."""
         query = options.limited(query)
         options = replace(options, items=query.allowed)  # a query may have its own
         assessment = self.assess(query, options=options)
-        epsilon, sizes = options.significance, options.sizes(assessment)
+        sizes = options.sizes(assessment)
         calibration = self.calibration_for(options)
         columns: Mapping[str, NDArray[Any]]
         if sizes is not None:
@@ -171,19 +175,36 @@ class FittedModel(ModelParts):
             catalogue=self.items.ids,
             titles=self.titles,
             history=query.history,
-            significance=epsilon,
-            guarantee=guarantee_of(calibration, epsilon, assessment)
+            significance=options.level,
+            guarantee=self._guarantee(options, assessment)
             .assuming(self.assumption(calibration, query))
             .shortened(options.left_out(n_shown, full_size)),
             full_size=full_size,
             n_candidates=len(assessment.candidates),
             highest_confidence=assessment.highest_confidence,
-            everything_qualifies=assessment.everything_qualifies(epsilon),
+            everything_qualifies=assessment.everything_qualifies(options.level),
             ignored=query.ignored,
             recommender=self.name,
             about_probability=assessment.about_chances,
             precision=options.precision,
+            find_hits=partial(self._hits, query, assessment, options, n_shown),
         )
+
+    def _hits(
+        self, query: Query, assessment: Assessment, options: RecommendOptions, n_shown: int
+    ) -> Hits:
+        """Return the probabilities of hits in a list of the user's best items, or why not."""
+        if reason := without_hits(options, self.calibration, self.kind):
+            return Hits(about=reason)
+        if assessment.gap or not n_shown:
+            return Hits(about=f"None: {assessment.gap or 'the list is empty'}.")
+        calibration = self.calibration_for(options)
+        known = query.known_to(self.statistics)
+        length = options.hits_length(n_shown)
+        found = calibration.list_hits([known], [assessment], [length])
+        about = calibration.about_hits(known, length), self.assumption(calibration, query)
+        interval = float(found.low[0, 0]), float(found.high[0, 0])
+        return Hits(tuple(found.probability[:, 0].tolist()), interval, " ".join(about).rstrip())
 
     def p_values(
         self,
@@ -192,7 +213,7 @@ class FittedModel(ModelParts):
         history: Any = None,
         times: Any = None,
         at: Any = None,
-        group: Any = None,
+        segment: Any = None,
         query: Query | None = None,
         items: Iterable[Any] | None = None,
         codes: NDArray[np.int64] | None = None,
@@ -202,7 +223,7 @@ class FittedModel(ModelParts):
 
         Parameters
         ----------
-        user, history, times, at, group, query
+        user, history, times, at, segment, query
             As in :meth:`recommend`.
         items : iterable of ids, optional
             By default all items outside the known profile, the most popular first.
@@ -218,7 +239,7 @@ class FittedModel(ModelParts):
             ``entry_confidence``.
         """
         require(self.calibration, "confidence", self.kind)
-        asked = self._asked(user, history, times, at, group, query)
+        asked = self._asked(user, history, times, at, segment, query)
         if codes is None and items is not None:
             codes = select_known(self.items, items, unknown)
         if codes is None:
@@ -243,7 +264,7 @@ class FittedModel(ModelParts):
         history: Any = None,
         times: Any = None,
         at: Any = None,
-        group: Any = None,
+        segment: Any = None,
         query: Query | None = None,
         item: Any,
     ) -> Explanation:
@@ -251,14 +272,12 @@ class FittedModel(ModelParts):
 
         Parameters
         ----------
-        user, history, times, at, group, query
-            As in :meth:`recommend`; to people who choose together :meth:`explain_group` does.
+        user, history, times, at, segment, query
+            As in :meth:`recommend`; for a group, see :meth:`explain_group`.
         item : id
             The item to explain.
         """
-        if is_party(group):
-            raise InputError("To explain an item to each member of a group, call explain_group.")
-        asked = self._asked(user, history, times, at, group, query)
+        asked = self._asked(user, history, times, at, segment, query)
         code = self.items.code(item)
         self._refuse_known(asked, np.array([code]), "there is nothing to explain")
         assessment = self.assess(asked, np.array([code]))
@@ -273,15 +292,7 @@ class FittedModel(ModelParts):
         histories: Any = None,
         leave_out: bool = False,
         at: Any = None,
-        confidence: float | None = None,
-        significance: float | None = None,
-        k: int | None = None,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        items: Iterable[Any] | None = None,
-        among: str | None = None,
-        chances: bool = False,
-        unknown: str = "check",
+        **options: Unpack[RequestOptions],
     ) -> pl.DataFrame:
         """Recommend to many people, on all cores.
 
@@ -297,21 +308,18 @@ class FittedModel(ModelParts):
             left out of all that scores them; see :meth:`histories`.
         at : datetime, date, text or number, optional
             When these histories are asked for, if they have no times; see :meth:`histories`.
-        confidence, significance, k, min_probability, precision, items, among
-            As in :meth:`recommend`.
-        chances : bool, default=False
-            Say of each user's list, of at most k items, how likely at least one, two and three of
-            them are taken, and how many are to be expected; for what is calibrated over users.
-        unknown : {"check", "skip"}, default="check"
-            Unknown ids of `users` and `items` are skipped, with a ``LeftOutWarning`` that names the
-            first five. A list of which more than half is unknown is refused, unless this is "skip".
+        confidence, significance, k, exclude, min_probability, precision, items, item_list, unknown
+            As in :meth:`recommend`; `unknown` is about ids of `users` too.
+        hits : bool, default=False
+            With `k`: add each list's probabilities of at least one, two and three hits, and the
+            expected number of hits. For user-level calibrations; it takes several times as long.
 
         Returns
         -------
         polars.DataFrame
             ``user_id``, the columns of :meth:`RecommendationSet.to_frame` and
             ``covered``, whether the guarantee covers the user; :meth:`guarantee_to_all` says what
-            is guaranteed. With `chances` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
+            is guaranteed. With `hits` also ``at_least_1``, ``at_least_2``, ``at_least_3`` and
             ``expected_hits``.
 
         Examples
@@ -323,19 +331,9 @@ class FittedModel(ModelParts):
         >>> model.recommend_many(histories=new, confidence=0.5, k=2)["user_id"].to_list()
         ['ann', 'ann', 'bob', 'bob']
         """
-        options = self.options(
-            confidence,
-            significance,
-            k=k,
-            min_probability=min_probability,
-            precision=precision,
-            items=items,
-            among=among,
-            chances=chances,
-            unknown=unknown,
-        )
+        checked, unknown = self.options(**options), options.get("unknown", "check")
         whom = _batch.read_users(self, users, histories, leave_out, at, unknown)
-        return pl.concat(_batch.batches(self, whom, options))
+        return pl.concat(_batch.batches(self, whom, checked))
 
     def iter_recommendations(
         self,
@@ -345,46 +343,15 @@ class FittedModel(ModelParts):
         histories: Any = None,
         leave_out: bool = False,
         at: Any = None,
-        unknown: str = "check",
-        **options: Any,
+        **options: Unpack[RequestOptions],
     ) -> Iterator[pl.DataFrame]:
         """Recommend to many users, some at a time, so that results can be written as they come.
 
         Yields the rows of :meth:`recommend_many`, which has the same parameters.
         """
-        checked = self.options(unknown=unknown, **options)
+        checked, unknown = self.options(**options), options.get("unknown", "check")
         whom = _batch.read_users(self, users, histories, leave_out, at, unknown)
         yield from _batch.batches(self, whom, checked)
-
-    def hit_probability(
-        self,
-        user: Any = None,
-        *,
-        history: Any = None,
-        times: Any = None,
-        at: Any = None,
-        k: int = 10,
-    ) -> Slate:
-        """Give the k best items, and this person's probability that at least one is a hit.
-
-        Calibrated on the calibration users by Venn–Abers: among people with such a probability,
-        that share takes one of their k best items within the horizon.
-
-        Parameters
-        ----------
-        user, history, times, at
-            As in :meth:`recommend`.
-        k : int, default=10
-            Length of the slate, up to 100.
-        """
-        n, query = check_whole("k", k), self.query(user, history=history, times=times, at=at)
-        require(self.calibration, "hits", self.kind)
-        fitted = self.user_level
-        assumes = self.assumption(fitted, query)
-        found = fitted.slate(self.scorer, self.statistics, query, self.items, n, assumes)
-        title = self.statistics.interactions.title
-        titles = [title(self.items.code(item)) for item in found.items]
-        return replace(found, recommender=self.name, titles=titles)
 
     @property
     def valid_until(self) -> datetime | None:
@@ -419,14 +386,21 @@ class FittedModel(ModelParts):
         >>> import surerec as sr
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
         >>> model = sr.InductiveConformal().fit(films)
-        >>> print(model.guarantee_to_all(model.options(0.5)))
+        >>> print(model.guarantee_to_all(model.options(confidence=0.5)))
         An item new to the user that they will consume is left out with probability at most 0.5.
         Assumes that the user's calibration items and the items consumed next are exchangeable. It
         holds less well the more tastes drift.
         """
-        calibration = self.calibration_for(options)
-        found = guarantee_of(calibration, options.significance)
-        return found.assuming(self.assumption(calibration)).shortened(options.left_out())
+        assumes = self.assumption(self.calibration_for(options))
+        return self._guarantee(options).assuming(assumes).shortened(options.left_out())
+
+    def _guarantee(
+        self, options: RecommendOptions, assessment: Assessment | None = None
+    ) -> Guarantee:
+        """Return the guarantee of a set, or of the sets of all covered users."""
+        if options.significance is None and "precision" in self.features:
+            return _UNTESTED
+        return guarantee_of(self.calibration_for(options), options.significance, assessment)
 
     def histories(
         self, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any
@@ -492,7 +466,7 @@ class FittedModel(ModelParts):
         >>> import surerec as sr
         >>> films = sr.datasets.synthetic(n_users=50, n_items=30, n_rows=600, seed=1)
         >>> model = sr.InductiveConformal().fit(films)
-        >>> found = model.guarantee_to_groups({"a": [7, 3]}, model.options(0.5))
+        >>> found = model.guarantee_to_groups({"a": [7, 3]}, model.options(confidence=0.5))
         >>> found.kind, found.covers, found.holds
         ('item', 'a group', True)
         """
@@ -528,20 +502,16 @@ class FittedModel(ModelParts):
         *,
         together: str | None = None,
         at: Any = None,
-        confidence: float | None = None,
-        significance: float | None = None,
-        k: int | None = None,
-        items: Iterable[Any] | None = None,
-        unknown: str = "check",
+        **options: Unpack[RequestOptions],
     ) -> pl.DataFrame:
-        """Recommend to many groups of people who choose together.
+        """Recommend to many groups of users who choose together.
 
         Parameters
         ----------
         groups : mapping, frame or path
             Members by group: users' ids, or lists of items; or a frame or a file with columns
             ``user_id`` and ``group``, a row for each member.
-        together, at, confidence, significance, k, items, unknown
+        together, at, confidence, significance, k, exclude, items, unknown
             As in :meth:`recommend`.
 
         Returns
@@ -566,8 +536,7 @@ class FittedModel(ModelParts):
             "b"
         ]
         """
-        options = self.options(confidence, significance, k=k, items=items, unknown=unknown)
-        return self.group_rows(groups, options, together, at)
+        return self.group_rows(groups, self.options(**options), together, at)
 
     def group_rows(
         self, groups: Any, options: RecommendOptions, together: str | None = None, at: Any = None
@@ -576,10 +545,10 @@ class FittedModel(ModelParts):
         return _group_answers.group_rows(self, groups, options, together, at)
 
     def _asked(
-        self, user: Any, history: Any, times: Any, at: Any, group: Any, query: Query | None
+        self, user: Any, history: Any, times: Any, at: Any, segment: Any, query: Query | None
     ) -> Query:
         if query is None:
-            return self.query(user, history=history, times=times, at=at, group=group)
+            return self.query(user, history=history, times=times, at=at, segment=segment)
         refuse_times(times, at, "query= has times of its own")
         return self.check_query(query)
 
@@ -600,8 +569,8 @@ def _instant(time: int) -> datetime:
         return datetime.max.replace(tzinfo=UTC) if time > 0 else datetime.min.replace(tzinfo=UTC)
 
 
-def _refuse_more(user: Any, history: Any, query: Any) -> None:
-    if user is not None or history is not None or query is not None:
+def _refuse_more(*others: Any) -> None:
+    if any(each is not None for each in others):
         raise InputError(
             "Say for whom once: a group's members are all in group=, users and histories alike."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -12,15 +12,30 @@ from surerec._checks import check_whole
 from surerec._shown import counted
 from surerec.conformal import significance_of
 from surerec.errors import InputError, NoConfidence, NotOffered
-from surerec.futures import SLATE_MOST
+from surerec.futures import LIST_MOST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration
     from surerec.measures import Query
+
+
+class RequestOptions(TypedDict, total=False):
+    """The request options as keywords of Python; :meth:`FittedModel.recommend` documents them."""
+
+    confidence: float | None
+    significance: float | None
+    k: int | None
+    exclude: Iterable[Any]
+    min_probability: float | None
+    precision: float | None
+    items: Iterable[Any] | None
+    item_list: str | None
+    unknown: str
+    hits: bool
 
 
 class Shown(NamedTuple):
@@ -37,9 +52,11 @@ class RecommendOptions:
     """What is asked for, of one user or of many; made by ``FittedModel.options``."""
 
     significance: float | None = None
-    """ε; None for a model that only ranks."""
+    """ε of the set, and of the guarantee; None for a model that only ranks."""
     k: int | None = None
     """The k best items only."""
+    short: bool = False
+    """Whether k alone was given: the k best of the ranking, whatever their level."""
     min_probability: float | None = None
     """Only items with at least this probability."""
     precision: float | None = None
@@ -51,7 +68,12 @@ class RecommendOptions:
     exclude: NDArray[np.int64] | None = None
     """Items to leave out, by code."""
     hits: bool = False
-    """Whether each list comes with the probabilities of one, two and three hits."""
+    """Whether rows of many users have the probabilities of one, two and three hits."""
+
+    @property
+    def level(self) -> float | None:
+        """The ε that was asked for; None for a short list and for a model that only ranks."""
+        return None if self.short else self.significance
 
     @property
     def is_plain(self) -> bool:
@@ -65,6 +87,8 @@ class RecommendOptions:
         Without the sizes: why lists are not full sets, of users in general.
         """
         reasons = [] if self.items is None else ["only the given items could be recommended"]
+        if self.short:
+            return ", and ".join([f"this is a list of the {self.k:,} best items", *reasons])
         if n_shown is None or n_shown != full_size:
             if self.min_probability is not None:
                 reasons.append(f"items less probable than {self.min_probability:g} were left out")
@@ -73,6 +97,10 @@ class RecommendOptions:
             if self.k is not None and n_shown in (None, self.k):
                 reasons.append(f"the set was truncated to {counted(self.k, 'items')}")
         return ", and ".join(reasons)
+
+    def hits_length(self, n_shown: int) -> int:
+        """Return the length of list that hits are calibrated for: k of a short list."""
+        return self.k if self.short and self.k and n_shown else n_shown
 
     def limited(self, query: Query) -> Query:
         """Return a query that only the allowed items may answer."""
@@ -90,12 +118,12 @@ class RecommendOptions:
         filters = self.min_probability is not None or self.exclude is not None
         if filters or self.significance is None or not assessment.lasts:
             return None
-        full_size = assessment.size(self.significance)
+        full_size = len(assessment.candidates) if self.short else assessment.size(self.significance)
         return (full_size if self.k is None else min(self.k, full_size)), full_size
 
     def shown(self, assessment: Assessment) -> Shown:
         """Return the items to show, best first."""
-        order = assessment.ordered(self.significance)
+        order = assessment.ranked() if self.short else assessment.ordered(self.significance)
         full_size = len(order)
         if self.min_probability is not None and assessment.chances is not None:
             # A user without probabilities is shown nothing.
@@ -119,11 +147,13 @@ _HOW: Final = {
         "the command line precision-cm12."
     ),
     "levels": "A promise of precision has no level for an item: ask recommend.",
-    "hits": "{kind} has no chances of lists; PopulationConformal has.",
+    "hits": "{kind} has no probabilities of hits; PopulationConformal has.",
     "item_lists": "{kind} has no named lists; PopulationConformal has (model.allow).",
     "groups": ("{kind} has no sets for groups; PopulationConformal and InductiveConformal have."),
     "period": "{kind} is not calibrated on users; PopulationConformal is.",
-    "segments": "This {kind} has no groups by a column of people's own: ask without group=.",
+    "segments": (
+        "This {kind} has no segments: ask without segment= (--segment on the command line)."
+    ),
 }
 """How to get what a model lacks, by feature."""
 
@@ -145,64 +175,68 @@ def check_options(
     calibration: Calibration,
     item_lists: Mapping[str, Calibration],
     kind: str,
-    *,
-    confidence: float | None,
-    significance: float | None,
-    k: int | None,
-    min_probability: float | None,
-    precision: float | None,
-    item_list: str | None,
-    hits: bool,
-    only: bool,
+    given: RequestOptions,
 ) -> RecommendOptions:
-    """Return valid options; items are looked up by the caller, and `only` says that some are."""
+    """Return valid options; the caller looks up the codes of `items` and `exclude`."""
+    k, item_list, precision = given.get("k"), given.get("item_list"), given.get("precision")
+    level = given.get("confidence"), given.get("significance")
+    has_level = any(each is not None for each in level)
+    short = k is not None and precision is None and not has_level
     if item_list is not None:
         require(calibration, "item_lists", kind)
         check_item_list(item_lists, item_list)
+    has_levels = "confidence" in calibration.features
     if precision is not None:
         require(calibration, "precision", kind)
         precision = check_fraction("precision", precision)
     elif "precision" in calibration.features:
-        raise NotOffered(
-            "This recommender promises precision: say which share of what is shown must be taken, "
-            "such as precision=0.5 (--precision 0.5)."
-        )
-    if min_probability is not None:
+        has_levels = False
+        if not short:
+            raise NotOffered(
+                "This recommender promises precision: say which share of what is shown must be "
+                "taken, such as precision=0.5 (--precision 0.5)."
+            )
+    if (min_probability := given.get("min_probability")) is not None:
         chosen = calibration if item_list is None else item_lists[item_list]
         require(chosen, "probability", kind)
         require(chosen, "min_probability", kind)
         min_probability = check_fraction("min_probability", min_probability)
-    if check_flag("chances", hits):
-        require(calibration, "hits", kind)
-        _check_hits(k, only=only)
-    if confidence is not None or significance is not None:
+    if has_level:
         require(calibration, "confidence", kind)
-    has_levels = "confidence" in calibration.features
-    return RecommendOptions(
-        significance=significance_of(confidence, significance) if has_levels else None,
+    found = RecommendOptions(
+        significance=significance_of(*level) if has_levels else None,
         k=None if k is None else check_whole("k", k),
+        short=short,
         min_probability=min_probability,
         precision=precision,
         item_list=item_list,
-        hits=hits,
+        hits=check_flag("hits", given.get("hits", False)),
     )
+    if found.hits:
+        require(calibration, "hits", kind)
+    return found
+
+
+def without_hits(options: RecommendOptions, calibration: Calibration, kind: str) -> str:
+    """Return why lists have no probability of a hit; empty if they have."""
+    if "hits" not in calibration.features:
+        return how_to_get("hits", kind)
+    if options.k is None or options.k > LIST_MOST:
+        return f"The probability of a hit is that of a list of up to {LIST_MOST} items: give k."
+    chosen = (options.items, options.exclude, options.min_probability)
+    if any(each is not None for each in chosen):
+        return (
+            "The probability of a hit is that of a user's best items: ask without items=, exclude= "
+            "and min_probability=, or with a calibrated item_list=."
+        )
+    return ""
 
 
 def check_item_list(item_lists: Mapping[str, Calibration], name: str) -> None:
     """Refuse the name of an item list that the model does not have."""
-    if check_text("among", name) not in item_lists:
+    if check_text("item_list", name) not in item_lists:
         known = ", ".join(map(repr, item_lists)) or "none yet; name one by model.allow(…)"
         raise NotOffered(f"There is no list {name!r}; there is {known}.")
-
-
-def _check_hits(k: int | None, *, only: bool) -> None:
-    if k is None or check_whole("k", k) > SLATE_MOST:
-        raise InputError(f"Chances are of lists of up to {SLATE_MOST} items: give such a k.")
-    if only:
-        raise InputError(
-            "Chances are of a person's best items: leave items out, or name a list of them by "
-            "model.allow(…) and say among=."
-        )
 
 
 def check_fraction(name: str, value: object) -> float:

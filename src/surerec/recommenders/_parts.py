@@ -14,16 +14,19 @@ from surerec.errors import InputError, NotOffered
 from surerec.measures import Query, as_scorer
 from surerec.recommenders._options import (
     RecommendOptions,
+    RequestOptions,
     check_item_list,
     check_options,
     how_to_get,
     require,
+    without_hits,
 )
-from surerec.recommenders._party import Party, is_party, read_party
+from surerec.recommenders._party import Party, read_party
 from surerec.recommenders._query import assumed_of, resolve, select_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Unpack
 
     import polars as pl
     from numpy.typing import NDArray
@@ -175,44 +178,25 @@ class ModelParts:
         """The segment of each user, where thresholds are calibrated by segment."""
         return self.calibration.people
 
-    def options(
-        self,
-        confidence: float | None = None,
-        significance: float | None = None,
-        *,
-        k: int | None = None,
-        min_probability: float | None = None,
-        precision: float | None = None,
-        items: Iterable[Any] | None = None,
-        among: str | None = None,
-        exclude: Iterable[Any] = (),
-        chances: bool = False,
-        unknown: str = "check",
-    ) -> RecommendOptions:
+    def options(self, **given: Unpack[RequestOptions]) -> RecommendOptions:
         """Return the options of a request, checked; see :meth:`recommend` for their meaning."""
-        checked = check_options(
-            self.calibration,
-            self.item_lists,
-            self.kind,
-            confidence=confidence,
-            significance=significance,
-            k=k,
-            min_probability=min_probability,
-            precision=precision,
-            item_list=among,
-            hits=chances,
-            only=items is not None,
-        )
-        if items is not None:
-            checked = replace(checked, items=self.codes_of(items, unknown))
-        ids = check_list("exclude", exclude, "item ids")
-        return replace(checked, exclude=self.items.codes(ids)) if ids else checked
+        if unknown := given.keys() - RequestOptions.__annotations__:
+            raise TypeError(f"There is no option {min(unknown)!r} (unexpected keyword argument).")
+        checked = check_options(self.calibration, self.item_lists, self.kind, given)
+        if (items := given.get("items")) is not None:
+            codes = self.codes_of(items, given.get("unknown", "check"))
+            checked = replace(checked, items=codes)
+        if ids := check_list("exclude", given.get("exclude", ()), "item ids"):
+            checked = replace(checked, exclude=self.items.codes(ids))
+        if checked.hits and (reason := without_hits(checked, self.calibration, self.kind)):
+            raise InputError(reason)
+        return checked
 
-    def listed(self, among: str) -> RecommendOptions:
+    def listed(self, item_list: str) -> RecommendOptions:
         """Return the options of a request for a whole item list, at any level."""
         require(self.calibration, "item_lists", self.kind)
-        check_item_list(self.item_lists, among)
-        return RecommendOptions(item_list=among)
+        check_item_list(self.item_lists, item_list)
+        return RecommendOptions(item_list=item_list)
 
     def codes_of(self, items: Iterable[Any], unknown: str) -> NDArray[np.int64]:
         """Return the codes of the known items, each once; refuse an empty list."""
@@ -237,30 +221,25 @@ class ModelParts:
         history: Any = None,
         times: Any = None,
         at: Any = None,
-        group: Any = None,
+        segment: Any = None,
     ) -> Query:
         """Turn ids into a query, as all questions do; one query may be asked several of them.
 
         Parameters
         ----------
-        user, history, times, at, group
+        user, history, times, at, segment
             As in :meth:`recommend`.
         """
-        if is_party(group):
-            raise InputError(
-                "This question is about one person; to a group of several recommend and "
-                "explain_group answer."
-            )
         if user is not None and history is not None and not self.scorer.takes_user_histories:
             raise InputError(
                 "Give user= or history=, not both: a wrapped model scores a user by what is known "
                 "of them here."
             )
         found = resolve(self.statistics, self.items, user, history, times, at)
-        if group is None:
+        if segment is None:
             return found
         require(self.calibration, "segments", self.kind)
-        return replace(found, group=str(group))
+        return replace(found, segment=str(segment))
 
     def assumption(self, calibration: object, *queries: Query) -> str:
         """Return the sentences that guarantees of a calibration end with; "" for none.
@@ -327,7 +306,12 @@ class ModelParts:
         if options.significance is None or not options.is_plain:
             return None
         return self.calibration.best_of_many(
-            self.scorer, self.statistics, queries, options.significance, options.k
+            self.scorer,
+            self.statistics,
+            queries,
+            options.significance,
+            options.k,
+            not options.short,
         )
 
     def party(self, group: Any, at: Any = None) -> Party:

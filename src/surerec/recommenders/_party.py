@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,17 +46,6 @@ class Party:
         return tuple(dict.fromkeys(i for query in self.company.members for i in query.ignored))
 
 
-def is_party(group: object) -> bool:
-    """Tell whether a group is one of people who choose together, not a kind of people.
-
-    Examples
-    --------
-    >>> is_party([196, 22]), is_party({"ann": [1, 2]}), is_party("DE"), is_party(3)
-    (True, True, False, False)
-    """
-    return isinstance(group, (list, tuple, AbstractSet, Mapping, np.ndarray, pl.Series))
-
-
 def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any, at: Any = None) -> Party:
     """Turn the members of a group into queries; each is a user's id, or a list of items.
 
@@ -77,7 +65,7 @@ def read_party(statistics: PrecedenceStatistics, items: IdMap, group: Any, at: A
     given = (
         list(group.values())
         if isinstance(group, Mapping)
-        else check_list("group", group, "users' ids or histories")
+        else check_list("group", group, "users' ids or histories (for a segment pass segment=)")
     )
     if not given:
         raise InputError("The group is empty: it needs at least two members.")

@@ -169,7 +169,7 @@ class PopulationConformal(Recommender):
         >>> country = {user: "AT" if user % 3 else "DE" for user in films.users.ids}
         >>> model = sr.PopulationConformal(groups="country").fit(films, user_groups=country)
         >>> taken = films.items.ids[:6].to_list()
-        >>> print(model.recommend(history=taken, group="DE", confidence=0.8).guarantee)
+        >>> print(model.recommend(history=taken, segment="DE", confidence=0.8).guarantee)
         Of the last 40% of items new to the user that they consume, at most 20% is left out on
         average over users with country 'DE'. Assumes users exchangeable with the 75 calibration
         users (2020-03-10 to 2021-12-30) and no drift since. The scores also used later

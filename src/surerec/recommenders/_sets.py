@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
 from surerec.recommenders._later import LaterColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,9 +22,20 @@ if TYPE_CHECKING:
     from surerec.conformal import CalibratedProbability
 
 
+class Hits(NamedTuple):
+    """How likely some items of a list are consumed."""
+
+    probabilities: tuple[float, ...] = ()
+    """Of at least one, two and three hits; NaN for what is not calibrated."""
+    interval: tuple[float, float] | None = None
+    """The two Venn–Abers probabilities of at least one hit."""
+    about: str = ""
+    """What the probability of at least one means, or why there is none."""
+
+
 @dataclass(frozen=True, repr=False)
 class RecommendationSet:
-    """The items recommended to one user, with what is guaranteed.
+    """The items recommended to a user, with what is guaranteed: a set, or a short list.
 
     Made by the recommenders' ``recommend``.
 
@@ -35,7 +46,8 @@ class RecommendationSet:
     guarantee : Guarantee
         What is guaranteed, and under which assumptions; ``str()`` of it is a sentence.
     full_size : int
-        Items in the set before it was cut to ``k`` or some were excluded.
+        Items in the set, or for a short list in the ranking, before it was cut to ``k`` or some
+        were excluded.
     n_candidates : int
         Items that were up for recommendation.
     highest_confidence : float
@@ -69,6 +81,50 @@ class RecommendationSet:
     recommender: str
     about_probability: str = ""
     precision: float | None = None
+    find_hits: Callable[[], Hits] | None = field(default=None, repr=False, compare=False)
+    """Computes :attr:`hits`."""
+
+    @cached_property
+    def hits(self) -> Hits:
+        """The probabilities of hits, computed when they are first looked at."""
+        return Hits() if self.find_hits is None else self.find_hits()
+
+    @property
+    def hit_probability(self) -> float | None:
+        """The probability that at least one of the items is consumed.
+
+        Calibrated by Venn–Abers: of the users with such a probability, that share consumes one of
+        their k best items. None without `k` or calibrated probabilities;
+        :attr:`about_hit_probability` has the reason.
+        """
+        return self.hits.probabilities[0] if self.hits.probabilities else None
+
+    @property
+    def hit_interval(self) -> tuple[float, float] | None:
+        """The two Venn–Abers probabilities between which :attr:`hit_probability` lies."""
+        return self.hits.interval
+
+    @property
+    def hit_probabilities(self) -> tuple[float | None, ...]:
+        """The probabilities that at least one, two, three of the items are consumed."""
+        return tuple(None if np.isnan(each) else each for each in self.hits.probabilities)
+
+    @property
+    def expected_hits(self) -> float | None:
+        """How many of the items are consumed on average: the sum of their probabilities."""
+        if not self.hits.probabilities or Columns.Probability not in self.columns:
+            return None
+        found = float(self.columns[Columns.Probability].sum())
+        return None if np.isnan(found) else found
+
+    @property
+    def about_hit_probability(self) -> str:
+        """What :attr:`hit_probability` means, in words, or why there is none."""
+        return self.hits.about
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Be copied, and sent elsewhere, with the probabilities instead of what computes them."""
+        return {**self.__dict__, "hits": self.hits, "find_hits": None}
 
     @cached_property
     def used(self) -> tuple[Any, ...]:
@@ -147,7 +203,9 @@ class RecommendationSet:
             entry = self._frame[Columns.EntryConfidence].alias("comes in above")
             frame = frame.with_columns(entry)
         bar = None if shares == Columns.Score else shares.replace("_", " ")
-        return html_card(self._title(), frame, f"Guarantee: {self.guarantee}", bar=bar)
+        hit = self.hit_probability
+        title = self._title() if hit is None else f"{self._title()}; {hit:.1%} for at least one hit"
+        return html_card(title, frame, f"Guarantee: {self.guarantee}", bar=bar)
 
     def __len__(self) -> int:
         columns = self.columns

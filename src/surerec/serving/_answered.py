@@ -261,26 +261,6 @@ class GroupExplanationAnswer(BaseModel):
     members: list[MemberBecause]
 
 
-class SlateItem(BaseModel):
-    """An item of a short list."""
-
-    item_id: AnyId
-    title: Text
-    probability: Number = Field(description="That it is taken.")
-
-
-class SlateAnswer(BaseModel):
-    """A short list, and how likely it has something to take."""
-
-    recommender: str
-    served: bool = Field(description="False if it is not worth it, as was asked.")
-    probability: Number = Field(description="That at least one of the items is taken.")
-    at_least: list[Number] = Field(description="That at least one, two, three are.")
-    expected_hits: Number
-    items: list[SlateItem]
-    guarantee: GuaranteeFields
-
-
 class FoundItem(BaseModel):
     """An item that a search found."""
 

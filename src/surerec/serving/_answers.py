@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from surerec._columns import Columns
+from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.recommenders import RecommendOptions
 from surerec.serving import _asked as ask
 from surerec.serving._problems import Problem
@@ -31,7 +32,7 @@ def recommendations(model: ServedModel, asked: ask.AskRecommendations) -> bytes:
     name, recommender, query = _person(model, asked)
     # Beyond so many rows the list is cut, and its guarantee says so.
     k = ask.MAX_ROWS if asked.k is None else asked.k
-    level = level_of(asked)
+    level = level_of(asked) if asked.k else set_level(recommender, asked)
     choosing, unknown = _choosing(recommender, asked)
     picks = recommender.recommend(query=query, **level, **choosing, k=k, exclude=asked.exclude)
     return write_set({**about_set(name, picks), **unknown}, picks)
@@ -152,35 +153,6 @@ def batch(model: ServedModel, asked: ask.AskBatch) -> bytes:
     return write(answer, items=frame)
 
 
-def slate(model: ServedModel, asked: ask.AskSlate) -> bytes:
-    """Give the k best items with their probabilities, and the chances of the list."""
-    name, recommender = recommender_of(model, asked.recommender)
-    if "hits" not in recommender.features:
-        raise Problem(
-            409, f"The recommender {name} is not calibrated over users: it has no slates."
-        )
-    found = recommender.hit_probability(asked.user, **_history(asked), k=asked.k)
-    wanted = asked.at_least, asked.expected_hits
-    served = wanted == (None, None) or found.worth_serving(
-        asked.at_least, expected_hits=asked.expected_hits
-    )
-    titles = titles_of(model, recommender.items.codes(found.items))
-    items = [
-        {Columns.Item: item, Columns.Title: title, Columns.Probability: finite(chance)}
-        for item, title, chance in zip(found.items, titles, found.probabilities, strict=True)
-    ]
-    answer = {
-        "recommender": name,
-        "served": served,
-        "probability": finite(found.probability),
-        "at_least": numbers(found.at_least),
-        "expected_hits": finite(found.expected_hits),
-        "items": items if served else [],
-        "guarantee": found.guarantee.to_dict(),
-    }
-    return write(answer)
-
-
 def search(model: ServedModel, query: str, limit: int) -> bytes:
     """Give the items whose title has the words of a query, the likeliest first."""
     codes = model.search.find(query, limit)
@@ -236,11 +208,20 @@ def level_of(asked: ask._AtLevel) -> dict[str, Any]:
     return {"confidence": asked.confidence, "significance": asked.significance}
 
 
+def set_level(recommender: FittedModel, asked: ask._AtLevel) -> dict[str, Any]:
+    """Return the level of a whole set: by default the default confidence, beside any k."""
+    level = level_of(asked)
+    given = any(each is not None for each in level.values())
+    if given or "confidence" not in recommender.model_.features:
+        return level
+    return {"confidence": DEFAULT_CONFIDENCE}
+
+
 def _choosing(
     recommender: FittedModel, asked: ask._Choosing
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return the options that limit a set, and the field that names unknown items."""
-    names = ("precision", "min_probability", "among")
+    names = ("precision", "min_probability", "item_list")
     given = {name: getattr(asked, name) for name in names}
     chosen = {name: value for name, value in given.items() if value is not None}
     if asked.items is None:

@@ -166,7 +166,7 @@ class _Choosing(BaseModel):
     items: Annotated[list[Id], Field(min_length=1, max_length=MAX_HISTORY)] | None = Field(
         None, description="The only items that may be recommended, with the same effect."
     )
-    among: Name | None = Field(
+    item_list: Name | None = Field(
         None, description="Only the items of this named list, with a promise on them."
     )
     unknown: Unknown = "check"
@@ -204,7 +204,7 @@ class AskEntryConfidences(_AboutPerson):
     limit: Annotated[StrictInt, Field(ge=0, le=MAX_ROWS), _AS_WHOLE] = Field(
         500, description="How many of the best items to name; the curve is of all."
     )
-    among: Name | None = Field(None, description="Only the items of this named list.")
+    item_list: Name | None = Field(None, description="Only the items of this named list.")
 
 
 class AskPValues(_AboutPerson):
@@ -232,20 +232,6 @@ class AskBatch(_Choosing, _AtLevel, _Strict):
     users: list[Id] = Field(min_length=1, max_length=MAX_USERS)
     k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
         10, description="How many items for each."
-    )
-
-
-class AskSlate(_AboutPerson):
-    """Whom to show a short list, and how long."""
-
-    k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = Field(
-        10, description="How many items at most."
-    )
-    at_least: Fraction | None = Field(
-        None, description="Serve it only where a hit is at least so probable."
-    )
-    expected_hits: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        None, description="Serve it only where so many hits are to be expected."
     )
 
 

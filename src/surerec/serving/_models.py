@@ -220,7 +220,9 @@ def _sample_guarantee(model: FittedModel) -> dict[str, Any]:
     usual = int(np.median(np.diff(interactions.offsets))) if interactions.n_users else _SAMPLE_SIZE
     most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
     history = model.items.ids.gather(most_popular).to_list()
-    asked = {"precision": _SAMPLE_PRECISION} if "precision" in model.features else {}
+    asked: dict[str, Any] = (
+        {"precision": _SAMPLE_PRECISION} if "precision" in model.features else {}
+    )
     try:
         found = _sampled(model, history, asked)
     except InputError as error:  # a precision that cannot be reached here: that is said instead

@@ -86,16 +86,6 @@ async def assess(request: Request, asked: ask.AskEntryConfidences) -> Response:
 
 
 @_question(
-    "/v1/slates",
-    response_model=told.SlateAnswer,
-    summary="A short list with its chances of a hit",
-)
-async def give_slate(request: Request, asked: ask.AskSlate) -> Response:
-    """Give the k best items, and the chances that at least one, two, three are taken."""
-    return await _answer(request, answers.slate, asked)
-
-
-@_question(
     "/v1/p-values",
     response_model=told.PValuesAnswer,
     summary="Give the p-value of items",

@@ -15,6 +15,7 @@ from surerec.serving._answers import (
     level_of,
     p_values_of,
     recommender_of,
+    set_level,
     titles_of,
 )
 from surerec.serving._asked import MAX_ROWS
@@ -119,7 +120,7 @@ def _set_of(
     **more: Any,
 ) -> GroupSet:
     _, recommender = _for_groups(model, asked)
-    level = level_of(asked)
+    level = level_of(asked) if getattr(asked, "k", None) else set_level(recommender, asked)
     whom: dict[str, Any] = {"group": _members(asked), "together": asked.together, "at": asked.at}
     picks = recommender.recommend(**whom, **level, **more)
     assert isinstance(picks, GroupSet)  # noqa: S101  # as it was asked for a group

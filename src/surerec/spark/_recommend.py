@@ -27,12 +27,13 @@ from surerec.spark._shared import check_seen, cores
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Unpack
 
     import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
-    from surerec.recommenders import Recommender, RecommendOptions
+    from surerec.recommenders import Recommender, RecommendOptions, RequestOptions
 
 
 _USERS_AT_ONCE = 256
@@ -104,11 +105,7 @@ def recommend_spark(
     groups: Any = None,
     together: str | None = None,
     recommender: str | None = None,
-    confidence: float | None = None,
-    significance: float | None = None,
-    k: int | None = None,
-    unknown: str = "check",
-    **more: Any,
+    **given: Unpack[RequestOptions],
 ) -> int:
     """Recommend to many users on Spark, into a folder of Parquet files.
 
@@ -130,8 +127,9 @@ def recommend_spark(
         The group guarantee, as in :meth:`surerec.PopulationConformal.recommend`.
     recommender : str, optional
         Its name in the model folder; by default the first one.
-    confidence, significance, k, unknown, **more
-        As in :meth:`surerec.InductiveConformal.recommend_many`, whose rows are written.
+    **given
+        The request options of :meth:`surerec.InductiveConformal.recommend_many`, whose rows are
+        written.
 
     Returns
     -------
@@ -142,10 +140,10 @@ def recommend_spark(
     if place.exists():
         raise InputError(f"{place} is there already; name a new folder, or remove it.")
     fitted = load(folder, recommender, verify=False)
-    options = fitted.options(confidence, significance, k=k, unknown=unknown, **more)
+    options = fitted.options(**given)
     codes, members = None, None
     if groups is None:
-        codes, n = _users(fitted, users, unknown)
+        codes, n = _users(fitted, users, given.get("unknown", "check"))
     else:
         members = _groups(fitted, groups, users)
         n = len(members)

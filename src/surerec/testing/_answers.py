@@ -58,18 +58,28 @@ def new_history(subject: Subject, _: Path) -> None:
 
 
 def many_users(subject: Subject, _: Path) -> None:
-    """Check that many users are answered as each of them is alone, cut or whole."""
-    for k in (None, 4):
-        many = subject.fitted.recommend_many(subject.users, k=k, **subject.level())
+    """Check that many users are answered as each of them is alone: sets, cut sets, short lists."""
+    for asked in (subject.level(), {"k": 4, **subject.level()}, {"k": 4}):
+        many = subject.fitted.recommend_many(subject.users, **asked)
         alone = [
-            subject.fitted.recommend(user, k=k, **subject.level())
+            subject.fitted.recommend(user, **asked)
             .to_frame()
             .select(pl.lit(user).alias("user_id"), pl.all())
             .with_columns(pl.col("user_id").cast(many["user_id"].dtype))
             for user in subject.users
         ]
         same = many.drop("covered").equals(pl.concat(alone))
-        expect(same, f"many users get other rows than each alone (k={k})")
+        expect(same, f"many users get other rows than each alone ({asked})")
+
+
+def short_lists(subject: Subject, _: Path) -> None:
+    """Check that k alone returns the k best candidates, and that no guarantee is stated."""
+    for user in subject.users:
+        top, longer = (subject.fitted.recommend(user, k=k) for k in (3, 6))
+        expect(len(top) == min(3, top.full_size), "a short list has not k items")
+        expect(top.items == longer.items[:3], "a longer list does not begin like a short one")
+        expect(not top.guarantee.holds, "a short list has a guarantee")
+        expect(bool(top.about_hit_probability), "no reason for the probability of a hit")
 
 
 def many_histories(subject: Subject, _: Path) -> None:

@@ -24,6 +24,7 @@ CHECKS: dict[str, Callable[[Subject, Path], None]] = {
     "known user": _answers.known_user,
     "new history": _answers.new_history,
     "many users": _answers.many_users,
+    "short lists": _answers.short_lists,
     "many histories": _answers.many_histories,
     "p-values": _answers.p_values,
     "explained": _answers.explained,

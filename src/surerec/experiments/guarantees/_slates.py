@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from surerec.calibration import hit_probabilities, slate_features
+from surerec.calibration import hit_probabilities, list_features
 from surerec.conformal import RiskCurve
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ def slate_reliability(outcomes: Outcomes, *, k: int = 10, seed: int = 0) -> Reli
     """Calibrate the probability of a hit on half of the users, and test it on the others."""
     n = len(outcomes)
     hit = RiskCurve.of_first(outcomes.ranks, outcomes.owners, n).entries <= k
-    features = slate_features(
-        outcomes.n_known, outcomes.values[:, k - 1], outcomes.masses[:, k - 1]
-    )
+    features = list_features(outcomes.n_known, outcomes.values[:, k - 1], outcomes.masses[:, k - 1])
     calibrates = np.random.default_rng(seed).permutation(n) < n // 2
     said = hit_probabilities(features[calibrates], hit[calibrates], features[~calibrates])
     return reliability(said.probability, hit[~calibrates])

@@ -105,7 +105,7 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
         const why = await api.groupExplanation({ ...asked, item: id, limit: 3 }, patience);
         panel.replaceChildren(...reasonsByMember(why));
       } else {
-        const why = await api.explanation({ ...asked, among: undefined, item: id, limit: 6 }, patience);
+        const why = await api.explanation({ ...asked, item_list: undefined, item: id, limit: 6 }, patience);
         panel.replaceChildren(...reasons(why));
       }
     } catch (error) {

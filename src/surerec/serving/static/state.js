@@ -78,6 +78,6 @@ export function asked(state) {
     return { members: structuredClone(state.members), recommender: state.recommender, ...promised };
   }
   const who = state.mode === "user" ? { user: state.user } : { history: [...state.history] };
-  const among = state.among ? { among: state.among } : {};
+  const among = state.among ? { item_list: state.among } : {};
   return { ...who, recommender: state.recommender, ...among };
 }
