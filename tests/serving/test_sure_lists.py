@@ -32,9 +32,7 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         assert [row["item_id"] for row in told["items"]] == picks.items
         assert (told["precision"], told["guarantee"]) == (0.2, picks.guarantee)
         assert all(row["entry_confidence"] is None for row in told["items"])
-        assert ask("v1/guarantees", recommender="lists", precision=0.2)[1]["full_size"] == len(
-            picks
-        )
+        assert told == picks.to_dict()
 
         _, told = ask("v1/entry-confidences", recommender="lists", limit=5)
         assert (told["gives_confidence"], told["promises_precision"]) == (False, True)
@@ -50,11 +48,19 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         assert all(row["probability"] is not None for row in rows)
 
         slate = model.hit_probability(7, k=4)
-        _, told = ask("v1/slates", k=4, at_least=0.001)
-        assert told["served"]
+        _, told = ask(k=4)
         assert [row["item_id"] for row in told["items"]] == slate.items
-        assert told["at_least"] == list(slate.at_least)
-        assert ask("v1/slates", k=4, expected_hits=9)[1]["items"] == []
+        assert told["hit_probability"] == slate.probability == told["hit_probabilities"][0]
+        assert told["hit_probabilities"] == list(slate.at_least)
+        assert told["expected_hits"] == slate.expected_hits
+        assert told["about_hits"] == slate.guarantee
+        left_out = {"k": 4, "exclude": [slate.items[0]]}
+        for more in (left_out, {"k": 101}, {"k": 4, "recommender": "lists", "precision": 0.2}):
+            _, told = ask(**more)
+            assert (told["hit_probability"], told["expected_hits"]) == (None, None)
+            assert told["about_hits"].startswith("None: ")
+        _, told = ask(confidence=0.8)
+        assert (told["hit_probability"], told["about_hits"]) == (None, "")
 
         for wrong, sentence in (
             ({"precision": 0.2}, "promises miss-rate, not precision"),

@@ -16,6 +16,7 @@ from surerec.serving._envelope import Answering, Envelope
 from surerec.serving._guard import Guard
 from surerec.serving._logs import error_fields, log
 from surerec.serving._openapi import describe
+from surerec.serving._operations import router
 from surerec.serving._page import page_routes
 from surerec.serving._problems import (
     SORRY,
@@ -25,7 +26,6 @@ from surerec.serving._problems import (
     problem_of_store,
     problem_response,
 )
-from surerec.serving._routes import router
 
 if TYPE_CHECKING:
     from starlette.requests import Request

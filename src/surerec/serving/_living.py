@@ -22,14 +22,13 @@ from surerec.serving._metrics import (
 )
 from surerec.serving._models import ServedModel, load_served, served_of
 from surerec.serving._problems import Problem
-from surerec.serving._written import write
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from surerec.serving import _asked as ask
+    from surerec.serving import _requests as ask
     from surerec.serving._search import TitleSearch
 
 _WINDOWS: Final = 60  # that are told
@@ -62,7 +61,7 @@ class LiveModel(ServedModel):
     searches: dict[int, TitleSearch] = field(default_factory=dict)
     """By the number of the base."""
 
-    def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
+    def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
         """Give an answer made of this moment's state; no event comes in between."""
         live = self.live
         assert live is not None  # noqa: S101  # it was made with one
@@ -97,7 +96,7 @@ class LiveModel(ServedModel):
             self.live.close()
 
 
-def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
+def observe(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
     """Take events in, and give what became of them."""
     live = _live(model)
     try:
@@ -115,47 +114,45 @@ def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
         EVENTS.labels(verdict).inc(n)
     ALARMS.inc(len(found.alarms))
     _tell(live)
-    return write({**asdict(found), "alarms": list(found.alarms)})
+    return {**asdict(found), "alarms": list(found.alarms)}
 
 
-def promise(model: ServedModel) -> bytes:
+def promise(model: ServedModel) -> dict[str, Any]:
     """Give what was promised and delivered."""
     live = _live(model)
     status, frame = live.status(), live.delivered().filter(group="all")
     delivered = [None if math.isnan(each) else each for each in status.delivered]
-    return write(
-        {
-            "promised": list(status.promised),
-            "delivered": delivered,
-            "within": list(status.within),
-            "observed_by_user_day": [
-                None if math.isnan(each) else each for each in status.observed_by_user_day
-            ],
-            "n_user_days": status.n_user_days,
-            "heaviest_share": status.heaviest_share,
-            "n_events": status.n_events,
-            "n_judged": status.n_judged,
-            "not_judged": status.not_judged,
-            "counted": status.counted,
-            "n_since": status.n_since,
-            "alarms": list(status.alarms),
-            "windows": [
-                {
-                    "until": rows["until"][0],
-                    "n": rows["n"][0],
-                    "delivered": rows["delivered"].to_list(),
-                    "unsteered": rows["unsteered"].to_list(),
-                }
-                for rows in frame.partition_by("window", maintain_order=True)[-_WINDOWS:]
-            ],
-        }
-    )
+    return {
+        "promised": list(status.promised),
+        "delivered": delivered,
+        "within": list(status.within),
+        "observed_by_user_day": [
+            None if math.isnan(each) else each for each in status.observed_by_user_day
+        ],
+        "n_user_days": status.n_user_days,
+        "heaviest_share": status.heaviest_share,
+        "n_events": status.n_events,
+        "n_judged": status.n_judged,
+        "not_judged": status.not_judged,
+        "counted": status.counted,
+        "n_since": status.n_since,
+        "alarms": list(status.alarms),
+        "windows": [
+            {
+                "until": rows["until"][0],
+                "n": rows["n"][0],
+                "delivered": rows["delivered"].to_list(),
+                "unsteered": rows["unsteered"].to_list(),
+            }
+            for rows in frame.partition_by("window", maintain_order=True)[-_WINDOWS:]
+        ],
+    }
 
 
-def forget(model: ServedModel, asked: ask.AskForget) -> bytes:
+def forget(model: ServedModel, asked: ask.ForgetRequest) -> dict[str, Any]:
     """Forget a person, and give the receipt."""
     receipt = _live(model).forget(asked.user)
-    return write({**asdict(receipt), "stays": list(receipt.stays)})
+    return {**asdict(receipt), "stays": list(receipt.stays)}
 
 
 def _live(model: ServedModel) -> Live:

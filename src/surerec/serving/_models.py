@@ -49,7 +49,7 @@ class ServedModel:
     live: Live | None = None
     """What takes events in, and keeps the promise as the world moves; None for other models."""
 
-    def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
+    def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
         """Give an answer made of one state of the model from beginning to end."""
         return make(self, *asked)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
 
-from surerec.serving._answered import ProblemDetail
 from surerec.serving._guard import is_public
 from surerec.serving._problems import PROBLEM_TYPE
+from surerec.serving._responses import ProblemDetail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,7 @@ def describe(app: FastAPI, *, needs_keys: bool) -> Callable[[], dict[str, Any]]:
 
 def _add_problems(schema: dict[str, Any]) -> None:
     schemas = schema["components"]["schemas"]
-    schemas["ProblemDetail"] = ProblemDetail.model_json_schema()
+    schemas["ProblemDetail"] = TypeAdapter(ProblemDetail).json_schema()
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     reference = {"schema": {"$ref": "#/components/schemas/ProblemDetail"}}
@@ -69,7 +70,7 @@ def _add_problems(schema: dict[str, Any]) -> None:
                 told |= _OF_BODY
             elif path == "/readyz":
                 told["503"] = _OF_BODY["503"]
-            elif path == "/v1/health/promise":
+            elif path == "/v1/live":
                 told |= {"409": "This model is not live.", "503": _OF_BODY["503"]}
             for status, words in told.items():
                 operation["responses"][status] = {

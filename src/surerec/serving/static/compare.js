@@ -1,6 +1,6 @@
 // A second recommender beside the first: what it promises the same person, and what only one has.
 
-import { byId, count, items, later, make, sentence, show } from "./dom.js";
+import { byId, count, guaranteeOf, items, later, make, sentence, show } from "./dom.js";
 import * as api from "./api.js";
 import * as cut from "./cut.js";
 import * as url from "./state.js";
@@ -31,7 +31,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
 
   function head(place, some) {
     const name = some.asked.recommender;
-    const nothing = (some.guarantee ?? "").startsWith("None");
+    const nothing = some.guarantee?.holds === false;
     const size = cut.size(some, state.confidence);
     byId(place).classList.toggle("nothing-promised", nothing);
     byId(place).replaceChildren(
@@ -39,7 +39,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
       make("p", { className: "hint", text: name }),
       make("p", { className: "size" }, make("strong", { className: "big", text: count(size) }),
            make("span", { text: `of ${items(some.n_candidates)}` })),
-      make("p", { className: "guarantee", text: some.guarantee ?? "…" }),
+      make("p", { className: "guarantee", text: some.guarantee?.text ?? "…" }),
     );
   }
 
@@ -54,7 +54,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
     if (about.promises_precision) level = { precision: state.precision };
     try {
       const told = await api.guarantee({ ...about.asked, ...level }, promiseRequest.signal);
-      about.guarantee = told.guarantee;
+      about.guarantee = guaranteeOf(told);
       about.shown = told.full_size;
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -63,7 +63,7 @@ export function comparison({ state, headlineOf, onChange, onReady, onError }) {
         onError(error);
         return;
       }
-      about.guarantee = error.message;
+      about.guarantee = { text: error.message, holds: false };
     }
     wanted = levelNow();
     if (about === answer) onReady();

@@ -41,6 +41,9 @@ export const percent = (share, digits = 1) =>
 
 export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
+// What an answer guarantees, and whether it guarantees anything.
+export const guaranteeOf = ({ guarantee }) => ({ text: guarantee, holds: !guarantee.startsWith("None") });
+
 export const items = (number) => `${count(number)} item${number === 1 ? "" : "s"}`;
 
 export function later(milliseconds, action) {

@@ -1,6 +1,6 @@
 // The page: who, how sure, and what then is in the set.
 
-import { byId, count, hoverText, items, later, make, percent, sentence, show } from "./dom.js";
+import { byId, count, guaranteeOf, hoverText, items, later, make, percent, sentence, show } from "./dom.js";
 import * as api from "./api.js";
 import * as cut from "./cut.js";
 import { comparison } from "./compare.js";
@@ -106,12 +106,11 @@ async function askGuarantee() {
   const about = answer;
   try {
     // As the answer was asked for, not as the page stands by now: another answer may be on its way.
-    const ask = about.asked.members ? api.groupGuarantee : api.guarantee;
-    const told = await ask({ ...about.asked, ...level }, guaranteeRequest.signal);
-    byId("guarantee").textContent = told.guarantee;
-    about.guarantee = told.guarantee;
+    const told = await api.guarantee({ ...about.asked, ...level }, guaranteeRequest.signal);
+    about.guarantee = guaranteeOf(told);
+    byId("guarantee").textContent = about.guarantee.text;
     if (about === answer) list.mark(beside.draw(answer));
-    showWhetherPromised(told.guarantee);
+    showWhetherPromised(about.guarantee.holds);
     who.serve(told.members ? told : null);
     about.shown = told.full_size;
   } catch (error) {
@@ -125,10 +124,9 @@ async function askGuarantee() {
 }
 
 // A number that nothing stands behind is grey, and says so.
-function showWhetherPromised(guarantee) {
-  const nothing = guarantee.startsWith("None");
-  byId("dial").classList.toggle("nothing-promised", nothing);
-  show(byId("unpromised"), nothing && Boolean(answer?.gives_confidence));
+function showWhetherPromised(holds) {
+  byId("dial").classList.toggle("nothing-promised", !holds);
+  show(byId("unpromised"), !holds && Boolean(answer?.gives_confidence));
 }
 
 // ---- The person: one request brings all that every confidence needs.
@@ -152,8 +150,7 @@ async function assess() {
   document.body.classList.add("waiting");
   try {
     const asked = url.asked(state);
-    const ask = state.mode === "group" ? api.groupEntryConfidences : api.entryConfidences;
-    answer = await ask({ ...asked, limit: beside.rows(rows) }, request.signal);
+    answer = await api.entryConfidences({ ...asked, limit: beside.rows(rows) }, request.signal);
     answer.asked = asked;
     list.take(answer);
     beside.assess();
@@ -229,7 +226,7 @@ function forget() {
   byId("set-hint").textContent = "Add something that was taken, or name a user, and the set appears here.";
   if (card) describeRecommender();
   byId("support-text").textContent = "";
-  showWhetherPromised("");
+  showWhetherPromised(true);
   explainProbability("about", "about-probability", "");
   show(byId("precision-row"), false);
   show(byId("support-mark"), false);
