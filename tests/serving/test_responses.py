@@ -15,9 +15,8 @@ from surerec.serving._app import create_app
 from surerec.serving._living import load
 from surerec.serving._models import ModelHolder
 from surerec.serving._operations import router
-from surerec.serving._service import Service
+from surerec.serving._service import Service, WorkQueue
 from surerec.serving._settings import Settings
-from surerec.serving._work import WorkQueue
 
 ROUTES = {route.path: route for route in router.routes}
 GROUP = [{"user": 7}, {"history": [1, 2, 3, 4, 5], "name": "Eve"}]

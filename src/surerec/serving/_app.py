@@ -1,4 +1,4 @@
-"""The application: the operations inside, and around them what every request passes."""
+"""The application: the operations, what every request passes, and the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from surerec.errors import InputError, StoreError
-from surerec.serving._body import BodyLimit
-from surerec.serving._envelope import Answering, Envelope
-from surerec.serving._guard import Guard
+from surerec.serving._guard import Guard, is_public
 from surerec.serving._logs import error_fields, log
-from surerec.serving._openapi import describe
+from surerec.serving._middleware import Answering, BodyLimit, Envelope
 from surerec.serving._operations import router
 from surerec.serving._page import page_routes
 from surerec.serving._problems import (
+    PROBLEM_TYPE,
     SORRY,
     Problem,
     in_words,
@@ -26,8 +27,11 @@ from surerec.serving._problems import (
     problem_of_store,
     problem_response,
 )
+from surerec.serving._responses import ProblemDetail
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
@@ -35,6 +39,22 @@ if TYPE_CHECKING:
     from surerec.serving._service import Service
 
 
+_OF_BODY = {
+    "400": "The body cannot be read.",
+    "404": "An unknown user, item or recommender.",
+    "408": "The body came too slowly.",
+    "409": "The question does not fit this person, item or recommender.",
+    "413": "The body is too large.",
+    "415": "The body is not declared as JSON.",
+    "422": "Something in the request cannot be used.",
+    "503": "Too busy, or stopping.",
+}
+_OF_KEYS = {
+    "401": "No API key, or not a valid one.",
+    "403": "The key lacks the scope, or another site's page asks.",
+    "429": "Too many requests with this key.",
+}
+_OF_ALL = {"421": "Not the name of this server.", "500": "A mistake of ours."}
 _DESCRIPTION = """Recommendation sets with a confidence that you can trust.
 
 Users and items go by their own ids. What is asked about a person is posted, so that no id ends up
@@ -63,7 +83,7 @@ def create_app(service: Service) -> ASGIApp:
     api.router.routes.extend(page_routes())
     for kind, handler in _HANDLERS.items():
         api.add_exception_handler(kind, handler)
-    api.openapi = describe(api, needs_keys=service.settings.needs_keys)  # type: ignore[method-assign]
+    api.openapi = _described(api, needs_keys=service.settings.needs_keys)  # type: ignore[method-assign]
     api.openapi()  # made before the first request asks for it
     settings = service.settings
     app: ASGIApp = BodyLimit(api, settings.max_body, settings.receive_timeout)
@@ -121,3 +141,57 @@ _HANDLERS: dict[Any, Any] = {
     Exception: _unexpected,
     HTTPException: _not_http,
 }
+
+
+def _described(app: FastAPI, *, needs_keys: bool) -> Callable[[], dict[str, Any]]:
+    """Return the function that FastAPI calls for the OpenAPI description, which is made once."""
+
+    def openapi() -> dict[str, Any]:
+        if not app.openapi_schema:
+            schema = get_openapi(
+                title=app.title,
+                version=app.version,
+                description=app.description,
+                routes=app.routes,
+            )
+            _add_problems(schema)
+            if needs_keys:
+                _add_keys(schema)
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    return openapi
+
+
+def _add_problems(schema: dict[str, Any]) -> None:
+    schemas = schema["components"]["schemas"]
+    schemas["ProblemDetail"] = TypeAdapter(ProblemDetail).json_schema()
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    reference = {"schema": {"$ref": "#/components/schemas/ProblemDetail"}}
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            told = dict(_OF_ALL)
+            if not is_public(path):
+                told |= _OF_KEYS
+            if method == "post" or "parameters" in operation:
+                told |= _OF_BODY
+            elif path == "/readyz":
+                told["503"] = _OF_BODY["503"]
+            elif path == "/v1/live":
+                told |= {"409": "This model is not live.", "503": _OF_BODY["503"]}
+            for status, words in told.items():
+                operation["responses"][status] = {
+                    "description": words,
+                    "content": {PROBLEM_TYPE: reference},
+                }
+
+
+def _add_keys(schema: dict[str, Any]) -> None:
+    schema["components"]["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer", "description": "Made by `surerec keys create`."}
+    }
+    for path, operations in schema["paths"].items():
+        if not is_public(path):
+            for operation in operations.values():
+                operation["security"] = [{"key": []}]
