@@ -32,7 +32,7 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         assert [row["item_id"] for row in told["items"]] == picks.items
         assert (told["precision"], told["guarantee"]) == (0.2, picks.guarantee)
         assert all(row["entry_confidence"] is None for row in told["items"])
-        assert told == picks.to_dict()
+        assert told == {**picks.to_dict(), "recommender": "lists"}
 
         _, told = ask("v1/entry-confidences", recommender="lists", limit=5)
         assert (told["gives_confidence"], told["promises_precision"]) == (False, True)

@@ -81,8 +81,8 @@ def create_app(service: Service) -> ASGIApp:
     api.state.service = service
     api.include_router(router)
     api.router.routes.extend(page_routes())
-    for kind, handler in _HANDLERS.items():
-        api.add_exception_handler(kind, handler)
+    for kind in (Problem, RequestValidationError, InputError, StoreError, HTTPException, Exception):
+        api.add_exception_handler(kind, _answer_error)
     api.openapi = _described(api, needs_keys=service.settings.needs_keys)  # type: ignore[method-assign]
     api.openapi()  # made before the first request asks for it
     settings = service.settings
@@ -99,48 +99,35 @@ def create_app(service: Service) -> ASGIApp:
     return Envelope(app)
 
 
-async def _problem(_: Request, error: Any) -> Response:
-    return problem_response(error)
-
-
-async def _not_valid(_: Request, error: Any) -> Response:
-    errors = error.errors()
-    status = 400 if errors[0]["type"] == "json_invalid" else 422
-    return problem_response(Problem(status, in_words(errors)))
-
-
-async def _not_usable(_: Request, error: Any) -> Response:
-    return problem_response(problem_of(error))
-
-
-async def _not_kept(_: Request, error: Any) -> Response:
-    log(logging.ERROR, "event store failed", reason=error.reason, **error_fields(error))
-    return problem_response(problem_of_store(error))
-
-
-async def _unexpected(*_: Any) -> Response:
-    # Starlette would answer in plain text; it raises the error again for the log.
-    return problem_response(SORRY)
-
-
-async def _not_http(_: Request, error: Any) -> Response:
-    details = {
-        404: "There is nothing at this address; /docs lists what there is.",
-        405: "This address does not know that method; /docs lists what it knows.",
-        400: "The body cannot be read as JSON.",
-    }
-    detail = details.get(error.status_code, "This request cannot be answered.")
-    return problem_response(Problem(error.status_code, detail, headers=error.headers))
-
-
-_HANDLERS: dict[Any, Any] = {
-    Problem: _problem,
-    RequestValidationError: _not_valid,
-    InputError: _not_usable,
-    StoreError: _not_kept,
-    Exception: _unexpected,
-    HTTPException: _not_http,
+_NOT_HTTP = {
+    404: "There is nothing at this address; /docs lists what there is.",
+    405: "This address does not know that method; /docs lists what it knows.",
+    400: "The body cannot be read as JSON.",
 }
+
+
+async def _answer_error(_: Request, error: Any) -> Response:
+    return problem_response(_problem_of(error))
+
+
+def _problem_of(error: Any) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case RequestValidationError():
+            errors = error.errors()
+            status = 400 if errors[0]["type"] == "json_invalid" else 422
+            return Problem(status, in_words(errors))
+        case InputError():
+            return problem_of(error)
+        case StoreError():
+            log(logging.ERROR, "event store failed", reason=error.reason, **error_fields(error))
+            return problem_of_store(error)
+        case HTTPException():
+            detail = _NOT_HTTP.get(error.status_code, "This request cannot be answered.")
+            return Problem(error.status_code, detail, headers=error.headers)
+    # Starlette would answer in plain text; it raises the error again for the log.
+    return SORRY
 
 
 def _described(app: FastAPI, *, needs_keys: bool) -> Callable[[], dict[str, Any]]:
