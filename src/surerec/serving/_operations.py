@@ -55,6 +55,7 @@ def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Ans
 
     def register(answer: Answer) -> Answer:
         hints = inspect.get_annotations(answer, eval_str=True)
+        summary, _, description = (inspect.getdoc(answer) or "").partition("\n")
 
         async def endpoint(request: Request, asked: Any = None) -> Response:
             service = _service(request)
@@ -80,8 +81,8 @@ def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Ans
             endpoint,
             methods=[method],
             response_model=response,
-            summary=(inspect.getdoc(answer) or "").partition("\n")[0].rstrip("."),
-            description=inspect.getdoc(answer),
+            summary=summary.rstrip("."),
+            description=description.strip(),
             name=answer.__name__,
             tags=[tag],
         )
