@@ -16,7 +16,6 @@ import uvicorn
 
 from surerec.errors import SurerecError
 from surerec.serving._app import create_app
-from surerec.serving._guard import RateLimits
 from surerec.serving._keys import KeyFile, Keyring
 from surerec.serving._living import load
 from surerec.serving._logs import configure, error_fields, log
@@ -24,7 +23,7 @@ from surerec.serving._metrics import HELD, MODEL_TIME, WORKERS
 from surerec.serving._models import ModelHolder
 from surerec.serving._process import Channel
 from surerec.serving._protocol import guarded_protocol
-from surerec.serving._service import Service, WorkQueue
+from surerec.serving._service import RateLimits, Service, WorkQueue
 from surerec.serving._settings import Settings
 
 if TYPE_CHECKING:
