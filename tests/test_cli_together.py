@@ -54,15 +54,15 @@ def test_several_users_are_a_group(run, model, users):
             "json", "--together", "all").out
     )  # fmt: skip
     all_of = model.recommend(group=users[:2], confidence=0.8, together="all")
-    assert [row["item_id"] for row in told["items"]] == all_of.items
-    assert told["satisfaction"] == list(all_of.satisfaction)
+    assert told == all_of.to_dict()
+    assert [each["satisfaction"] for each in told["members"]] == list(all_of.satisfaction)
 
 
 def test_histories_are_members_with_together(run, model, users):
     done = run("recommend", "model", "--user", users[0], "--history", "1,2,3,4,5", "--history",
                "6,7,8,9,10", "--together", "worst", *ASKED, "--format", "json")  # fmt: skip
     told = json.loads(done.out)
-    assert told["members"] == [users[0], "member 2", "member 3"]
+    assert [each["member"] for each in told["members"]] == [users[0], "member 2", "member 3"]
     group = [users[0], [1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
     picks = model.recommend(group=group, confidence=0.8, together="worst")
     assert [row["item_id"] for row in told["items"]] == picks.items
@@ -84,7 +84,7 @@ def test_explaining_to_a_group(run, model, users):
     asked = ("explain", "model", "--user", users[0], "--user", users[1], "--item", item)
     assert "for the group" in run(*asked, "--recommender", "over-users").out
     told = json.loads(run(*asked, "--recommender", "over-users", "--format", "json").out)
-    assert [each["member"] for each in told["members"]] == users[:2]
+    assert told == model.explain_group(users[:2], item=item).to_dict(8)
     refused = run(*asked, "--recommender", "over-users", "--format", "csv")
     assert refused.code == 2
 

@@ -1,14 +1,16 @@
-"""The one vocabulary of column names, as in RecTools, and how result frames are built."""
+"""The one vocabulary of column names, as in RecTools, and how result frames and rows are built."""
 
 from __future__ import annotations
 
+import math
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class Columns:
@@ -55,3 +57,44 @@ def frame_of(columns: Mapping[str, Any]) -> pl.DataFrame:
         for name, values in columns.items()
     }
     return pl.DataFrame(series)
+
+
+def json_number(value: float) -> float | None:
+    """Return a number as JSON has it: None if it is not finite."""
+    return value if math.isfinite(value) else None
+
+
+def json_values(values: Any) -> list[Any]:
+    """Return an array or a series as a list for JSON, with None for numbers that are not finite.
+
+    Examples
+    --------
+    >>> json_values(np.array([0.5, -np.inf])), json_values(pl.Series([None, 2.0]))
+    ([0.5, None], [None, 2.0])
+    """
+    found: list[Any] = values.tolist() if isinstance(values, np.ndarray) else values.to_list()
+    if isinstance(values, np.ndarray):
+        all_finite = values.dtype.kind != "f" or bool(np.isfinite(values).all())
+    else:
+        all_finite = not values.dtype.is_float() or bool(values.is_finite().all())
+    if all_finite:
+        return found
+    return [None if value is None else json_number(value) for value in found]
+
+
+def json_rows(columns: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
+    """Return columns of one length as rows.
+
+    Examples
+    --------
+    >>> json_rows({"item_id": [7, 3], "rank": [1, 2]})
+    [{'item_id': 7, 'rank': 1}, {'item_id': 3, 'rank': 2}]
+    """
+    rows = zip(*columns.values(), strict=True)
+    # Without a step of Python for each row: an answer of 600 rows waits for this.
+    return list(map(dict, map(zip, repeat(tuple(columns)), rows)))
+
+
+def json_texts(texts: pl.Series | None, codes: Any) -> list[str | None]:
+    """Return the titles or genres of items by code, None where there are none."""
+    return [None] * len(codes) if texts is None else texts.gather(codes).to_list()

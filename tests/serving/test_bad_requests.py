@@ -19,7 +19,9 @@ def user(model_folder):
     [
         ("recommendations", {"user": "nobody"}, 404, "There is no such user."),
         ("recommendations", {"user": -1}, 404, "There is no such user."),
-        ("recommendations", {}, 422, "Say for whom: give user or history."),
+        ("recommendations", {}, 422, "Say for whom: give user, history or group."),
+        ("recommendations", {"user": 1, "group": [{"user": 1}, {"user": 2}]}, 422, "whom once"),
+        ("recommendations", {"user": 1, "together": "any"}, 422, "together is about a group"),
         ("recommendations", {"history": []}, 422, "history is empty: it needs at least one item."),
         ("recommendations", {"history": ["?"]}, 404, "None of the items of the history is known."),
         ("recommendations", {"history": list(range(5001))}, 422, "at most 5000 are taken"),

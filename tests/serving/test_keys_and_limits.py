@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from surerec.errors import InputError
 from surerec.serving._keys import KeyFile, Keyring
-from surerec.serving._rates import RateLimits, shared_memory
+from surerec.serving._service import RateLimits, shared_memory
 from tests.serving.serving_server import problem, save
 
 

@@ -52,7 +52,7 @@ def test_events_are_in_the_answers_of_every_worker(shop, start):
                     assert history_of(other, 7)[-len(taken) :] == taken
         again = client.post(EVENTS, json={"events": [event(7, taken[0], 0, id="0")]}).json()
         assert (again["taken"], again["again"]) == (0, 1)
-        health = client.get("v1/health/promise").json()
+        health = client.get("v1/live").json()
         assert health["promised"] == [0.9, 0.8, 0.7]
         assert health["n_events"] == 12
         assert health["n_judged"] == 3
@@ -96,7 +96,7 @@ def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, fitted, star
         away = [
             client.post(EVENTS, json={"events": [event(7, 901, 2)]}),
             client.post("v1/recommendations", json={"user": 7, "confidence": 0.9}),
-            client.get("v1/health/promise"),
+            client.get("v1/live"),
         ]
         for answer in away:
             assert "nothing that was is lost: send it again" in problem(answer, 503)
@@ -128,7 +128,7 @@ def test_a_killed_worker_loses_nothing(shop, start):
             else:
                 raise AssertionError(server.text)
         server.wait_for("worker ready", 3, seconds=60)
-        assert client.get("v1/health/promise").json()["n_events"] == 6
+        assert client.get("v1/live").json()["n_events"] == 6
         assert history_of(client, 9)[-6:] == [6_000 + number for number in range(6)]
 
 
@@ -178,7 +178,7 @@ def test_sending_events_needs_its_own_scope(shop, start, cli, tmp_path):
     body = {"events": [event(7, 8_000, 1)]}
     with server.client(made["read"]) as reader:
         assert "lacks the scope events" in problem(reader.post(EVENTS, json=body), 403)
-        assert reader.get("v1/health/promise").status_code == 200
+        assert reader.get("v1/live").status_code == 200
     with server.client(made["events"]) as sender:
         assert sender.post(EVENTS, json=body).status_code == 200
         asked = sender.post("v1/recommendations", json={"user": 7, "confidence": 0.9})
@@ -202,7 +202,7 @@ def test_sending_events_needs_its_own_scope(shop, start, cli, tmp_path):
 )
 def test_what_is_no_event_is_one_sentence(living, body, says):
     assert says in problem(living.post(EVENTS, json=body), 422)
-    assert living.get("v1/health/promise").json()["n_events"] == 0
+    assert living.get("v1/live").json()["n_events"] == 0
 
 
 def test_answers_are_steered_or_say_that_they_are_not(shop, start):
@@ -231,6 +231,9 @@ def test_answers_are_steered_or_say_that_they_are_not(shop, start):
         asked = {"user": 7, "items": list(shown)}
         told = client.post("v1/p-values", json=asked).json()["items"]
         assert {row["item_id"]: row["entry_confidence"] for row in told} == shown
+        short = client.post("v1/recommendations", json={"user": 7, "k": 3}).json()
+        assert short["hit_probability"] > 0
+        assert short["about_hit_probability"].endswith("not steered by events.")
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +251,7 @@ def living(fitted, tmp_path_factory):
 def test_a_model_that_is_not_live_says_so(client):
     told = problem(client.post(EVENTS, json={"events": [event(1, 2, 1)]}), 409)
     assert "This model takes no events" in told
-    assert "takes no events" in problem(client.get("v1/health/promise"), 409)
+    assert "takes no events" in problem(client.get("v1/live"), 409)
     assert "takes no events" in problem(client.post("admin/forget", json={"user": 1}), 409)
 
 

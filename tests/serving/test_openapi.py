@@ -15,21 +15,16 @@ BEYOND = re.compile(r"\bat is\b|\btimes?\b|The history of member|items are unkno
 TAKE_SOMETHING = [
     ("POST", "/v1/recommendations"),
     ("POST", "/v1/recommendations/batch"),
-    ("POST", "/v1/guarantees"),
     ("POST", "/v1/entry-confidences"),
     ("POST", "/v1/p-values"),
     ("POST", "/v1/explanations"),
-    ("POST", "/v1/groups/recommendations"),
-    ("POST", "/v1/groups/guarantees"),
-    ("POST", "/v1/groups/entry-confidences"),
-    ("POST", "/v1/groups/explanations"),
     ("GET", "/v1/items"),
     ("POST", "/v1/events"),
     ("POST", "/admin/forget"),
 ]
 TAKE_NOTHING = [
     ("GET", "/v1/model"),
-    ("GET", "/v1/health/promise"),
+    ("GET", "/v1/live"),
     ("POST", "/admin/reload"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),

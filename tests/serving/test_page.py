@@ -280,7 +280,7 @@ def test_a_promise_is_asked_of_who_gave_the_answer(open_page, server, known, cho
     page.wait_for_selector("#beside-items > li")
     held, holds, promises = [], True, []
     page.on(
-        "request", lambda it: promises.append(it.post_data_json) if "guarantees" in it.url else 0
+        "request", lambda it: promises.append(it.post_data_json) if "recommend" in it.url else 0
     )
 
     def hold(route):

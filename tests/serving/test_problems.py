@@ -8,8 +8,8 @@ from surerec import errors
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.interactions import IdMap
 from surerec.recommenders import make_recommender
-from surerec.serving import _answers as answers
-from surerec.serving import _asked as ask
+from surerec.serving import _operations as answers
+from surerec.serving import _requests as ask
 from surerec.serving._models import ServedModel, load_served
 from surerec.serving._problems import REFUSALS, problem_of
 from surerec.serving._search import TitleSearch
@@ -74,19 +74,19 @@ def test_no_error_of_a_question_is_left_to_its_own_sentence():
 @pytest.mark.parametrize(
     ("answer", "asked", "kind"),
     [
-        (answers.recommendations, ask.AskRecommendations(user="ann"), errors.UnknownId),
-        (answers.guarantee, ask.AskPromise(history=["jaws"]), errors.UnknownHistory),
-        (answers.entry_confidences, ask.AskEntryConfidences(user=-1), errors.UnknownId),
-        (answers.p_values, ask.AskPValues(user=1, items=["jaws"]), errors.UnknownId),
-        (answers.explanation, ask.AskExplanation(user=1, item="jaws"), errors.UnknownId),
+        (answers.recommend, ask.RecommendRequest(user="ann"), errors.UnknownId),
+        (answers.recommend, ask.RecommendRequest(history=["jaws"]), errors.UnknownHistory),
+        (answers.assess, ask.EntryConfidencesRequest(user=-1), errors.UnknownId),
+        (answers.p_values, ask.PValuesRequest(user=1, items=["jaws"]), errors.UnknownId),
+        (answers.explain, ask.ExplanationRequest(user=1, item="jaws"), errors.UnknownId),
         (
-            answers.recommendations,  # the person comes before the level
-            ask.AskRecommendations(user="ann", confidence=0.9, recommender="precedence-mining"),
+            answers.recommend,  # the person comes before the level
+            ask.RecommendRequest(user="ann", confidence=0.9, recommender="precedence-mining"),
             errors.UnknownId,
         ),
         (
-            answers.batch,
-            ask.AskBatch(users=[1], confidence=0.9, recommender="precedence-mining"),
+            answers.recommend_many,
+            ask.BatchRequest(users=[1], confidence=0.9, recommender="precedence-mining"),
             errors.NoConfidence,
         ),
     ],
@@ -100,12 +100,12 @@ def test_near_ids_are_never_looked_for(model, monkeypatch, answer, asked, kind):
 
 def test_a_model_without_users_answers_histories_alone(without_users):
     for answer, asked in (
-        (answers.recommendations, ask.AskRecommendations(user=1)),
-        (answers.batch, ask.AskBatch(users=[1])),
+        (answers.recommend, ask.RecommendRequest(user=1)),
+        (answers.recommend_many, ask.BatchRequest(users=[1])),
     ):
         with pytest.raises(errors.NoUsers):
             answer(without_users, asked)
-    assert answers.recommendations(without_users, ask.AskRecommendations(history=[1, 2, 3]))
+    assert answers.recommend(without_users, ask.RecommendRequest(history=[1, 2, 3]))
 
 
 def test_ids_are_looked_up_once(model, monkeypatch):
@@ -131,22 +131,21 @@ def test_ids_are_looked_up_once(model, monkeypatch):
     history = model.first.items.ids[:5].to_list()
     item = model.first.items_[9]
     for answer, asked in (
-        (answers.recommendations, ask.AskRecommendations(user=1, history=history)),
-        (answers.guarantee, ask.AskPromise(user=1, history=history)),
-        (answers.entry_confidences, ask.AskEntryConfidences(user=1, history=history)),
+        (answers.recommend, ask.RecommendRequest(user=1, history=history)),
+        (answers.assess, ask.EntryConfidencesRequest(user=1, history=history)),
     ):
         looked_up.clear()
         answer(model, asked)
         assert looked_up == [("user", [1]), ("item", history)]
     looked_up.clear()
-    answers.explanation(model, ask.AskExplanation(user=1, history=history, item=item))
+    answers.explain(model, ask.ExplanationRequest(user=1, history=history, item=item))
     assert looked_up == [("user", [1]), ("item", history), ("item", [item])]
 
 
 def test_without_a_level_the_default_confidence_is_meant(model):
-    given = ask.AskRecommendations(user=1, confidence=DEFAULT_CONFIDENCE)
-    left_out = ask.AskRecommendations(user=1)
-    assert answers.recommendations(model, left_out) == answers.recommendations(model, given)
+    given = ask.RecommendRequest(user=1, confidence=DEFAULT_CONFIDENCE)
+    left_out = ask.RecommendRequest(user=1)
+    assert answers.recommend(model, left_out) == answers.recommend(model, given)
 
 
 def test_a_model_past_its_window_is_served_with_a_warning(tmp_path):

@@ -4,8 +4,7 @@ import asyncio
 import socket
 import sys
 
-from surerec.serving._control import Channel
-from surerec.serving._process import WorkerProcess
+from surerec.serving._process import Channel, WorkerProcess
 
 
 async def _ask_one_that_has_died():

@@ -32,9 +32,7 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         assert [row["item_id"] for row in told["items"]] == picks.items
         assert (told["precision"], told["guarantee"]) == (0.2, picks.guarantee.to_dict())
         assert all(row["entry_confidence"] is None for row in told["items"])
-        assert ask("v1/guarantees", recommender="lists", precision=0.2)[1]["full_size"] == len(
-            picks
-        )
+        assert told == {**picks.to_dict(), "recommender": "lists"}
 
         _, told = ask("v1/entry-confidences", recommender="lists", limit=5)
         assert (told["gives_confidence"], told["promises_precision"]) == (False, True)
@@ -49,7 +47,17 @@ def test_probabilities_precision_and_lists_over_http(start, tmp_path):
         assert {row["item_id"] for row in rows} <= set(some)
         assert all(row["probability"] is not None for row in rows)
 
-        assert [row["item_id"] for row in ask(k=4)[1]["items"]] == model.recommend(7, k=4).items
+        top = model.recommend(7, k=4)
+        _, told = ask(k=4)
+        assert told == top.to_dict()
+        assert 0 < told["hit_probability"] == told["hit_probabilities"][0]
+        left_out = {"k": 4, "exclude": [top.items[0]]}
+        for more in (left_out, {"k": 101}):
+            _, told = ask(**more)
+            assert (told["hit_probability"], told["expected_hits"]) == (None, None)
+            assert told["about_hit_probability"]
+        _, told = ask(confidence=0.8)
+        assert told["hit_probability"] is None
 
         for wrong, sentence in (
             ({"precision": 0.2}, "promises miss-rate, not precision"),

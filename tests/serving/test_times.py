@@ -74,8 +74,9 @@ def test_every_question_takes_times(client, fitted, films, history, early):
     why = post(client, "explanations", **given, item=item)
     assert why["score"] == pytest.approx(fitted.explain(**given, item=item).score)
     told = post(client, "recommendations", **given, k=5)
-    assert [each["item_id"] for each in told["items"]] == fitted.recommend(**given, k=5).items
-    told = post(client, "guarantees", **given)["guarantee"]
+    top = fitted.recommend(**given, k=5)
+    assert told["hit_probability"] == pytest.approx(top.hit_probability)
+    told = post(client, "recommendations", **given, limit=0)["guarantee"]
     assert told == fitted.recommend(**given, confidence=0.9).guarantee.to_dict()
     values = post(client, "p-values", **given, items=[item])
     expected = fitted.p_values(**given, items=[item])["entry_confidence"][0]
@@ -90,15 +91,15 @@ def test_members_of_a_group_have_their_times(client, fitted, history, early):
     timed = [{"history": part, "times": [early] * len(part)} for part in (history, history[:5])]
     pairs = [[(item, early) for item in part] for part in (history, history[:5])]
     expected = fitted.recommend(group=pairs, confidence=0.9)
-    told = post(client, "groups/recommendations", members=timed)
+    told = post(client, "recommendations", group=timed)
     assert [each["item_id"] for each in told["items"]] == expected.items
     untimed = [{"history": history}, {"history": history[:5]}]
-    again = post(client, "groups/recommendations", members=untimed, at=early)
+    again = post(client, "recommendations", group=untimed, at=early)
     assert again["items"] == told["items"]
-    told = post(client, "groups/guarantees", members=untimed)["guarantee"]
+    told = post(client, "recommendations", group=untimed, limit=0)["guarantee"]
     assert told == expected.guarantee.to_dict()
     for path, more in (("entry-confidences", {}), ("explanations", {"item": expected.items[0]})):
-        post(client, f"groups/{path}", members=untimed, at=early, **more)
+        post(client, path, group=untimed, at=early, **more)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +118,10 @@ def test_members_of_a_group_have_their_times(client, fitted, history, early):
         ("recommendations", {"history": [1], "times": [9], "at": 5}, "before the last time of"),
         ("recommendations", {"user": 1, "times": [5]}, "times is about a history"),
         ("recommendations", {"user": 1, "at": 5}, "at is about a history"),
-        ("groups/guarantees", {"members": [{"user": 1}, {"user": 2}], "at": 5}, "at is about a"),
+        ("recommendations", {"group": [{"user": 1}, {"user": 2}], "at": 5}, "at is about a"),
         (
-            "groups/guarantees",
-            {"members": [{"user": 1}, {"history": [1, 2], "times": [5]}]},
+            "recommendations",
+            {"group": [{"user": 1}, {"history": [1, 2], "times": [5]}]},
             "times has 1 values",
         ),
     ],
@@ -131,9 +132,8 @@ def test_wrong_times_are_refused_in_a_sentence(client, path, body, says):
 
 def test_times_are_described(client):
     described = client.get("openapi.json").json()["components"]["schemas"]
-    for name in ("AskRecommendations", "AskPValues", "AskExplanation"):
+    for name in ("RecommendRequest", "PValuesRequest", "ExplanationRequest"):
         fields = described[name]["properties"]
         assert "one for each" in fields["times"]["description"]
         assert "moment" in fields["at"]["description"]
     assert "times" in described["Member"]["properties"]
-    assert "at" in described["AskGroupRecommendations"]["properties"]

@@ -54,9 +54,7 @@ def client(server):
 def test_a_set_is_the_librarys(client, model, people):
     history = model.items_.ids[5:12].to_list()
     members = [{"user": people[0]}, {"user": people[1]}, {"history": history, "name": "Eve"}]
-    answer = client.post(
-        "/v1/groups/recommendations", json={"members": members, "confidence": 0.8}
-    ).json()
+    answer = client.post("/v1/recommendations", json={"group": members, "confidence": 0.8}).json()
     group = {people[0]: people[0], people[1]: people[1], "Eve": history}
     picks = model.recommend(group=group, confidence=0.8)
     assert [row["item_id"] for row in answer["items"]] == picks.items
@@ -65,17 +63,21 @@ def test_a_set_is_the_librarys(client, model, people):
     assert [m["satisfaction"] for m in answer["members"]] == list(picks.satisfaction)
     assert answer["least_served"] == picks.least_served
     assert answer["items"][2]["member_ranks"] == picks.member_ranks[:, 2].tolist()
-    told = client.post("/v1/groups/guarantees", json={"members": members, "confidence": 0.8}).json()
-    assert told == {name: value for name, value in answer.items() if name != "items"}
+    assert answer == picks.to_dict()
+    asked = {"group": members, "confidence": 0.8, "limit": 0}
+    assert client.post("/v1/recommendations", json=asked).json() == {**answer, "items": []}
+    short = client.post("/v1/recommendations", json={"group": members, "k": 3}).json()
+    assert short["hit_probability"] is None
+    assert "a group's list has no probabilities" in short["about_hits"]
 
 
 def test_one_answer_for_every_confidence(client, model, people):
     members = [{"user": people[0]}, {"history": model.items_.ids[5:12].to_list()}]
-    asked = {"members": members, "together": "all", "limit": 20}
-    answer = client.post("/v1/groups/entry-confidences", json=asked).json()
+    asked = {"group": members, "together": "all", "limit": 20}
+    answer = client.post("/v1/entry-confidences", json=asked).json()
     assert answer["members"] == [people[0], "member 2"]
     assert len(answer["items"]["member_values"]) == 20
-    assert len(answer["titles"]) == 7
+    assert sorted(answer["history"]["item_id"]) == sorted(members[1]["history"])
     group = [people[0], members[1]["history"]]
     for confidence in (0.6, 0.85):
         picks = model.recommend(group=group, together="all", confidence=confidence)
@@ -89,16 +91,18 @@ def test_one_answer_for_every_confidence(client, model, people):
 def test_reasons_by_member(client, model, people):
     item = model.recommend(group=people[:2], confidence=0.8).items[0]
     members = [{"user": user} for user in people[:2]]
-    answer = client.post("/v1/groups/explanations", json={"members": members, "item": item}).json()
+    answer = client.post(
+        "/v1/explanations", json={"group": members, "item": item, "limit": 3}
+    ).json()
     why = model.explain_group(people[:2], item=item)
     assert [each["rank"] for each in answer["members"]] == list(why.ranks)
-    assert answer["members"][1]["sentences"] == why.reasons[1].sentences(3)
+    assert answer == why.to_dict(3)
 
 
 def test_merged_p_values(client, people):
     members = [{"user": user} for user in people[:5]]  # any size
-    asked = {"members": members, "recommender": "icrs12", "together": "maximum", "confidence": 0.6}
-    answer = client.post("/v1/groups/recommendations", json=asked).json()
+    asked = {"group": members, "recommender": "icrs12", "together": "maximum", "confidence": 0.6}
+    answer = client.post("/v1/recommendations", json=asked).json()
     assert "someone of this group" in answer["guarantee"]["sentence"]
     assert answer["items"][0]["p_value"] > 0.4
 
@@ -123,12 +127,12 @@ def test_the_card_says_what_groups_can_be_promised(client):
         ([0, 1], {"together": "mean"}, 409, "does not promise mean: any, most"),
         ([0, 1], {"recommender": "ranking"}, 409, "no sets for groups"),
         ([0, 1], {"recommender": "none"}, 404, "no such recommender"),
-        ([0], {}, 422, "members"),
+        ([0], {}, 422, "group"),
     ],
 )
 def test_refusals_are_one_sentence(client, people, members, more, status, said):
     who = [{"user": people[place] if place < 1000 else place} for place in members]
-    answer = client.post("/v1/groups/recommendations", json={"members": who, **more})
+    answer = client.post("/v1/recommendations", json={"group": who, **more})
     assert answer.status_code == status
     assert said in answer.json()["detail"]
 
@@ -136,15 +140,15 @@ def test_refusals_are_one_sentence(client, people, members, more, status, said):
 def test_a_member_is_a_user_or_a_history(client, people):
     both = {"user": people[0], "history": [1]}
     for member in (both, {}, {"name": "Eve"}):
-        asked = {"members": [{"user": people[1]}, member]}
-        answer = client.post("/v1/groups/guarantees", json=asked)
+        asked = {"group": [{"user": people[1]}, member]}
+        answer = client.post("/v1/recommendations", json={**asked, "limit": 0})
         assert answer.status_code == 422
-        assert "A member is a user, or somebody with a history" in answer.json()["detail"]
+        assert "A member is a user, or a new user with a history" in answer.json()["detail"]
 
 
 def test_the_promises_of_the_description_are_those_there_are(client):
     described = client.get("/openapi.json").json()["components"]["schemas"]
-    named = described["AskGroupGuarantee"]["properties"]["together"]["anyOf"][0]["enum"]
+    named = described["RecommendRequest"]["properties"]["together"]["anyOf"][0]["enum"]
     assert named == [*GROUP_PROMISES, *MERGERS]
 
 

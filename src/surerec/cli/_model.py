@@ -16,10 +16,9 @@ from surerec.cli._output import (
     format_of,
     messages,
     stdout,
-    to_json,
-    write_frame,
     write_frames,
-    write_text,
+    write_json,
+    write_result,
 )
 from surerec.cli._reading import reads_histories, takes_options
 from surerec.cli._spark import check_engine, recommend_on_spark
@@ -29,8 +28,7 @@ from surerec.cli._together import (
     members,
     one_of,
     recommend_file,
-    show_explanation,
-    show_group,
+    satisfaction,
 )
 from surerec.errors import InputError
 from surerec.interactions import (
@@ -42,12 +40,7 @@ from surerec.interactions import (
 from surerec.recommenders import GroupSet, load
 
 if TYPE_CHECKING:
-    from surerec.recommenders import (
-        Explanation,
-        Histories,
-        RecommendationSet,
-        Recommender,
-    )
+    from surerec.recommenders import Histories, Recommender
 
 
 _Output = Annotated[
@@ -108,19 +101,19 @@ def recommend(
     if picks.ignored:
         named = ", ".join(str(item) for item in picks.ignored)
         messages().print(_show.plain(f"Nobody in the data took {named}: ignored."))
+    if format != "table":
+        write_result(picks, format, output)
+        return
+    _show.recommendations(stdout(), picks, show)
     if isinstance(picks, GroupSet):
-        show_group(picks, fitted, format, output, show)
-    elif format == "table":
-        _show.recommendations(stdout(), picks, show)
-        if user and len(picks):
-            about = ["--user", one_of(user) or "", "--item", str(picks.items[0])]
-            given = {"history": history, "times": times, "at": at, "segment": segment}
-            for name, value in {**given, "recommender": recommender}.items():
-                for each in [value] if isinstance(value, str) else value or ():
-                    about += [f"--{name}", each]
-            _show.next_steps(messages(), {("surerec", "explain", str(model), *about): "why?"})
-    else:
-        _write(picks, _about(fitted, picks, one_of(user)), "items", format, output)
+        satisfaction(stdout(), picks)
+    elif user and len(picks):
+        about = ["--user", one_of(user) or "", "--item", str(picks.items[0])]
+        given = {"history": history, "times": times, "at": at, "segment": segment}
+        for name, value in {**given, "recommender": recommender}.items():
+            for each in [value] if isinstance(value, str) else value or ():
+                about += [f"--{name}", each]
+        _show.next_steps(messages(), {("surerec", "explain", str(model), *about): "why?"})
 
 
 @reads_histories
@@ -268,7 +261,12 @@ def explain(
     if is_group(user, together):
         people = members(fitted, user, history, times)
         said = fitted.explain_group(people, item=item, together=together, at=at)
-        show_explanation(said, format, output, show)
+        if format == "table":
+            stdout().print(_show.plain(str(said)), highlight=False)
+        elif format == "json":
+            write_json(said.to_dict(show), output)
+        else:
+            raise InputError("Reasons by member are written as a table or as json.")
         return
     why = fitted.explain(
         one_of(user),
@@ -280,56 +278,5 @@ def explain(
     )
     if format == "table":
         _show.explanation(stdout(), why, show)
-        return
-    about = {
-        "recommender": why.recommender,
-        "item_id": why.item,
-        "title": why.title,
-        "score": why.score,
-        "p_value": why.p_value,
-        "entry_confidence": why.entry_confidence,
-    }
-    _write(why, about, "because", format, output)
-
-
-def _about(fitted: Recommender, picks: Any, user: str | None) -> dict[str, Any]:
-    return {
-        "user_id": user,
-        "recommender": picks.recommender,
-        "settings": fitted.settings(),
-        "confidence": picks.confidence,
-        "guarantee": picks.guarantee.to_dict(),
-        "precision": picks.precision,
-        "about_probability": picks.about_probability,
-        "hit_probability": picks.hit_probability,
-        "hit_interval": picks.hit_interval,
-        "hit_probabilities": picks.hit_probabilities,
-        "expected_hits": picks.expected_hits,
-        "about_hit_probability": picks.about_hit_probability,
-        "size": len(picks),
-        "full_size": picks.full_size,
-        "n_candidates": picks.n_candidates,
-        "highest_confidence": picks.highest_confidence,
-        "everything_qualifies": picks.everything_qualifies,
-        "used": picks.used,
-        "ignored": picks.ignored,
-    }
-
-
-def _write(
-    found: RecommendationSet | Explanation,
-    about: dict[str, Any],
-    rows: str,
-    kind: str,
-    output: Path | None,
-) -> None:
-    """Write an answer as JSON, its rows under a name, or as a bare table.
-
-    Whose answer a bare table is, is said on the other channel.
-    """
-    frame = found.to_frame()
-    if kind == "json":
-        write_text(to_json({**about, rows: frame.to_dicts()}) + "\n", output)
-        return
-    write_frame(frame, kind, output)
-    messages().print(f"Answered by {_show.plain(found.recommender)}.")
+    else:
+        write_result(why, format, output)

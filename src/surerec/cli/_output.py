@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from surerec.calibration import Guarantee
+    from surerec.recommenders import Explanation, RecommendationSet
 
 
 Format: TypeAlias = Literal["table", "json", "csv", "parquet"]
@@ -145,6 +146,23 @@ def write_text(text: str, output: Path | None) -> None:
         return
     with write_aside(output) as file:
         file.write(text.encode())
+
+
+def write_json(value: dict[str, Any], output: Path | None) -> None:
+    """Write a dictionary as JSON, to a file or to stdout."""
+    write_text(to_json(value) + "\n", output)
+
+
+def write_result(found: RecommendationSet | Explanation, kind: str, output: Path | None) -> None:
+    """Write an answer as JSON, or its rows as a bare table.
+
+    Whose answer a bare table is, is written to stderr.
+    """
+    if kind == "json":
+        write_json(found.to_dict(), output)
+        return
+    write_frame(found.to_frame(), kind, output)
+    messages().print(f"Answered by {found.recommender}.", markup=False)
 
 
 def to_json(value: dict[str, Any]) -> str:

@@ -14,10 +14,8 @@ from surerec.cli import _show
 from surerec.cli._output import (
     about_output,
     messages,
-    stdout,
-    to_json,
     write_frame,
-    write_text,
+    write_json,
 )
 from surerec.cli._over_users import choose_over_users
 from surerec.errors import InputError
@@ -26,7 +24,7 @@ from surerec.recommenders import save_all
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from surerec.recommenders import GroupExplanation, GroupSet, Recommender
+    from surerec.recommenders import GroupSet, Recommender
 
 
 def calibrate_groups(
@@ -121,41 +119,6 @@ def _timed(items: list[Any], times: str) -> list[tuple[Any, str]]:
     return list(zip(items, when, strict=True))
 
 
-def show_group(
-    picks: GroupSet, fitted: Recommender, kind: str, output: Path | None, n_shown: int
-) -> None:
-    """Print a group's set, or write it."""
-    if kind == "table":
-        console = stdout()
-        _show.recommendations(console, picks, n_shown)
-        satisfaction(console, picks)
-        return
-    if kind == "json":
-        about = {
-            "members": picks.members,
-            "satisfaction": picks.satisfaction,
-            "least_served": picks.least_served,
-            "together": picks.together,
-            "recommender": picks.recommender,
-            "settings": fitted.settings(),
-            "confidence": picks.confidence,
-            "guarantee": picks.guarantee.to_dict(),
-            "size": len(picks),
-            "full_size": picks.full_size,
-            "n_candidates": picks.n_candidates,
-            "highest_confidence": picks.highest_confidence,
-            "everything_qualifies": picks.everything_qualifies,
-            "ignored": picks.ignored,
-        }
-        rows = picks.to_frame().to_dicts()
-        ranks = picks.member_ranks.T.astype(int).tolist()
-        items = [{**row, "member_ranks": mine} for row, mine in zip(rows, ranks, strict=True)]
-        write_text(to_json({**about, "items": items}) + "\n", output)
-        return
-    write_frame(picks.to_frame(), kind, output)
-    messages().print(f"Answered by {_show.plain(picks.recommender)}.")
-
-
 def satisfaction(console: Console, picks: GroupSet) -> None:
     """Print how well each member is served."""
     if not len(picks):
@@ -170,29 +133,6 @@ def satisfaction(console: Console, picks: GroupSet) -> None:
     )
 
 
-def show_explanation(why: GroupExplanation, kind: str, output: Path | None, n_shown: int) -> None:
-    """Print why an item is where it is, by member, or write it."""
-    if kind == "table":
-        stdout().print(_show.plain(str(why)), highlight=False)
-        return
-    if kind != "json":
-        raise InputError("Reasons by member are written as a table or as json.")
-    each: list[dict[str, Any]] = [
-        {"member": name, "rank": rank, "because": reason.to_frame().head(n_shown).to_dicts()}
-        for name, rank, reason in zip(why.members, why.ranks, why.reasons, strict=True)
-    ]
-    about = {
-        "recommender": why.recommender,
-        "item_id": why.item,
-        "title": why.title,
-        "rank": why.rank,
-        "n_candidates": why.n_candidates,
-        "entry_confidence": why.entry_confidence,
-        "members": each,
-    }
-    write_text(to_json(about) + "\n", output)
-
-
 def recommend_file(
     fitted: Recommender, path: Path, kind: str, output: Path | None, **asked: Any
 ) -> None:
@@ -202,7 +142,7 @@ def recommend_file(
     said = fitted.guarantee_to_groups(path, fitted.options(**asked), together)
     if kind == "json":
         answer = {"recommender": fitted.name_, "guarantee": said.to_dict()}
-        write_text(to_json({**answer, "items": frame.to_dicts()}) + "\n", output)
+        write_json({**answer, "items": frame.to_dicts()}, output)
         return
     about = about_output(fitted.name_, said)
     write_frame(frame, "csv" if kind == "table" else kind, output, about)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns
+from surerec._columns import Columns, json_number
 from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
 from surerec.measures import Contribution, ProfileRows
 
@@ -49,6 +49,8 @@ class Explanation:
         Whose answer it is, by name.
     learned : str
         How what scored it was learned, in a sentence; empty where it was not.
+    ignored : tuple
+        Ids of the history that nobody in the data has consumed.
     """
 
     item: Any
@@ -62,6 +64,7 @@ class Explanation:
     unit: str = "score"
     recommender: str = ""
     learned: str = ""
+    ignored: tuple[Any, ...] = ()
 
     @property
     def moved(self) -> tuple[Contribution, ...]:
@@ -81,8 +84,33 @@ class Explanation:
         """
         return self.frame
 
+    def to_dict(self, n: int | None = None) -> dict[str, Any]:
+        """Return the explanation as the command line's JSON and HTTP have it.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many earlier items to list, those that say most; by default all.
+        """
+        return {
+            "recommender": self.recommender,
+            "item_id": self.item,
+            "title": self.title,
+            "score": json_number(self.score),
+            "p_value": json_number(self.p_value),
+            "entry_confidence": json_number(self.entry_confidence),
+            "n_calibration": self.n_calibration,
+            "ignored": list(self.ignored),
+            **self.counts(n),
+        }
+
+    def counts(self, n: int | None = None) -> dict[str, Any]:
+        """Return the counts of the first n earlier items, in words and as rows, for JSON."""
+        rows = self.frame.head(len(self.frame) if n is None else n)
+        return {"sentences": self.sentences(len(rows)), "because": rows.to_dicts()}
+
     def sentences(self, n: int = _IN_WORDS) -> list[str]:
-        """Say the strongest of them in words."""
+        """Return the strongest of them in words."""
         return [
             f"{row['later']:,} of {row['support']:,} users who took {row[Columns.Title]} "
             f"later took {self.title}, {row['earlier']:,} had taken it before"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns, frame_of
+from surerec._columns import Columns, frame_of, json_number
 from surerec.recommenders._sets import RecommendationSet
 
 if TYPE_CHECKING:
@@ -53,6 +53,27 @@ class GroupSet(RecommendationSet):
         """The member with the smallest satisfaction; None if the set is empty."""
         found = np.array(self.satisfaction)
         return None if np.isnan(found).all() else self.members[int(np.nanargmin(found))]
+
+    def to_dict(self, n: int | None = None) -> dict[str, Any]:
+        """Return the set as the command line's JSON and HTTP have it; see the base class."""
+        served = zip(self.members, self.satisfaction, strict=True)
+        return {
+            **super().to_dict(n),
+            "together": self.together,
+            "formed": self.formed,
+            "covered": self.covered,
+            "members": [
+                {"member": name, "satisfaction": json_number(share)} for name, share in served
+            ],
+            "least_served": self.least_served,
+        }
+
+    def _row_columns(self, n: int | None) -> dict[str, list[Any]]:
+        return {
+            **super()._row_columns(n),
+            "member_ranks": self.member_ranks[:, :n].T.astype(int).tolist(),
+            "member_values": self.values[:, :n].T.tolist(),
+        }
 
     def by_member(self) -> pl.DataFrame:
         """Give ``item_id``, ``member``, ``rank`` and ``value`` of every item for every member.
@@ -118,6 +139,28 @@ class GroupExplanation:
     ranks: tuple[int, ...]
     reasons: tuple[Explanation, ...]
     recommender: str
+
+    def to_dict(self, n: int | None = None) -> dict[str, Any]:
+        """Return the explanation as the command line's JSON and HTTP have it.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many earlier items of each member to list; by default all.
+        """
+        each = zip(self.members, self.ranks, self.reasons, strict=True)
+        return {
+            "recommender": self.recommender,
+            "item_id": self.item,
+            "title": self.title,
+            "rank": self.rank,
+            "n_candidates": self.n_candidates,
+            "entry_confidence": json_number(self.entry_confidence),
+            "members": [
+                {"member": member, "rank": rank, **reason.counts(n)}
+                for member, rank, reason in each
+            ],
+        }
 
     def __str__(self) -> str:
         first = (

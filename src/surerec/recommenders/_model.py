@@ -283,7 +283,7 @@ class FittedModel(ModelParts):
         assessment = self.assess(asked, np.array([code]))
         scored = self.calibration.scored(asked)
         found = explain(self.statistics, self.items, scored, code, assessment, self.scorer)
-        return replace(found, recommender=self.name)
+        return replace(found, recommender=self.name, ignored=asked.ignored)
 
     def recommend_many(
         self,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns, frame_of
+from surerec._columns import Columns, frame_of, json_rows, json_texts, json_values
 from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
 from surerec.recommenders._later import LaterColumns
 
@@ -63,6 +63,16 @@ class RecommendationSet:
         have none.
     precision : float or None
         Where precision is promised: which share of what is shown.
+    hit_probability : float or None
+        Of a short list: the probability that at least one of its items is consumed.
+    hit_probabilities : tuple of float
+        The probabilities that at least one, two and three of them are.
+    expected_hits : float or None
+        How many of them are consumed on average.
+    about_hits : str
+        What these probabilities mean, or why a short list has none.
+    unknown_items : tuple
+        Ids of `items` that were skipped as unknown.
     """
 
     columns: Mapping[str, NDArray[Any]] = field(repr=False)
@@ -81,6 +91,7 @@ class RecommendationSet:
     recommender: str
     about_probability: str = ""
     precision: float | None = None
+    unknown_items: tuple[Any, ...] = ()
     find_hits: Callable[[], Hits] | None = field(default=None, repr=False, compare=False)
     """Computes :attr:`hits`."""
 
@@ -144,6 +155,45 @@ class RecommendationSet:
         interval ``probability_low`` to ``probability_high``.
         """
         return self._frame
+
+    def to_dict(self, n: int | None = None) -> dict[str, Any]:
+        """Return the set as the command line's JSON and HTTP have it.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many of the items to list; by default all.
+        """
+        return {
+            "recommender": self.recommender,
+            "confidence": self.confidence,
+            "significance": None if self.significance is None else round(self.significance, 12),
+            "precision": self.precision,
+            "guarantee": self.guarantee.to_dict(),
+            "about_probability": self.about_probability,
+            "hit_probability": self.hit_probability,
+            "hit_interval": None if self.hit_interval is None else list(self.hit_interval),
+            "hit_probabilities": list(self.hit_probabilities),
+            "expected_hits": self.expected_hits,
+            "about_hit_probability": self.about_hit_probability,
+            "full_size": self.full_size,
+            "n_candidates": self.n_candidates,
+            "highest_confidence": self.highest_confidence,
+            "everything_qualifies": self.everything_qualifies,
+            "ignored": list(self.ignored),
+            "unknown_items": list(self.unknown_items),
+            "items": [] if n == 0 else json_rows(self._row_columns(n)),
+        }
+
+    def _row_columns(self, n: int | None) -> dict[str, list[Any]]:
+        """Return the columns of the first n rows of :meth:`to_dict`."""
+        columns = {name: values[:n] for name, values in self.columns.items()}
+        codes = columns.pop(Columns.Item)
+        return {
+            Columns.Item: self.catalogue.gather(codes).to_list(),
+            **{name: json_values(values) for name, values in columns.items()},
+            Columns.Title: json_texts(self.titles, codes),
+        }
 
     @cached_property
     def _frame(self) -> pl.DataFrame:

@@ -52,10 +52,10 @@ def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) 
         raise InputError("surerec serve needs Linux or macOS; on Windows use WSL or a container.")
     # prometheus-client looks at this when it is imported, and so below, not above.
     with _folder_in_environment("PROMETHEUS_MULTIPROC_DIR"):
-        from surerec.serving._listener import listen, url_of  # noqa: PLC0415
         from surerec.serving._logs import configure  # noqa: PLC0415
         from surerec.serving._page import plotly_file  # noqa: PLC0415
-        from surerec.serving._rates import shared_memory  # noqa: PLC0415
+        from surerec.serving._process import listen, url_of  # noqa: PLC0415
+        from surerec.serving._service import shared_memory  # noqa: PLC0415
         from surerec.serving._supervisor import Supervisor  # noqa: PLC0415
 
         plotly_file()

@@ -22,7 +22,6 @@ from surerec.serving._metrics import (
 )
 from surerec.serving._models import ServedModel, load_served, search_of, served_of
 from surerec.serving._problems import Problem
-from surerec.serving._written import write
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from surerec.recommenders import FittedModel
-    from surerec.serving import _asked as ask
+    from surerec.serving import _requests as ask
     from surerec.serving._search import TitleSearch
 
 _WINDOWS: Final = 60  # that are told
@@ -60,7 +59,7 @@ class LiveModel(ServedModel):
     searches: dict[int, TitleSearch]
     """By the number of the base."""
 
-    def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
+    def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
         """Return an answer made of this moment's state; no event comes in between."""
         with self.live.asking() as model:
             return make(self._now(model), *asked)
@@ -88,7 +87,7 @@ class LiveModel(ServedModel):
         self.live.close()
 
 
-def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
+def observe(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
     """Take events in, and give what became of them."""
     live = _live(model)
     try:
@@ -106,36 +105,34 @@ def observe(model: ServedModel, asked: ask.AskEvents) -> bytes:
         EVENTS.labels(verdict).inc(n)
     ALARMS.inc(len(found.alarms))
     _tell(live)
-    return write({**asdict(found), "alarms": list(found.alarms)})
+    return {**asdict(found), "alarms": list(found.alarms)}
 
 
-def promise(model: ServedModel) -> bytes:
+def promise(model: ServedModel) -> dict[str, Any]:
     """Give what was promised and delivered."""
     live = _live(model)
     status, frame = asdict(live.status()), live.delivered().filter(group="all")
     told = {name: status[name] for name in status if name not in _PRIVATE}
     for name in ("delivered", "observed_by_user_day"):
         told[name] = [None if math.isnan(each) else each for each in told[name]]
-    return write(
-        {
-            **told,
-            "windows": [
-                {
-                    "until": rows["until"][0],
-                    "n": rows["n"][0],
-                    "delivered": rows["delivered"].to_list(),
-                    "unsteered": rows["unsteered"].to_list(),
-                }
-                for rows in frame.partition_by("window", maintain_order=True)[-_WINDOWS:]
-            ],
-        }
-    )
+    return {
+        **told,
+        "windows": [
+            {
+                "until": rows["until"][0],
+                "n": rows["n"][0],
+                "delivered": rows["delivered"].to_list(),
+                "unsteered": rows["unsteered"].to_list(),
+            }
+            for rows in frame.partition_by("window", maintain_order=True)[-_WINDOWS:]
+        ],
+    }
 
 
-def forget(model: ServedModel, asked: ask.AskForget) -> bytes:
+def forget(model: ServedModel, asked: ask.ForgetRequest) -> dict[str, Any]:
     """Forget a person, and give the receipt."""
     receipt = _live(model).forget(asked.user)
-    return write({**asdict(receipt), "stays": list(receipt.stays)})
+    return {**asdict(receipt), "stays": list(receipt.stays)}
 
 
 def _live(model: ServedModel) -> Live:

@@ -7,6 +7,7 @@ process's numbers in files there, so that those of a worker that died still coun
 from __future__ import annotations
 
 import os
+from typing import Literal, TypeAlias
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,9 +18,18 @@ from prometheus_client import (
     multiprocess,
 )
 
-REQUESTS = Counter(
-    "surerec_requests", "Requests answered.", ["method", "route", "status"], registry=None
-)
+_Mode: TypeAlias = Literal["mostrecent", "livesum", "livemin"]
+
+
+def _counter(name: str, text: str, *labels: str) -> Counter:
+    return Counter(name, text, labels, registry=None)
+
+
+def _gauge(name: str, text: str, *labels: str, of_workers: _Mode = "mostrecent") -> Gauge:
+    return Gauge(name, text, labels, multiprocess_mode=of_workers, registry=None)
+
+
+REQUESTS = _counter("surerec_requests", "Requests answered.", "method", "route", "status")
 SECONDS = Histogram(
     "surerec_request_seconds",
     "Time from a request's head to the end of its answer.",
@@ -27,80 +37,46 @@ SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
     registry=None,
 )
-REFUSED = Counter(
+REFUSED = _counter(
     "surerec_refused",
     "Requests refused before they were computed: key, scope, rate, busy, host, origin, size, slow.",
-    ["reason"],
-    registry=None,
+    "reason",
 )
-HELD = Gauge(
-    "surerec_work_held",
-    "Requests being computed or waiting for it.",
-    multiprocess_mode="livesum",
-    registry=None,
+HELD = _gauge(
+    "surerec_work_held", "Requests being computed or waiting for it.", of_workers="livesum"
 )
-MODEL_TIME = Gauge(
+MODEL_TIME = _gauge(
     "surerec_model_taken_over_timestamp_seconds",
     "When the oldest model that a worker serves was taken over.",
-    multiprocess_mode="livemin",
-    registry=None,
+    of_workers="livemin",
 )
-SWAPS = Counter(
-    "surerec_model_swaps",
-    "Takeovers of a new model by the whole server.",
-    ["result"],
-    registry=None,
+SWAPS = _counter("surerec_model_swaps", "Takeovers of a new model by the whole server.", "result")
+RESTARTS = _counter("surerec_worker_restarts", "Workers that ended and were replaced.")
+WORKERS = _gauge("surerec_workers_ready", "Workers that answer.", of_workers="livesum")
+EVENTS = _counter(
+    "surerec_events", "Events that were taken in: judged, or why not; those sent again.", "verdict"
 )
-RESTARTS = Counter(
-    "surerec_worker_restarts", "Workers that ended and were replaced.", registry=None
-)
-WORKERS = Gauge(
-    "surerec_workers_ready", "Workers that answer.", multiprocess_mode="livesum", registry=None
-)
-EVENTS = Counter(
-    "surerec_events",
-    "Events that were taken in: judged, or why not; those sent again.",
-    ["verdict"],
-    registry=None,
-)
-ALARMS = Counter("surerec_alarms", "Alarms that events raised.", registry=None)
-DELIVERED = Gauge(
+ALARMS = _counter("surerec_alarms", "Alarms that events raised.")
+DELIVERED = _gauge(
     "surerec_promise_delivered",
     "The share of judged events inside the sets of a confidence.",
-    ["confidence"],
-    multiprocess_mode="mostrecent",
-    registry=None,
+    "confidence",
 )
-JUDGED = Gauge(
-    "surerec_promise_judged_events",
-    "Events that the promise was judged on.",
-    multiprocess_mode="mostrecent",
-    registry=None,
-)
-
-BY_USER_DAY = Gauge(
+JUDGED = _gauge("surerec_promise_judged_events", "Events that the promise was judged on.")
+BY_USER_DAY = _gauge(
     "surerec_promise_observed_by_user_day",
     "The share inside the sets of a confidence, with each user and day counted once.",
-    ["confidence"],
-    multiprocess_mode="mostrecent",
-    registry=None,
+    "confidence",
 )
-USER_DAYS = Gauge(
-    "surerec_promise_user_days",
-    "Days of users with a judged event.",
-    multiprocess_mode="mostrecent",
-    registry=None,
-)
-HEAVIEST = Gauge(
+USER_DAYS = _gauge("surerec_promise_user_days", "Days of users with a judged event.")
+HEAVIEST = _gauge(
     "surerec_heaviest_users_share",
     "The share of this day's judged events from the heaviest 1% of users.",
-    multiprocess_mode="mostrecent",
-    registry=None,
 )
 
 
 def exposition() -> bytes:
-    """Give all numbers in Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry)

@@ -44,7 +44,7 @@ class ServedModel:
     """What clients may know of the model: no path, no version, nobody's id."""
     search: TitleSearch
 
-    def answer(self, make: Callable[..., bytes], *asked: Any) -> bytes:
+    def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
         """Give an answer made of one state of the model from beginning to end."""
         return make(self, *asked)
 

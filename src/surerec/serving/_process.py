@@ -1,8 +1,9 @@
-"""A worker as its supervisor sees it."""
+"""Worker processes: the socket that they share, the line to each, and how one is started."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import socket
@@ -12,10 +13,86 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from surerec._threads import available_threads
-from surerec.serving._control import Channel
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from surerec.serving._settings import Settings
+
+_BACKLOG = 1024
+_UNACKNOWLEDGED_MS = 30_000
+_LONGEST = 1 << 20
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Give a listening socket; InputError if the address or the port cannot be had."""
+    try:
+        found = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
+        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except socket.gaierror:
+        raise InputError(f"{host!r} is no address of this machine; try 127.0.0.1.") from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise InputError(
+                f"Port {port} of {host} is in use by another program; choose another with --port, "
+                "or 0 for a free one."
+            ) from None
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise InputError(f"{host!r} is no address of this machine; try 127.0.0.1.") from None
+        raise InputError(f"Cannot listen on {host}:{port} ({error.strerror}).") from None
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; accepted connections inherit it
+        # Whoever asks and then never reads would hold the answer in memory for hours.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """Give the address as a browser takes it."""
+    host, port = listener.getsockname()[:2]
+    if host in {"0.0.0.0", "::"}:  # noqa: S104  # compared, not bound
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+class Channel:
+    """One end of the pair.
+
+    Parameters
+    ----------
+    reader, writer
+        Of :meth:`open`.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, end: socket.socket) -> Channel:
+        """Use one end of a pair of sockets in this event loop."""
+        return cls(*await asyncio.open_connection(sock=end, limit=_LONGEST))
+
+    def say(self, what: str, **fields: Any) -> None:
+        """Send a message; to one who is gone it is lost."""
+        if not self._writer.is_closing():
+            self._writer.write(json.dumps({"what": what, **fields}).encode() + b"\n")
+
+    async def hear(self) -> dict[str, Any] | None:
+        """Wait for a message; None when the other end is gone."""
+        try:
+            line = await self._reader.readline()
+        except (ConnectionError, ValueError):
+            return None
+        if not line.endswith(b"\n"):
+            return None
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def close(self) -> None:
+        """Hang up."""
+        self._writer.close()
 
 
 class WorkerProcess:

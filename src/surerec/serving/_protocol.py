@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from surerec.serving._envelope import SECURITY_HEADERS
 from surerec.serving._metrics import REFUSED
+from surerec.serving._middleware import SECURITY_HEADERS
 from surerec.serving._problems import PROBLEM_TYPE, Problem
 
 if TYPE_CHECKING:

@@ -40,55 +40,52 @@ class Settings(BaseSettings):
     (True, False, ('localhost', '127.0.0.1', '[::1]'))
     """
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX, frozen=True, extra="forbid", use_attribute_docstrings=True
+    )
 
-    model: Path = Field(description="The model folder; a link to one may be changed and reloaded.")
-    host: str = Field("127.0.0.1", min_length=1, description="The address to listen on.")
-    port: int = Field(8000, ge=0, le=65535, description="The port; 0 takes a free one.")
-    workers: int = Field(
-        default_factory=_default_workers, ge=1, le=64, description="Worker processes."
-    )
-    threads: int = Field(2, ge=1, le=64, description="Requests that a worker computes at a time.")
-    queue: int = Field(
-        64, ge=0, le=10_000, description="Requests that may wait in a worker; more get 503."
-    )
-    request_timeout: float = Field(
-        10.0, gt=0, le=600, description="Seconds that an answer may take to compute."
-    )
-    receive_timeout: float = Field(
-        10.0, gt=0, le=600, description="Seconds that a request may take to arrive."
-    )
-    keep_alive: float = Field(
-        30.0, gt=0, le=600, description="Seconds that an idle connection is kept."
-    )
-    shutdown_timeout: float = Field(
-        20.0, gt=0, le=600, description="Seconds that requests get to end when the server stops."
-    )
-    worker_timeout: float = Field(
-        30.0, ge=1, le=600, description="Seconds after which a silent worker is replaced."
-    )
-    max_body: int = Field(
-        262_144, ge=1_024, le=1 << 26, description="Bytes that a request's body may have."
-    )
-    max_connections: int = Field(
-        1_000, ge=1, le=100_000, description="Connections that a worker holds; more get 503."
-    )
-    keys: Path | None = Field(None, description="The file of API keys; see `surerec keys`.")
-    insecure_admin: bool = Field(
-        False, description="Accept events and admin requests without a key, on loopback."
-    )
-    rate: float = Field(100.0, gt=0, le=1e6, description="Requests a second for each API key.")
-    burst: int = Field(200, ge=1, le=1_000_000, description="Requests that a key may make at once.")
-    cors_origins: _Origins = Field(
-        (), description="Origins whose pages may call the API; with commas. None by default."
-    )
-    allowed_hosts: _Words = Field(
-        (), description="Names that clients may call the server by; with commas."
-    )
-    log_level: Literal["info", "warning", "error"] = Field("info", description="What is logged.")
-    log_format: Literal["auto", "json", "text"] = Field(
-        "auto", description="auto: text on a terminal, else JSON lines."
-    )
+    model: Path
+    """The model folder; a link to one may be changed and reloaded."""
+    host: str = Field("127.0.0.1", min_length=1)
+    """The address to listen on."""
+    port: int = Field(8000, ge=0, le=65535)
+    """The port; 0 takes a free one."""
+    workers: int = Field(default_factory=_default_workers, ge=1, le=64)
+    """Worker processes."""
+    threads: int = Field(2, ge=1, le=64)
+    """Requests that a worker computes at a time."""
+    queue: int = Field(64, ge=0, le=10_000)
+    """Requests that may wait in a worker; more get 503."""
+    request_timeout: float = Field(10.0, gt=0, le=600)
+    """Seconds that an answer may take to compute."""
+    receive_timeout: float = Field(10.0, gt=0, le=600)
+    """Seconds that a request may take to arrive."""
+    keep_alive: float = Field(30.0, gt=0, le=600)
+    """Seconds that an idle connection is kept."""
+    shutdown_timeout: float = Field(20.0, gt=0, le=600)
+    """Seconds that requests get to end when the server stops."""
+    worker_timeout: float = Field(30.0, ge=1, le=600)
+    """Seconds after which a silent worker is replaced."""
+    max_body: int = Field(262_144, ge=1_024, le=1 << 26)
+    """Bytes that a request's body may have."""
+    max_connections: int = Field(1_000, ge=1, le=100_000)
+    """Connections that a worker holds; more get 503."""
+    keys: Path | None = None
+    """The file of API keys; see `surerec keys`."""
+    insecure_admin: bool = False
+    """Accept events and admin requests without a key, on loopback."""
+    rate: float = Field(100.0, gt=0, le=1e6)
+    """Requests a second for each API key."""
+    burst: int = Field(200, ge=1, le=1_000_000)
+    """Requests that a key may make at once."""
+    cors_origins: _Origins = ()
+    """Origins whose pages may call the API; with commas. None by default."""
+    allowed_hosts: _Words = ()
+    """Names that clients may call the server by; with commas."""
+    log_level: Literal["info", "warning", "error"] = "info"
+    """What is logged."""
+    log_format: Literal["auto", "json", "text"] = "auto"
+    """auto: text on a terminal, else JSON lines."""
 
     @field_validator("cors_origins", "allowed_hosts", mode="before")
     @classmethod

@@ -16,17 +16,15 @@ import uvicorn
 
 from surerec.errors import SurerecError
 from surerec.serving._app import create_app
-from surerec.serving._control import Channel
 from surerec.serving._keys import KeyFile, Keyring
 from surerec.serving._living import load
 from surerec.serving._logs import configure, error_fields, log
 from surerec.serving._metrics import HELD, MODEL_TIME, WORKERS
 from surerec.serving._models import ModelHolder
+from surerec.serving._process import Channel
 from surerec.serving._protocol import guarded_protocol
-from surerec.serving._rates import RateLimits
-from surerec.serving._service import Service
+from surerec.serving._service import RateLimits, Service, WorkQueue
 from surerec.serving._settings import Settings
-from surerec.serving._work import WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -54,7 +54,7 @@ async function call(path, { body, signal } = {}) {
 }
 
 export const model = () => call("v1/model");
-export const promise = () => call("v1/health/promise");
+export const live = () => call("v1/live");
 export const isAlive = async () => {
   try {
     return (await fetch("healthz")).ok;
@@ -65,9 +65,7 @@ export const isAlive = async () => {
 export const search = (words, signal, limit = 8) =>
   call(`v1/items?q=${encodeURIComponent(words)}&limit=${limit}`, { signal });
 export const entryConfidences = (body, signal) => call("v1/entry-confidences", { body, signal });
-export const guarantee = (body, signal) => call("v1/guarantees", { body, signal });
-export const groupEntryConfidences = (body, signal) =>
-  call("v1/groups/entry-confidences", { body, signal });
-export const groupGuarantee = (body, signal) => call("v1/groups/guarantees", { body, signal });
-export const groupExplanation = (body, signal) => call("v1/groups/explanations", { body, signal });
+// The guarantee and the size of a set, without its items.
+export const guarantee = (body, signal) =>
+  call("v1/recommendations", { body: { ...body, limit: 0 }, signal });
 export const explanation = (body, signal) => call("v1/explanations", { body, signal });

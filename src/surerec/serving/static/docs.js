@@ -6,7 +6,6 @@ import { themeButton } from "./theme.js";
 const EXAMPLES = {
   "/v1/recommendations": { user: "196", confidence: 0.9, k: 10 },
   "/v1/recommendations/batch": { users: ["196", "22"], confidence: 0.9, k: 10 },
-  "/v1/guarantees": { user: "196", confidence: 0.9 },
   "/v1/entry-confidences": { history: ["50", "172", "133"], limit: 20 },
   "/v1/p-values": { user: "196", items: ["50", "100"] },
   "/v1/explanations": { user: "196", item: "50" },

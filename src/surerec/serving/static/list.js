@@ -101,13 +101,9 @@ export function itemList({ id: name, more: moreId, onMore, onError }) {
     const { asked } = answer;
     const patience = AbortSignal.timeout(LONGEST); // so that nobody looks at "Counting …" for ever
     try {
-      if (asked.members) {
-        const why = await api.groupExplanation({ ...asked, item: id, limit: 3 }, patience);
-        panel.replaceChildren(...reasonsByMember(why));
-      } else {
-        const why = await api.explanation({ ...asked, item_list: undefined, item: id, limit: 6 }, patience);
-        panel.replaceChildren(...reasons(why));
-      }
+      const about = { ...asked, item_list: undefined, item: id, limit: asked.group ? 3 : 6 };
+      const why = await api.explanation(about, patience);
+      panel.replaceChildren(...(why.members ? reasonsByMember(why) : reasons(why)));
     } catch (error) {
       panel.replaceChildren();
       button.setAttribute("aria-expanded", "false");

@@ -106,12 +106,11 @@ async function askGuarantee() {
   const about = answer;
   try {
     // As the answer was asked for, not as the page stands by now: another answer may be on its way.
-    const ask = about.asked.members ? api.groupGuarantee : api.guarantee;
-    const told = await ask({ ...about.asked, ...level }, guaranteeRequest.signal);
-    byId("guarantee").textContent = told.guarantee.sentence;
+    const told = await api.guarantee({ ...about.asked, ...level }, guaranteeRequest.signal);
     about.guarantee = told.guarantee;
+    byId("guarantee").textContent = about.guarantee.sentence;
     if (about === answer) list.mark(beside.draw(answer));
-    showWhetherPromised(told.guarantee);
+    showWhetherPromised(about.guarantee.holds);
     who.serve(told.members ? told : null);
     about.shown = told.full_size;
   } catch (error) {
@@ -125,10 +124,9 @@ async function askGuarantee() {
 }
 
 // A number that nothing stands behind is grey, and says so.
-function showWhetherPromised(guarantee) {
-  const nothing = !guarantee.holds;
-  byId("dial").classList.toggle("nothing-promised", nothing);
-  show(byId("unpromised"), nothing && Boolean(answer?.gives_confidence));
+function showWhetherPromised(holds) {
+  byId("dial").classList.toggle("nothing-promised", !holds);
+  show(byId("unpromised"), !holds && Boolean(answer?.gives_confidence));
 }
 
 // ---- The person: one request brings all that every confidence needs.
@@ -152,8 +150,7 @@ async function assess() {
   document.body.classList.add("waiting");
   try {
     const asked = url.asked(state);
-    const ask = state.mode === "group" ? api.groupEntryConfidences : api.entryConfidences;
-    answer = await ask({ ...asked, limit: beside.rows(rows) }, request.signal);
+    answer = await api.entryConfidences({ ...asked, limit: beside.rows(rows) }, request.signal);
     answer.asked = asked;
     list.take(answer);
     beside.assess();
@@ -229,7 +226,7 @@ function forget() {
   byId("set-hint").textContent = "Add something that was taken, or name a user, and the set appears here.";
   if (card) describeRecommender();
   byId("support-text").textContent = "";
-  showWhetherPromised("");
+  showWhetherPromised(true);
   explainProbability("about", "about-probability", "");
   show(byId("precision-row"), false);
   show(byId("support-mark"), false);

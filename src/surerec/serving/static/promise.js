@@ -13,7 +13,7 @@ export async function follow(card) {
   show(byId("promise"), card.live);
   if (!card.live) return;
   try {
-    tell(await api.promise());
+    tell(await api.live());
   } catch (error) {
     byId("promise-hint").textContent = error.message;
   }

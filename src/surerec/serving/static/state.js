@@ -75,7 +75,7 @@ export function isAbout(state) {
 export function asked(state) {
   if (state.mode === "group") {
     const promised = state.together ? { together: state.together } : {};
-    return { members: structuredClone(state.members), recommender: state.recommender, ...promised };
+    return { group: structuredClone(state.members), recommender: state.recommender, ...promised };
   }
   const who = state.mode === "user" ? { user: state.user } : { history: [...state.history] };
   const among = state.among ? { item_list: state.among } : {};

@@ -146,11 +146,6 @@ export function whoPanel({ state, onChange }) {
       if (answer.ignored.length) {
         byId("ignored").textContent = `Not in the data, and left out: ${answer.ignored.join(", ")}.`;
       }
-      if (state.mode === "group") {
-        for (const [id, title] of Object.entries(answer.titles)) titles.set(id, title ?? id);
-        group.draw();
-        return;
-      }
       if (state.mode === "user") {
         drawProfile(answer);
         return;
@@ -158,7 +153,8 @@ export function whoPanel({ state, onChange }) {
       answer.history.item_id.forEach((id, place) =>
         titles.set(String(id), answer.history.title[place] ?? String(id)),
       );
-      drawHistory();
+      if (state.mode === "group") group.draw();
+      else drawHistory();
     },
     reset() {
       changing = false;

@@ -1,0 +1,412 @@
+"""The API's operations: each takes a request and returns a response."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import numpy as np
+from fastapi import APIRouter, Query, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import TypeAdapter
+
+from surerec._columns import Columns, json_rows, json_texts, json_values
+from surerec.errors import NotOffered
+from surerec.recommenders import RecommendOptions
+from surerec.serving import _living as living
+from surerec.serving import _requests as ask
+from surerec.serving import _responses as told
+from surerec.serving._metrics import exposition
+from surerec.serving._models import ServedModel  # noqa: TC001  # the operations' signatures
+from surerec.serving._problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from surerec.calibration import Assessment
+    from surerec.measures import Query as UserQuery
+    from surerec.recommenders import FittedModel
+    from surerec.serving._service import Service
+
+router = APIRouter()
+Answer = TypeVar("Answer", bound="Callable[..., Any]")
+
+_ALMOST_NEVER = 1e-9  # a significance at which every item is in the set
+_HISTORY_SHOWN = 200
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Answer], Answer]:
+    """Register a function of the served model and a request, which returns the response.
+
+    The function runs off the event loop, with one model to its end. The declared response
+    serialises what it returns.
+    """
+    schema: TypeAdapter[Any] = TypeAdapter(response)
+
+    def register(answer: Answer) -> Answer:
+        hints = inspect.get_annotations(answer, eval_str=True)
+        summary, _, description = (inspect.getdoc(answer) or "").partition("\n")
+
+        async def endpoint(request: Request, asked: Any = None) -> Response:
+            service = _service(request)
+            model = service.models.current
+            given = () if asked is None else (asked,)
+
+            def respond() -> bytes:
+                return schema.dump_json(model.answer(answer, *given), warnings="error")
+
+            body = await service.work.run(respond)
+            headers = {"Surerec-Model": model.model_id, "Cache-Control": "no-store"}
+            return Response(body, headers=headers, media_type="application/json")
+
+        kinds = {"request": Request, **{name: hints[name] for name in hints if name == "asked"}}
+        endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
+                for name, kind in kinds.items()
+            ]
+        )
+        router.add_api_route(
+            path,
+            endpoint,
+            methods=[method],
+            response_model=response,
+            summary=summary.rstrip("."),
+            description=description.strip(),
+            name=answer.__name__,
+            tags=[tag],
+        )
+        return answer
+
+    return register
+
+
+@_operation("POST", "/v1/recommendations", told.RecommendationsResponse, "recommending")
+def recommend(model: ServedModel, asked: ask.RecommendRequest) -> dict[str, Any]:
+    """Return the items above the significance level, best first, with the guarantee of the set.
+
+    With `k`, a short list with the probabilities that at least one, two and three are consumed.
+    """
+    fitted = _fitted(model, asked.recommender)
+    options, unknown = _options(fitted, asked)
+    options |= {"k": asked.k, "exclude": asked.exclude}
+    if asked.group is not None:
+        picks = fitted.recommend(**_members(fitted, asked), **options)
+    else:
+        picks = fitted.recommend(query=_query(fitted, asked), **options)
+    if len(picks) > ask.MAX_ROWS:
+        reason = f"the answer lists the first {ask.MAX_ROWS:,} items only"
+        picks = replace(picks, guarantee=picks.guarantee.shortened(reason))
+    return replace(picks, unknown_items=unknown).to_dict(asked.limit)
+
+
+@_operation("POST", "/v1/recommendations/batch", told.BatchResponse, "recommending")
+def recommend_many(model: ServedModel, asked: ask.BatchRequest) -> dict[str, Any]:
+    """Return the k best items of each user's set; unknown users are listed, and left out."""
+    fitted = _fitted(model, asked.recommender)
+    users = list(dict.fromkeys(asked.users))
+    codes = fitted.profiles().users.codes(users)
+    known = codes[codes >= 0]
+    if not len(known):
+        raise Problem(404, "None of these users is known.")
+    chosen, unknown = _options(fitted, asked)
+    options = fitted.options(**chosen, k=asked.k)
+    confidence = None if options.level is None else round(1 - options.level, 12)
+    frame = fitted.rows_of(known, options)
+    columns: dict[str, Any] = {name: json_values(frame[name]) for name in frame.columns}
+    return {
+        "recommender": fitted.name,
+        "confidence": confidence,
+        "significance": None if confidence is None else round(1 - confidence, 12),
+        "guarantee": fitted.guarantee_to_all(options).to_dict(),
+        "unknown_users": [user for user, code in zip(users, codes, strict=True) if code < 0],
+        "unknown_items": list(unknown),
+        "items": json_rows(columns),
+    }
+
+
+@_operation("POST", "/v1/entry-confidences", told.EntryConfidencesResponse, "recommending")
+def assess(model: ServedModel, asked: ask.EntryConfidencesRequest) -> dict[str, Any]:
+    """Return the items in order, with the confidence at which each enters, and the set's size.
+
+    An item is in the set at every confidence above its entry confidence, so a slider needs no
+    further request.
+    """
+    fitted = _fitted(model, asked.recommender)
+    if asked.group is not None:
+        return _assess_group(model, fitted, asked)
+    query = _query(fitted, asked)
+    options = RecommendOptions() if asked.item_list is None else fitted.listed(asked.item_list)
+    found = fitted.assess(query, options=options)
+    by_precision = "precision" in fitted.features
+    by_confidence = "confidence" in fitted.features and not by_precision
+    order = found.ordered(_ALMOST_NEVER if by_confidence else None)
+    entries = found.entry_confidences
+    return {
+        "recommender": fitted.name,
+        "gives_confidence": by_confidence,
+        "promises_precision": by_precision,
+        "about_probability": found.about_chances,
+        "n_candidates": len(found.candidates),
+        "highest_confidence": found.highest_confidence,
+        "curve": _curve(entries[order]),
+        "items": _ranked(model, found, order[: asked.limit], entries),
+        "history": _titled(model, query.history[-_HISTORY_SHOWN:]),
+        "history_length": len(query.history),
+        "ignored": list(query.ignored),
+    }
+
+
+def _assess_group(
+    model: ServedModel, fitted: FittedModel, asked: ask.EntryConfidencesRequest
+) -> dict[str, Any]:
+    if asked.item_list is not None:
+        raise NotOffered("A group has no item lists: ask without item_list.")
+    found, party, together = fitted.assess_group(**_members(fitted, asked))
+    order, entries = found.ordered(_ALMOST_NEVER), found.entry_confidences
+    first = order[: asked.limit]
+    known, members = party.company.known, party.company.members
+    new = [query.history for query in members if not query.users]
+    values = {"member_values": found.values(first).T.tolist()}
+    return {
+        "recommender": fitted.name,
+        "gives_confidence": True,
+        "promises_precision": False,
+        "about_probability": "",
+        "n_candidates": len(found.candidates),
+        "highest_confidence": found.highest_confidence,
+        "curve": _curve(entries[order]),
+        "items": {**_ranked(model, found, first, entries), **values},
+        "history": _titled(model, np.unique(np.concatenate([known[:0], *new]))),
+        "history_length": len(known),
+        "ignored": list(party.ignored),
+        "together": together,
+        "members": list(party.names),
+    }
+
+
+def _curve(entries: NDArray[np.float64]) -> dict[str, list[Any]]:
+    """Return how many items are in the set above each entry confidence."""
+    levels, counts = np.unique(entries[~np.isnan(entries)], return_counts=True)
+    return {"entry_confidence": levels.tolist(), "size": np.cumsum(counts).tolist()}
+
+
+def _titled(model: ServedModel, codes: NDArray[np.int64]) -> dict[str, list[Any]]:
+    ids = model.first.items.ids.gather(codes)
+    return {Columns.Item: ids.to_list(), Columns.Title: json_texts(model.titles, codes)}
+
+
+def _ranked(
+    model: ServedModel, found: Assessment, first: NDArray[np.intp], entries: NDArray[np.float64]
+) -> dict[str, list[Any]]:
+    """Return some candidates as columns; `entries` are the entry confidences of all."""
+    codes, p_values = found.candidates[first], found.p_values
+    chances = None if found.chances is None else found.chances(first).probability
+    return {
+        **_titled(model, codes),
+        Columns.Genres: json_texts(model.genres, codes),
+        Columns.Score: json_values(found.shown(first)),
+        **({} if p_values is None else {Columns.PValue: json_values(p_values[first])}),
+        Columns.EntryConfidence: json_values(entries[first]),
+        Columns.Probability: [None] * len(first) if chances is None else json_values(chances),
+    }
+
+
+@_operation("POST", "/v1/p-values", told.PValuesResponse, "recommending")
+def p_values(model: ServedModel, asked: ask.PValuesRequest) -> dict[str, Any]:
+    """Return how well each item conforms with what the user consumed."""
+    fitted = _fitted(model, asked.recommender)
+    if "confidence" not in fitted.features:
+        raise Problem(409, f"The recommender {fitted.name} ranks items and has no p-values.")
+    query = _query(fitted, asked)
+    found = fitted.items.select(asked.items, asked.unknown)
+    frame = fitted.p_values(query=query, codes=found.codes)
+    columns: dict[str, Any] = {name: json_values(frame[name]) for name in frame.columns}
+    columns[Columns.Title] = json_texts(model.titles, found.codes)
+    return {
+        "recommender": fitted.name,
+        "ignored": list(query.ignored),
+        "unknown_items": list(found.skipped),
+        "items": json_rows(columns),
+    }
+
+
+@_operation("POST", "/v1/explanations", told.ExplanationResponse, "recommending")
+def explain(model: ServedModel, asked: ask.ExplanationRequest) -> dict[str, Any]:
+    """Return the earlier items that speak for an item: how many users consumed it after them.
+
+    To a group by member; all members are left out of the counts.
+    """
+    fitted = _fitted(model, asked.recommender)
+    if asked.group is not None:
+        whom = _members(fitted, asked)
+        return fitted.explain_group(**whom, item=asked.item).to_dict(asked.limit)
+    query = _query(fitted, asked)
+    return fitted.explain(query=query, item=asked.item).to_dict(asked.limit)
+
+
+@_operation("GET", "/v1/items", told.FoundResponse, "model")
+def search_items(model: ServedModel, asked: Annotated[ask.ItemsRequest, Query()]) -> dict[str, Any]:
+    """Return the items whose title has all the words, without regard to case and accents."""
+    codes = model.search.find(asked.q, asked.limit)
+    support = np.asarray(model.first.statistics.support)[codes].astype(np.int64)
+    genres = json_texts(model.genres, codes)
+    columns = {**_titled(model, codes), Columns.Genres: genres, "support": support.tolist()}
+    return {"items": json_rows(columns)}
+
+
+@_operation("POST", "/v1/events", told.EventsResponse, "live")
+def send_events(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
+    """Ingest events; they are stored, and in every answer, when this is answered.
+
+    Sent again, an event of the same id changes nothing; without an id, one of the same user, item
+    and time.
+    """
+    return living.observe(model, asked)
+
+
+@_operation("GET", "/v1/live", told.LiveResponse, "live")
+def live_status(model: ServedModel) -> dict[str, Any]:
+    """Return the nominal and the observed coverage of a live model, and its drift alerts."""
+    return living.promise(model)
+
+
+@_operation("POST", "/admin/forget", told.ForgetResponse, "admin")
+def forget(model: ServedModel, asked: ask.ForgetRequest) -> dict[str, Any]:
+    """Delete a user: from events and counts at once, from files at the next refit."""
+    return living.forget(model, asked)
+
+
+@router.get(
+    "/v1/model", response_model=told.ModelResponse, summary="Return the model card", tags=["model"]
+)
+async def model_card(request: Request, response: Response) -> Any:
+    """Return the model's data, counts, settings, recommenders and their guarantees."""
+    model = _service(request).models.current
+    response.headers["Surerec-Model"] = model.model_id
+    response.headers["Cache-Control"] = "no-store"
+    return model.card
+
+
+@router.post(
+    "/admin/reload", response_model=told.ReloadResponse, summary="Reload the model", tags=["admin"]
+)
+async def reload(request: Request) -> Any:
+    """Load what the model folder holds now, in all workers, without dropping a request."""
+    result = await _service(request).reload()
+    if "problem" in result:
+        raise Problem(409, result["problem"])
+    return result
+
+
+@router.get(
+    "/healthz", response_model=told.StatusResponse, summary="Is it alive?", tags=["running"]
+)
+async def healthz() -> Any:
+    """Return that the process answers."""
+    return {"status": "ok"}
+
+
+@router.get(
+    "/readyz", response_model=told.StatusResponse, summary="Can it answer?", tags=["running"]
+)
+async def readyz(request: Request) -> Any:
+    """Check that a model is loaded, its event store is whole, and the server is not stopping."""
+    if _service(request).is_stopping():
+        raise Problem(503, "The server is stopping.", headers={"Retry-After": "5"})
+    _service(request).models.current.check()
+    return {"status": "ready"}
+
+
+@router.get(
+    "/metrics",
+    summary="Return the metrics for Prometheus",
+    tags=["running"],
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics() -> Response:
+    """Return requests, times, refusals, workers and reloads, summed over all workers."""
+    # Beside the queue of work: a busy server is when its numbers matter.
+    body = await asyncio.to_thread(exposition)
+    return Response(body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _fitted(model: ServedModel, wanted: str | None) -> FittedModel:
+    """Return the fitted model of a request."""
+    name = next(iter(model.models)) if wanted is None else wanted
+    if name not in model.models:
+        known = ", ".join(model.models)
+        raise Problem(404, f"There is no such recommender; this model has {known}.")
+    return model.models[name]
+
+
+def _query(fitted: FittedModel, asked: ask.UserRequest) -> UserQuery:
+    history = {"history": asked.history, "times": asked.times, "at": asked.at}
+    return fitted.query(asked.user, **history, segment=asked.segment)
+
+
+def _options(
+    fitted: FittedModel, asked: ask.RecommendRequest | ask.BatchRequest
+) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """Return the options of a request as `recommend` takes them, and the unknown items."""
+    names = ("confidence", "significance", "precision", "min_probability", "item_list")
+    given = {name: getattr(asked, name) for name in names}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if asked.items is None:
+        return chosen, ()
+    found = fitted.items.select(asked.items, asked.unknown)
+    known = fitted.items.ids.gather(found.codes).to_list()
+    return {**chosen, "items": known}, tuple(found.skipped)
+
+
+def _members(
+    fitted: FittedModel,
+    asked: ask.RecommendRequest | ask.EntryConfidencesRequest | ask.ExplanationRequest,
+) -> dict[str, Any]:
+    """Return the group of a request as the library takes it.
+
+    Members go by their names; two of one name are told apart by their places.
+    """
+    members = asked.group or []
+    _refuse_uncalibrated(fitted, len(members), asked.together)
+    named: dict[Any, Any] = {}
+    for place, member in enumerate(members, start=1):
+        name = member.name if member.name is not None else member.user
+        if name is None or name in named:
+            name = f"member {place}" if name is None else f"{name} ({place})"
+        history: list[Any] = member.history or []
+        if member.times is not None:
+            history = list(zip(history, member.times, strict=True))
+        named[name] = history if member.user is None else member.user
+    return {"group": named, "together": asked.together, "at": asked.at}
+
+
+def _refuse_uncalibrated(fitted: FittedModel, n: int, together: str | None) -> None:
+    """Refuse a group that would have to be calibrated while somebody waits for the answer."""
+    name, offered = fitted.name, fitted.offers_together()
+    if not offered:
+        return
+    if together is not None and together not in offered:
+        raise Problem(
+            409, f"The recommender {name} does not promise {together}: {', '.join(offered)}."
+        )
+    groups = fitted.groups
+    sizes = None if groups is None else groups.sizes
+    if sizes is not None and n not in sizes:
+        known = f"is calibrated for groups of {', '.join(map(str, sizes))} only"
+        raise Problem(
+            409,
+            f"This group has {n} members, and {name} "
+            f"{known if sizes else 'is not calibrated for groups yet'}: run "
+            f"`surerec calibrate-groups FOLDER --size {n}`, and load the model anew.",
+        )
