@@ -153,8 +153,8 @@ class WrappedScorer(Scorer):
         return self.adapter.value(scores, history_length) if self.adapter.has_value else scores
 
     def parts(self) -> Parts:
-        """Give which lines of the model are which items and users, and what can be kept of it."""
-        mine = {f"wrapped_{name}": array for name, array in self.adapter.parts().items()}
+        """Return which lines of the model are which items and users, and the model's arrays."""
+        mine = {f"wrapped_model_{name}": array for name, array in self.adapter.parts().items()}
         return Parts({**mine, "wrapped_columns": self.columns, "wrapped_rows": self.rows}, {})
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:

@@ -20,6 +20,7 @@ from surerec.adapters import (
     ids_of,
     of_fitted,
     on_catalogue,
+    restored,
 )
 from surerec.calibration import UserCalibration, find_promise
 from surerec.errors import InputError
@@ -151,6 +152,7 @@ class WrappedRecommender(Recommender):
         if covers == "newcomers" and not adapter.folds_in:
             refuse_newcomers(adapter)
         chosen, served, about = self._cut_apart(whole, covers)
+        about = replace(about, knows_all=adapter.knows_all)
         fitted = served
         if covers == "newcomers":
             fitted = served.without_users(chosen.users)
@@ -251,7 +253,8 @@ class WrappedRecommender(Recommender):
         """
         self._validate()
         check_choice("repeats", repeats, get_args(Repeats))
-        known, later, adapter = _interactions(past), _interactions(future), self._adapter()
+        known, later = _interactions(past), _interactions(future)
+        adapter = self._adapter(again=True)
         dropped = 0
         if repeats == "drop":
             later, dropped = drop_repeats(known, later)
@@ -278,6 +281,7 @@ class WrappedRecommender(Recommender):
             self._settings().cut,
             future=what_follows(known, later, self.horizon),
             assumes=f"{adapter.name} learned nothing from those futures{_without(dropped)}",
+            knows_all=knows_all,
         )
         sample = Sample(self._completed(scorer, statistics), statistics, chosen)
         segments = read_groups(self.groups, user_groups, statistics.interactions)
@@ -328,11 +332,16 @@ class WrappedRecommender(Recommender):
         covers = self._about.covers if self.is_fitted else self._covers(adapter)
         return WrappedRecipe(adapter, by_user=covers == "fit")
 
-    def _adapter(self) -> Adapter:
+    def _adapter(self, *, again: bool = False) -> Adapter:
+        """Return the adapter of the model, or of the model as it is now (lists are read once)."""
         given = (self.model, self.items, self.users, self.name)
         kept = self._adapted
-        if kept is None or any(a is not b for a, b in zip(kept[0], given, strict=True)):
-            adapter = adapt(*given[:3])  # lists are read once
+        if (
+            kept is None
+            or any(a is not b for a, b in zip(kept[0], given, strict=True))
+            or (again and not isinstance(kept[1], ListsAdapter))
+        ):
+            adapter = adapt(*given[:3])
             if self.name is not None:
                 adapter = copy(adapter)
                 adapter.given_name = self.name
@@ -425,10 +434,12 @@ class WrappedRecommender(Recommender):
         return super()._in_words(value)
 
     def _stored_params(self) -> dict[str, Any]:
-        recipe = self.recipe()
+        adapter = self._wrapped_scorer().adapter
         return {
             **self.settings(),
-            "model": {OWN: recipe.name} if recipe.stored is None else recipe.stored,
+            "model": {adapter.stored: adapter.own_name}
+            if adapter.stored
+            else {OWN: self.recipe().name},
             "promise": find_promise(self.promise).name,
             "groups": stored_groups(self.groups),
             "items": None,  # the statistics have them
@@ -437,8 +448,10 @@ class WrappedRecommender(Recommender):
 
     def _calibration_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         arrays, texts = saved_state(self.model_)
-        found = probe(self._wrapped_scorer(), self.statistics_, self.calibration_)
-        return {**arrays, _PROBE: found}, {**texts, _ABOUT: self._about.to_text()}
+        scorer = self._wrapped_scorer()
+        if scorer.adapter.stored is None:
+            arrays = {**arrays, _PROBE: probe(scorer, self.statistics_, self.calibration_)}
+        return arrays, {**texts, _ABOUT: self._about.to_text()}
 
     def _restored(
         self,
@@ -456,11 +469,13 @@ class WrappedRecommender(Recommender):
             or rows.shape != (n_users,)
         ):
             raise ValueError("they are not those of a wrapped model")
-        if isinstance(self.model, str) and self.model == ListsAdapter.stored:
-            self.model = _stored_lists(arrays, profiles, columns, rows)
-        by_column = profiles.items.ids.gather(np.argsort(columns))
-        adapter = same_kind(self.model, by_column)
+        items = IdMap(profiles.items.ids.gather(np.argsort(columns)), noun="item")
+        is_stored = isinstance(self.model, dict)
+        if is_stored:
+            self.model = _stored(self.model, arrays, items, profiles, rows)
+        adapter = copy(self.model) if is_stored else same_kind(self.model, items.ids)
         adapter.given_name = self.name or adapter.given_name
+        adapter.knows_all = about.knows_all
         by_user = adapter.knows_users and about.covers == "fit"
         scorer = self._completed(
             WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all),
@@ -470,7 +485,8 @@ class WrappedRecommender(Recommender):
         own = {name: arrays[name] for name in arrays if not name.startswith("wrapped_")}
         saved = SavedLevel.read(self._settings(), statistics, own, texts)
         calibration, lists = saved.calibrations(_says(about, scorer))
-        check_same(scorer, statistics, calibration.users, arrays[_PROBE])
+        if not is_stored:
+            check_same(scorer, statistics, calibration.users, arrays[_PROBE])
         groups = self._settings().group_model(saved.by_size)
         return self._fitted(statistics, scorer, calibration, groups, item_lists=lists)
 
@@ -487,20 +503,28 @@ def _says(about: About, scorer: WrappedScorer) -> Statement:
     return Statement(coverage, about.future, scorer.adapter.lacking)
 
 
-def _stored_lists(
+def _stored(
+    kind: Mapping[str, object],
     arrays: Mapping[str, NDArray[Any]],
+    items: IdMap,
     profiles: Interactions,
-    columns: NDArray[np.int64],
     rows: NDArray[np.int64],
-) -> ListsAdapter:
-    """Make lists from a folder; ValueError if lines are not those of its users."""
-    mine = {name.removeprefix("wrapped_"): array for name, array in arrays.items()}
-    have = np.flatnonzero(rows >= 0)
-    if not np.array_equal(np.sort(rows[have]), np.arange(len(have))):
-        raise ValueError("its lists are not those of its users")
-    users = IdMap(profiles.users.ids.gather(have[np.argsort(rows[have])]), noun="user")
-    items = IdMap(profiles.items.ids.gather(np.argsort(columns)), noun="item")
-    return ListsAdapter.restored(mine, items, users)
+) -> Adapter:
+    """Build the adapter that a folder holds; ValueError if its rows are not those of its users."""
+    prefix = "wrapped_model_"
+    mine = {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+    in_fit = np.flatnonzero(rows >= 0)
+    order = np.argsort(rows[in_fit], kind="stable")
+    users = IdMap(profiles.users.ids.gather(in_fit[order]), noun="user")
+    [(stored, name)] = kind.items()
+    found = restored(stored, name, mine, items, users)
+    if found.knows_users and not np.array_equal(rows[in_fit[order]], np.arange(len(in_fit))):
+        raise ValueError("its rows are not those of its users")
+    return found
 
 
 def _interactions(given: Any) -> Interactions:
