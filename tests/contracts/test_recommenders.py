@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import surerec as sr
+from surerec.adapters import Factors, ItemItem
 from surerec.testing import CHECKS, Subject, check_recommender, check_scorer
 
 DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
@@ -60,6 +61,27 @@ SUBJECTS["groups of people's own"] = Subject(
     DATA,
     fit_params={"user_groups": SEGMENTS},
 )
+ORDER = DATA.items.ids.to_list()
+TASTES = np.random.default_rng(4).random((DATA.n_users + DATA.n_items, 6), dtype=np.float32)
+ARRAYS = {
+    "factors": Factors(TASTES[: DATA.n_users], TASTES[DATA.n_users :], folding=(0.1, 2.0)),
+    "item-item": ItemItem(np.tril(TASTES[DATA.n_users :] @ TASTES[DATA.n_users :].T)),
+}
+
+
+class Wrapped(sr.WrappedRecommender):
+    """A wrapped model that comes fitted, on the first part of what `fit` is given."""
+
+    def fit(self, data, y=None):  # noqa: ARG002
+        later = profile_cases(data, 0.4).future_rows()
+        return self.calibrate(data.keeping(~later), data.keeping(later))
+
+
+def latest(histories):
+    """A function of somebody's own: whatever is near to the last item."""
+    return [[-abs(item - history[-1]) for item in ORDER] for history in histories]
+
+
 SLOW = {"served", "audited", "on Spark"}
 A_FEW = [
     name

@@ -163,7 +163,7 @@ class Adapter(ABC):
         past : Interactions
             What is known of people, before anything of the future is looked at.
         """
-        if self.form is None or self.users is None:
+        if self.form is None or self.form.n_users is None or self.users is None:
             return self
         kept = np.flatnonzero(past.users.codes(self.users.ids) >= 0)
         found = copy(self)

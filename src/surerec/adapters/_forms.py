@@ -55,9 +55,9 @@ class Form(ABC):
     def shares(self, history: NDArray[np.int64], column: int) -> NDArray[np.floating]:
         """Return what each item of a history adds to the score of one item."""
 
-    def of_users(self, rows: NDArray[np.intp]) -> Self:  # noqa: ARG002
-        """Return the same model for some of its users only."""
-        return self
+    def of_users(self, rows: NDArray[np.intp]) -> Self:
+        """Return the same model for some of its users only; called if it keeps users."""
+        raise NotImplementedError
 
     @abstractmethod
     def parts(self) -> dict[str, NDArray[Any]]:
