@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surerec._arguments import check_kind
 from surerec.datasets import synthetic
 from surerec.interactions import Interactions
 from surerec.recommenders import Recommender, WrappedRecommender
@@ -72,9 +73,8 @@ class Subject:
         """Fit a recommender, or calibrate a wrapped model that comes fitted."""
         if self.future is None:
             return model.fit(data, **self.fit_params)
-        if not isinstance(model, WrappedRecommender):
-            raise AssertionError("only a wrapped model takes a future")
-        return model.calibrate(data, self.future, **self.fit_params)
+        wrapped = check_kind("make()", model, WrappedRecommender, "a wrapped model to take future=")
+        return wrapped.calibrate(data, self.future, **self.fit_params)
 
     @property
     def takes_histories(self) -> bool:
