@@ -38,6 +38,7 @@ class ListsAdapter(Adapter):
     folds_in = False
     knows_all = True
     is_partial = True
+    stored = short_name = "lists"
     people = "people who have a list"
 
     def __init__(self, lists: ScoredLists) -> None:
@@ -51,16 +52,6 @@ class ListsAdapter(Adapter):
     def own_name(self) -> str:
         """What sentences call it."""
         return "the model of these lists"
-
-    @property
-    def stored(self) -> str:
-        """How a model folder names it."""
-        return "lists"
-
-    @property
-    def short_name(self) -> str:
-        """What names of recommenders have of it."""
-        return "lists"
 
     def check_fitted(self) -> None:
         """Do nothing: lists that were read are there."""
