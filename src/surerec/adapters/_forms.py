@@ -87,8 +87,8 @@ class Factors(Form):
     >>> tastes = Factors([[1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]], folding=(0.1, 2.0))
     >>> tastes.score_users(np.array([0])).tolist()
     [[2.0, 0.0]]
-    >>> tastes.score_histories([np.array([1])]).round(2).tolist()
-    [[0.0, 0.99]]
+    >>> tastes.score_histories([np.array([1])]).round(2)
+    array([[0.  , 0.99]], dtype=float32)
     """
 
     stored = "factors"
