@@ -15,7 +15,7 @@ def test_the_examples_print_what_the_page_says(tmp_path, monkeypatch):
     pytest.importorskip("implicit", reason="wrapping implicit needs it: pip install implicit")
     monkeypatch.chdir(tmp_path)
     found = run_page(PAGES / "wrapping.md")
-    assert len(found) == 4
+    assert len(found) == 5
     for printed, said in found:
         assert _SIZE.sub("", printed) == _SIZE.sub("", said)
         sizes = [list(map(int, _SIZE.findall(text))) for text in (printed, said)]

@@ -149,24 +149,91 @@ def test_a_fitted_model_is_calibrated_on_a_future(name, fitted, halves, matrix):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_saved_calibration_wants_its_model_back(name, fitted, halves, matrix, tmp_path):
+def test_a_folder_holds_the_model(name, fitted, halves, matrix, tmp_path):
     sure = sr.wrap(fitted[name], items=matrix[1], users=matrix[2]).calibrate(*halves)
     sure.save(tmp_path / "model")
-    back = sr.load(tmp_path / "model", scorer=fitted[name])
+    back = sr.load(tmp_path / "model")
     assert back.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
     ours, theirs = (each.recommend(matrix[2][3], confidence=0.9) for each in (sure, back))
     assert ours.guarantee == theirs.guarantee
-    with pytest.raises(sr.InputError, match="was saved without its scorer"):
-        sr.load(tmp_path / "model")
-    other = make(name)
+    assert repr(back) == f"WrappedRecommender(model={type(fitted[name]).__name__})"
+    with pytest.raises(sr.InputError, match="has its scorer: load it without scorer="):
+        sr.load(tmp_path / "model", scorer=fitted[name])
+    with pytest.raises(sr.InputError, match="comes fitted, and no copy of it can be fitted"):
+        back.fit(halves[0])
+    again = back.calibrate(*halves)
+    assert again.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
+    again.save(tmp_path / "again")
+    assert sr.load(tmp_path / "again").wrapped_.n_items == len(matrix[1])
+
+
+def test_a_folder_holds_only_users_whom_it_knows(fitted, halves, matrix, tmp_path):
+    past, future = (each.to_frame().filter(pl.col("user_id") > 300) for each in halves)
+    sure = sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(past, future)
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model")
+    assert back.wrapped_.users.shape[0] == past["user_id"].n_unique() < len(matrix[2])
+    assert back.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
+
+
+def test_what_nobody_consumed_is_ranked_for_new_users_after_loading_too(
+    fitted, halves, matrix, tmp_path
+):
+    past, future = halves
+    rare = past.to_frame().filter(pl.col("item_id") != matrix[1][5])
+    rare = rare.with_columns(user_id=-pl.col("user_id"))
+    later = future.to_frame().with_columns(user_id=-pl.col("user_id"))
+    sure = sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(rare, later)
+    assert sure.covers_ == "newcomers"
+    sure.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model")
+    asked = {"history": matrix[1][10:16], "confidence": 0.9999}
+    assert matrix[1][5] in sure.recommend(**asked).items
+    assert back.recommend(**asked).to_frame().equals(sure.recommend(**asked).to_frame())
+
+
+def test_a_model_that_was_fitted_again_is_calibrated_as_it_is_now(halves, matrix):
+    model = make("als")
+    sure = sr.wrap(model, items=matrix[1], users=matrix[2])
+    model.fit(matrix[0], show_progress=False)
+    sure.calibrate(*halves)
+    first = sure.recommend_many(confidence=0.8)
+    model.user_factors = model.item_factors = None
+    model.fit(matrix[0], show_progress=False)
+    assert sure.recommend_many(confidence=0.8).equals(first)
+    model.user_factors = -model.user_factors
+    assert not sure.calibrate(*halves).recommend_many(confidence=0.8).equals(first)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 40.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_als_solves_for_new_users_as_implicit_does(alpha, dtype, matrix):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        other.fit(matrix[0][::-1], show_progress=False)
-    other_items = name not in FACTORS
-    if other_items:
-        other.similarity = other.similarity * 2
-    with pytest.raises(sr.InputError, match="is not the model that was calibrated"):
-        sr.load(tmp_path / "model", scorer=other)
+        model = AlternatingLeastSquares(
+            8, random_state=1, alpha=alpha, dtype=dtype, regularization=0.5
+        )
+        model.fit(matrix[0], show_progress=False)
+    rows = np.arange(30)
+    taken = matrix[0][rows]
+    theirs = model.recalculate_user(rows, taken) @ model.item_factors.T
+    ours = adapt(model).score_histories([taken[row].indices.astype(np.int64) for row in rows])
+    assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-4 * float(np.abs(theirs).max()))
+    history = taken[3].indices.astype(np.int64)
+    explained = dict(model.explain(3, taken, 7, N=100)[1])
+    shares = adapt(model).form.shares(history, 7)
+    assert shares == pytest.approx([explained[each] for each in history], rel=1e-3, abs=1e-5)
+
+
+def test_an_als_of_ones_own_that_solves_otherwise_scores_users_only():
+    class Mine(type(make("als"))):
+        def recalculate_user(self, userid, user_items):
+            return super().recalculate_user(userid, user_items) * 2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not adapt(Mine(8)).folds_in
+        assert not adapt(AlternatingLeastSquares(8, alpha=0.0)).folds_in
 
 
 @pytest.mark.parametrize("name", ["als", "cosine", "bpr"])
@@ -184,14 +251,6 @@ def test_parts_of_a_score_add_up_to_it(name, fitted, halves, matrix):
     assert sum(each.by for each in why.contributions) == pytest.approx(score, rel=1e-3)
     assert {each.feature for each in why.contributions} <= {f"took {matrix[1][i]}" for i in taken}
     assert "What moved its score most: took" in str(why)
-
-
-def test_another_catalogue_is_told_when_a_folder_is_opened(fitted, halves, matrix, tmp_path):
-    sr.wrap(fitted["als"], items=matrix[1], users=matrix[2]).calibrate(*halves).save(tmp_path / "m")
-    small = make("als")
-    small.fit(matrix[0][:, :50], show_progress=False)
-    with pytest.raises(sr.InputError, match=r"that was calibrated: Alt.* on 50 items"):
-        sr.load(tmp_path / "m", scorer=small)
 
 
 def test_bpr_says_that_it_scores_no_histories(fitted, halves, matrix):

@@ -223,7 +223,7 @@ def test_a_fitted_model_is_calibrated_and_saved(name, fitted, dataset, named, tm
         best = model.recommend([user], dataset, k=1, filter_viewed=True)["item_id"].iloc[0]
         assert picks.items[0] == best
     sure.save(tmp_path / "model")
-    back = sr.load(tmp_path / "model", scorer=model)
+    back = sr.load(tmp_path / "model")
     assert back.recommend_many(confidence=0.6).equals(sure.recommend_many(confidence=0.6))
     assert np.array_equal(scored(adapt(model), dataset, np.arange(9)), before, equal_nan=True)
 

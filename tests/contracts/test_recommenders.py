@@ -1,12 +1,17 @@
 """One body of contracts over every recommender and every kind of scorer."""
 
+import warnings
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.base import clone
 
 import surerec as sr
+from surerec.adapters import Factors, ItemItem
+from surerec.futures import profile_cases
 from surerec.testing import CHECKS, Subject, check_recommender, check_scorer
 
 DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
@@ -60,6 +65,58 @@ SUBJECTS["groups of people's own"] = Subject(
     DATA,
     fit_params={"user_groups": SEGMENTS},
 )
+LATER = profile_cases(DATA, 0.4).future_rows()
+PAST, FUTURE = DATA.keeping(~LATER), DATA.keeping(LATER)
+ITEMS = PAST.items.ids.to_list()
+TASTES = np.random.default_rng(4).random((DATA.n_users + DATA.n_items, 6), dtype=np.float32)
+OF_USERS, OF_ITEMS = TASTES[: DATA.n_users], TASTES[DATA.n_users :]
+LISTS = pl.DataFrame(
+    {
+        "user_id": np.repeat(PAST.users.ids.to_numpy(), DATA.n_items),
+        "item_id": np.tile(PAST.items.ids.to_numpy(), DATA.n_users),
+        "score": (OF_USERS @ OF_ITEMS.T).ravel(),
+    }
+)
+
+
+def latest(histories):
+    """Score by nearness to the last item: a function of somebody's own."""
+    return [[-abs(item - history[-1]) for item in ITEMS] for history in histories]
+
+
+def calibrated(model, scorer=None, **ids):
+    """Return the subject of a model that comes fitted."""
+    return Subject(partial(sr.wrap, model, **ids), PAST, scorer, future=FUTURE)
+
+
+def wrapped_implicit():
+    """Return subjects around models of implicit, of which copies are fitted."""
+    if find_spec("implicit") is None:
+        return {}
+    from implicit.als import AlternatingLeastSquares  # noqa: PLC0415
+    from implicit.nearest_neighbours import CosineRecommender  # noqa: PLC0415
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # implicit warns of BLAS
+        als = AlternatingLeastSquares(8, random_state=1, iterations=3)
+    return {
+        "wrapped, als": Subject(partial(sr.wrap, als), DATA),
+        "wrapped, als for new users": Subject(partial(sr.wrap, als, covers="newcomers"), DATA),
+        "wrapped, cosine": Subject(partial(sr.wrap, CosineRecommender(K=20)), DATA),
+    }
+
+
+WRAPPED = {
+    "wrapped, factors": calibrated(
+        Factors(OF_USERS, OF_ITEMS, folding=(0.1, 2.0)), items=ITEMS, users=PAST.users.ids
+    ),
+    "wrapped, item-item": calibrated(ItemItem(OF_ITEMS @ OF_ITEMS.T), items=ITEMS),
+    "wrapped, popularity": calibrated(ItemItem.constant(range(DATA.n_items)), items=ITEMS),
+    "wrapped, lists": calibrated(LISTS),
+    "wrapped, function": calibrated(latest, latest, items=ITEMS),
+    **wrapped_implicit(),
+}
+SUBJECTS |= WRAPPED
 SLOW = {"served", "audited", "on Spark"}
 A_FEW = [
     name
@@ -80,7 +137,7 @@ def test_it_is_audited(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["inductive, CM12", "miss rate, learned", "hit, als", "hit, own scorer"]
+    "name", ["inductive, CM12", "miss rate, learned", "hit, als", "hit, own scorer", *WRAPPED]
 )
 def test_it_is_served_or_refused(name, tmp_path):
     pytest.importorskip("fastapi", reason="serving needs the extra: pip install 'surerec[serve]'")

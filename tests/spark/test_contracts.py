@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from surerec.testing import CHECKS
-from tests.contracts.test_recommenders import SUBJECTS
+from tests.contracts.test_recommenders import SUBJECTS, WRAPPED
 
 pytestmark = pytest.mark.spark
 
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.spark
         "miss rate, own function",
         "hit, own scorer",
         "CRS-med",
+        *WRAPPED,
     ],
 )
 def test_it_runs_on_spark_or_is_refused(spark, name, tmp_path):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import polars as pl
@@ -11,14 +12,17 @@ import polars as pl
 from surerec._state import State
 from surerec.errors import InputError
 from surerec.interactions import IdMap, whole_floats
+from surerec.measures import Contribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from surerec.adapters._forms import Form
     from surerec.interactions import Interactions
-    from surerec.measures import Contribution
+
+_STRONGEST: Final = 10
 
 
 class Adapter(ABC):
@@ -46,9 +50,9 @@ class Adapter(ABC):
         Whether it may leave items without a score, as NaN.
     has_value : bool
         Whether its scores compare between people, so that they can be cut by score.
-    stored : str or None
-        How a model folder names it, if its `state` is all that it is; None if the folder cannot
-        hold it.
+    form : Form or None
+        The fitted model as arrays, which then score and are saved; None if only Python code has
+        its scores.
     people : str
         Whom it was fitted on, in words.
     lacking : str
@@ -67,7 +71,7 @@ class Adapter(ABC):
     knows_all: bool = False
     is_partial: bool = False
     has_value: bool = False
-    stored: str | None = None
+    form: Form | None = None
     people: str = "users of the fit"
     lacking: str = "unknown to the model"
     given_name: str | None = None
@@ -81,6 +85,16 @@ class Adapter(ABC):
     @abstractmethod
     def own_name(self) -> str:
         """The name of a model that was given none."""
+
+    @property
+    def short_name(self) -> str:
+        """What names of recommenders have of it; by default its name."""
+        return self.name
+
+    @property
+    def stored(self) -> str | None:
+        """How a model folder names what `parts` are; None if it cannot hold the model."""
+        return None if self.form is None else self.form.stored
 
     @property
     def catalogue(self) -> IdMap:
@@ -102,7 +116,7 @@ class Adapter(ABC):
         -------
         array of float, n_users × n_items
         """
-        raise NotImplementedError
+        return self._with_all_items(self.arrays().score_users(rows))
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
         """Score the catalogue for people by what they took; asked if it `folds_in`.
@@ -116,7 +130,21 @@ class Adapter(ABC):
         -------
         array of float, n_people × n_items
         """
-        raise NotImplementedError
+        form = self.arrays()
+        known = [history[history < form.n_items] for history in histories]
+        return self._with_all_items(form.score_histories(known))
+
+    def arrays(self) -> Form:
+        """Return the arrays of a fitted model that is scored by them."""
+        if self.form is None:
+            self.check_fitted()
+            raise NotImplementedError(f"{type(self).__name__} neither has arrays nor scores.")
+        return self.form
+
+    def _with_all_items(self, scores: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return scores with NaN for items of the catalogue that the arrays have no column for."""
+        n_never = len(self.catalogue) - scores.shape[1]
+        return np.pad(scores, ((0, 0), (0, n_never)), constant_values=np.nan) if n_never else scores
 
     def fitted_on(self, known: Interactions) -> Self:
         """Fit a fresh copy of the model, and leave the model as it is; asked if it `can_fit`.
@@ -128,19 +156,25 @@ class Adapter(ABC):
         """
         raise NotImplementedError
 
-    def knowing(self, past: Interactions) -> Self:  # noqa: ARG002
-        """Give the same on a catalogue that holds all that is known; by default as it is.
+    def knowing(self, past: Interactions) -> Self:
+        """Return the same model on what is known; by default with the users of the past alone.
 
         Parameters
         ----------
         past : Interactions
             What is known of people, before anything of the future is looked at.
         """
-        return self
+        if self.form is None or self.form.n_users is None or self.users is None:
+            return self
+        kept = np.flatnonzero(past.users.codes(self.users.ids) >= 0)
+        found = copy(self)
+        found.form = self.form.of_users(kept)
+        found.users = IdMap(self.users.ids.gather(kept), noun="user")
+        return found
 
     def state(self) -> State:
-        """Return the arrays that it is made of; nothing if a folder cannot hold it."""
-        return State()
+        """Return the arrays that a model folder keeps; none if it cannot hold the model."""
+        return State() if self.form is None else self.form.state()
 
     @abstractmethod
     def check_fitted(self) -> None:
@@ -155,7 +189,7 @@ class Adapter(ABC):
     def contributions(
         self, row: int | None, history: NDArray[np.int64], column: int
     ) -> tuple[Contribution, ...]:
-        """Say what moved the score of one item, the strongest first; by default nothing.
+        """Return what moved the score of one item, the strongest first, as far as it is known.
 
         Parameters
         ----------
@@ -166,8 +200,47 @@ class Adapter(ABC):
         column : int
             The item.
         """
-        del row, history, column
-        return ()
+        del row
+        if self.form is None or not self.folds_in or column >= self.form.n_items:
+            return ()
+        history = history[history < self.form.n_items]
+        shares = self.form.shares(history, column)
+        strongest = np.argsort(-np.abs(shares), kind="stable")[:_STRONGEST]
+        return tuple(
+            Contribution(f"took {self.catalogue[int(history[each])]}", value, value)
+            for each in strongest
+            if (value := float(shares[each]))
+        )
+
+
+class FormAdapter(Adapter):
+    """A model that is arrays and nothing else: from a model folder, or given as such."""
+
+    knows_all = True
+
+    def __init__(
+        self,
+        form: Form,
+        items: Iterable[Any] | None = None,
+        users: Iterable[Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.model = self.form = form
+        self._name = name or type(form).__name__
+        self.knows_users, self.folds_in = form.n_users is not None, form.folds_in
+        self.is_partial = form.is_partial
+        self.items = ids_of(items, form.n_items, "item", self.name)
+        self.assumes_ids = items is None
+        if users is not None or self.knows_users:
+            self.users = ids_of(users, form.n_users, "user", self.name)
+
+    @property
+    def own_name(self) -> str:
+        """The name that it was saved with, or that of its form."""
+        return self._name
+
+    def check_fitted(self) -> None:
+        """Do nothing: the arrays are there."""
 
 
 def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) -> IdMap:

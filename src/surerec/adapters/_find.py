@@ -1,4 +1,4 @@
-"""Which adapter a model needs, told by its library without importing any other."""
+"""Find the adapter of a model by its library, without importing any other, or of a saved one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from surerec.adapters import _lists
-from surerec.adapters._adapter import Adapter
+from surerec.adapters._adapter import Adapter, FormAdapter
+from surerec.adapters._forms import FORMS, Form
 from surerec.adapters._own import OwnAdapter
 from surerec.errors import InputError
-from surerec.interactions import ScoredLists
+from surerec.interactions import IdMap, ScoredLists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from surerec._state import State
+
 
 _LIBRARIES: Final = {
     "implicit": "surerec.adapters._implicit",
@@ -28,14 +32,15 @@ _LIBRARIES: Final = {
 def adapt(
     model: Any, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
 ) -> Adapter:
-    """Give the adapter of somebody's model.
+    """Return the adapter of somebody's model.
 
     Parameters
     ----------
     model : object
-        A model of implicit or RecTools, a pipeline of LensKit, something with ``score(history)``,
-        a function from histories to scores, or a frame or file of ``user_id``, ``item_id`` and
-        ``score``. An adapter is given back as it is.
+        A model of implicit or RecTools, a pipeline of LensKit, :class:`Factors` or
+        :class:`ItemItem`, something with ``score(history)``, a function from histories to scores,
+        or a frame or file of ``user_id``, ``item_id`` and ``score``. An adapter is returned as it
+        is.
     items, users : iterable of ids, optional
         Which ids its columns and rows are.
 
@@ -51,6 +56,8 @@ def adapt(
     """
     if isinstance(model, Adapter):
         return model
+    if isinstance(model, Form):
+        return FormAdapter(model, items, users)
     if isinstance(model, (str, os.PathLike, ScoredLists)) or _is_frame(model):
         if items is not None or users is not None:
             raise InputError("Lists of scores have their ids in them: leave items= and users= out.")
@@ -71,6 +78,33 @@ def adapt(
         "RecTools, a pipeline of LensKit, something with score(history), a function from histories "
         "to scores, or a frame or file of user_id, item_id and score."
     )
+
+
+def restored(kind: str, name: object, state: State, items: IdMap, users: IdMap) -> Adapter:
+    """Build the adapter of a saved model; KeyError or ValueError if its arrays do not fit.
+
+    Parameters
+    ----------
+    kind : str
+        How the folder names it: `Adapter.stored`.
+    name : str
+        What the model is called.
+    state : State
+        Its arrays.
+    items, users : IdMap
+        Its catalogue, and the users of its fit in the order of their rows.
+    """
+    if kind == "lists":
+        return _lists.ListsAdapter.from_state(state, items, users)
+    if kind not in FORMS or not isinstance(name, str):
+        raise ValueError(f"{kind!r} is no kind of saved model")
+    form = FORMS[kind].from_state(state)
+    if form.n_items > len(items) or form.n_users not in (None, len(users)):
+        raise ValueError("its arrays are of other items or users")
+    found = FormAdapter(form, name=name)
+    found.items, found.users, found.assumes_ids = items, users, False
+    found.is_partial = form.is_partial or form.n_items < len(items)
+    return found
 
 
 def _is_frame(given: Any) -> bool:

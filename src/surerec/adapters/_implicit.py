@@ -7,19 +7,19 @@ from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-from implicit.cpu.matrix_factorization_base import MatrixFactorizationBase
 from scipy.sparse import csr_matrix
 
 from surerec.adapters._adapter import Adapter, ids_of
+from surerec.adapters._forms import Factors, ItemItem
 from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap
-from surerec.measures import Contribution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
+    from surerec.adapters._forms import Form
     from surerec.interactions import Interactions
 
 _LEARNED: Final = (
@@ -27,11 +27,10 @@ _LEARNED: Final = (
     *("similarity", "scorer"),
 )
 """What fitting leaves in a model; matrix factorisation would begin with it when fitted again."""
-_STRONGEST: Final = 10
 
 
 class ImplicitAdapter(Adapter):
-    """A model of implicit, asked for its factors or its similarities.
+    """A model of implicit, scored by its factors or its similarities.
 
     Not by its ``recommend``, which marks what it filters by the lowest float, pads the short lists
     of neighbours with item −1, and sorts what is sorted again here.
@@ -49,29 +48,13 @@ class ImplicitAdapter(Adapter):
                 f"{self.name} of implicit has neither factors nor similarities: wrap ALS, BPR, LMF "
                 "or an item-item model, or a function from histories to scores."
             )
-        # Others inherit a method that refuses.
-        self.folds_in = not self.knows_users or (
-            type(model).recalculate_user is not MatrixFactorizationBase.recalculate_user
-        )
-        self._given = items, users
-        if self._is_fitted():
-            self._name_lines(items, users)
-
-    def _is_fitted(self) -> bool:
-        return self._item_side() is not None
-
-    def _item_side(self) -> Any:
-        return getattr(self.model, "item_factors" if self.knows_users else "similarity")
-
-    def _name_lines(self, items: Iterable[Any] | None, users: Iterable[Any] | None) -> None:
-        self.items = ids_of(items, self._item_side().shape[0], "item", self.name)
-        self.assumes_ids = items is None
-        n_users = self.model.user_factors.shape[0] if self.knows_users else None
-        self.users = (
-            ids_of(users, n_users, "user", self.name)
-            if self.knows_users or users is not None
-            else None
-        )
+        self.folds_in = not self.knows_users or _folds_in(model)
+        self.form = as_form(model)
+        if self.form is not None:
+            self.items = ids_of(items, self.form.n_items, "item", self.name)
+            self.assumes_ids = items is None
+            if self.knows_users or users is not None:
+                self.users = ids_of(users, self.form.n_users, "user", self.name)
 
     @property
     def own_name(self) -> str:
@@ -80,78 +63,48 @@ class ImplicitAdapter(Adapter):
 
     def check_fitted(self) -> None:
         """Refuse a model without factors or similarities."""
-        if not self._is_fitted():
+        if self.form is None:
             raise NotFittedError(
                 f"This {self.name} is not fitted: fit it, or let wrap(model).fit(interactions) fit "
                 "a copy."
             )
 
-    def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Multiply their factors with the items'; biases are among the factors."""
-        return self._score(_in_memory(self.model.user_factors)[rows])
-
-    def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Fold people in, or add up the similarities of what they took."""
-        taken = _matrix(histories, len(self.catalogue))
-        if not self.knows_users:
-            scores: NDArray[np.floating] = (taken @ self.model.similarity).toarray()
-            return scores
-        factors = self.model.recalculate_user(np.arange(len(histories)), taken)
-        return self._score(_in_memory(factors))
-
-    def _score(self, factors: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Multiply in double and round: the same for one person as among many."""
-        of_items = _in_memory(self.model.item_factors).astype(np.float64)
-        return (factors.astype(np.float64) @ of_items.T).astype(np.float32)
-
     def fitted_on(self, known: Interactions) -> Self:
         """Fit a copy of which everything learned is cleared, on a matrix of ones."""
         in_fit = np.flatnonzero(np.diff(known.offsets))
         offsets = np.append(known.offsets[in_fit], known.n_rows)  # nobody else has any rows
-        taken = _of_profiles(known.items_taken.astype(np.int64), offsets, known.n_items)
+        ones = np.ones(known.n_rows, dtype=np.float32)
+        columns = known.items_taken.astype(np.int64)
+        taken = csr_matrix((ones, columns, offsets), shape=(len(in_fit), known.n_items))
+        taken.sort_indices()
         fresh = copy(self)
         fresh.model = _cleared(self.model)
         with warnings.catch_warnings():
             # Item-item models turn their own input into another kind of matrix, and warn of it.
             warnings.simplefilter("ignore")
             fresh.model.fit(taken, show_progress=False)
+        fresh.form = as_form(fresh.model)
         fresh.items, fresh.assumes_ids = known.items, False
         fresh.users = IdMap(known.users.ids.gather(in_fit), noun="user")
         return fresh
 
-    def contributions(
-        self, row: int | None, history: NDArray[np.int64], column: int
-    ) -> tuple[Contribution, ...]:
-        """Give the parts of a score: similarities, or what ALS says of somebody folded in."""
-        del row
-        if not self.folds_in:
-            return ()
-        if self.knows_users:
-            taken = _matrix([history], len(self.catalogue))
-            found = dict(self.model.explain(0, taken, column, N=len(history))[1])
-        else:
-            near = self.model.similarity[history][:, [column]].toarray().ravel()
-            found = dict(zip(history.tolist(), near, strict=True))
-        best = sorted(found, key=lambda each: -abs(found[each]))[:_STRONGEST]
-        return tuple(
-            Contribution(f"took {self.catalogue[each]}", float(found[each]), float(found[each]))
-            for each in best
-            if found[each]
-        )
+
+def as_form(model: Any) -> Form | None:
+    """Return a fitted model of implicit as arrays; None if it is not fitted."""
+    if hasattr(model, "user_factors"):
+        if model.item_factors is None:
+            return None
+        users, items = _in_memory(model.user_factors), _in_memory(model.item_factors)
+        # Features that RecTools puts among the factors are of nobody who is folded in.
+        folds_in = _folds_in(model) and items.shape[1] == model.factors
+        return Factors(users, items, (model.regularization, model.alpha) if folds_in else None)
+    return None if model.similarity is None else ItemItem(model.similarity)
 
 
-def _matrix(rows: Sequence[NDArray[np.int64]], n_items: int) -> csr_matrix:
-    offsets = np.concatenate(([0], np.cumsum([len(row) for row in rows])))
-    return _of_profiles(np.concatenate(rows), offsets, n_items)
-
-
-def _of_profiles(
-    columns: NDArray[np.int64], offsets: NDArray[np.int64], n_items: int
-) -> csr_matrix:
-    ones = np.ones(len(columns), dtype=np.float32)
-    found = csr_matrix((ones, columns, offsets), shape=(len(offsets) - 1, n_items))
-    found.sort_indices()
-    return found
+def _folds_in(model: Any) -> bool:
+    """Return whether new users are solved for as ALS of implicit does; others inherit a refusal."""
+    own = next(each for each in type(model).__mro__ if "recalculate_user" in vars(each))
+    return own.__name__ == "AlternatingLeastSquares" and model.alpha > 0
 
 
 def _cleared(model: Any) -> Any:
@@ -163,7 +116,7 @@ def _cleared(model: Any) -> Any:
 
 
 def _in_memory(factors: Any) -> NDArray[np.floating]:
-    """Give factors as an array, from a graphics card too."""
+    """Return factors as an array, from a graphics card too."""
     return np.asarray(factors.to_numpy() if hasattr(factors, "to_numpy") else factors)
 
 

@@ -13,6 +13,7 @@ from lenskit.data import ItemList, Vocabulary, from_interactions_df
 from lenskit.training import TrainingOptions
 
 from surerec.adapters._adapter import Adapter, ids_of
+from surerec.adapters._forms import Factors, ItemItem
 from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.adapters._forms import Form
     from surerec.interactions import Interactions
 
 _BY_HISTORY: Final = frozenset(
@@ -43,7 +45,7 @@ _FEW: Final = 5
 
 
 class LensKitAdapter(Adapter):
-    """A pipeline of LensKit, asked for the scores of its component ``scorer``.
+    """A pipeline of LensKit, scored by its component ``scorer``, or by the arrays of that.
 
     People of the fit are asked for by id if the scorer keeps something of each, or wants the
     ratings of the training data. A history is asked for without an id, so that nothing but the
@@ -67,6 +69,7 @@ class LensKitAdapter(Adapter):
         self.folds_in = not _scores_by(scorer, _BY_USER) and not _wants_user(scorer)
         own, own_users = _vocabularies(model)
         if own is not None:
+            self.form = as_form(scorer)
             self.items, self.users = _ids(own, "item"), own_users and _ids(own_users, "user")
             self.folds_in = self.folds_in and self.scores_a_history()
             self._check_given(items, users)
@@ -74,7 +77,7 @@ class LensKitAdapter(Adapter):
             self.items = ids_of(items, None, "item", self.name)
 
     def _check_given(self, items: Iterable[Any] | None, users: Iterable[Any] | None) -> None:
-        """Take ids only as far as the pipeline has none of its own; give items in their order."""
+        """Take ids only as far as the pipeline has none of its own."""
         assert self.items is not None  # noqa: S101  # of a trained pipeline
         if items is not None:
             given = ids_of(items, None, "item", self.name)
@@ -83,7 +86,8 @@ class LensKitAdapter(Adapter):
                     f"items= lacks items that {self.name} was trained on; leave it out: a pipeline "
                     "keeps its ids."
                 )
-            self.items = given
+            more = given.ids.filter(pl.Series(self.items.codes(given.ids) < 0))
+            self.items = ids_of([*self.items.ids, *more], None, "item", self.name)
         if users is not None and self.users is None:
             self.users = ids_of(users, None, "user", self.name)
 
@@ -106,7 +110,9 @@ class LensKitAdapter(Adapter):
         return self._asked(self.users.ids.gather(rows).to_list())
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Ask for lists of items, by nobody."""
+        """Add up arrays, or ask for lists of items, by nobody."""
+        if self.form is not None:
+            return super().score_histories(histories)
         ids = self.catalogue.ids
         return self._asked([ItemList(ids.gather(each).to_list()) for each in histories])
 
@@ -154,7 +160,9 @@ class LensKitAdapter(Adapter):
             raise InputError(
                 f"No copy of {self.name} can be trained on who took what, without ratings: {error}."
             ) from error
-        fresh.items = known.items
+        fresh.form = as_form(fresh.model.component("scorer"))
+        own = _vocabularies(fresh.model)[0]
+        fresh.items = known.items if own is None else _ids(own, "item")
         fresh.users = IdMap(known.users.ids.gather(np.unique(owners)), noun="user")
         fresh.folds_in = self.folds_in and fresh.scores_a_history()
         return fresh
@@ -162,6 +170,24 @@ class LensKitAdapter(Adapter):
 
 def _scores_by(scorer: Any, names: frozenset[str]) -> bool:
     return any(each.__name__ in names for each in type(scorer).__mro__)
+
+
+def as_form(scorer: Any) -> Form | None:
+    """Return a trained scorer as arrays, if its scores add up what a history says; else None."""
+    if _wants_user(scorer):
+        return None
+    if _is(scorer, "EASEScorer") or _is(scorer, "SLIMScorer"):
+        return ItemItem(scorer.weights)
+    if _is(scorer, "PopScorer"):
+        return ItemItem.constant(scorer.item_scores_)
+    if _is(scorer, "ImplicitMFScorer"):
+        items, config = scorer.item_embeddings, scorer.config
+        return Factors(items[:0], items, (config.user_reg, 1.0 + config.weight))
+    return None
+
+
+def _is(scorer: Any, name: str) -> bool:
+    return type(scorer).__name__ == name and type(scorer).__module__.startswith("lenskit.")
 
 
 def _wants_user(scorer: Any) -> bool:

@@ -45,7 +45,7 @@ class ListsAdapter(Adapter):
     folds_in = False
     knows_all = True
     is_partial = True
-    stored = "lists"
+    stored = short_name = "lists"
     people = "users who have a list"
 
     def __init__(self, lists: ScoredLists) -> None:

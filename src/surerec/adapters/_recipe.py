@@ -38,12 +38,11 @@ class WrappedRecipe(Recipe):
         self.adapter = adapter
         self.by_user = by_user and adapter.knows_users
         self.refits = self.learns = adapter.can_fit
-        self.stored = adapter.stored
 
     @property
     def name(self) -> str:
         """The name of the model, of letters that a folder can hold."""
-        named = re.sub(r"\s+", "-", self.stored or self.adapter.name)
+        named = re.sub(r"\s+", "-", self.adapter.short_name)
         return re.sub(r"[^A-Za-z0-9._-]", "", named) or "model"
 
     def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:

@@ -28,7 +28,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "horizon": (int, float),
     "train_share": (int, float),
     "groups": (int, str, list),
-    "model": (str, dict),  # lists, or whose model it was
+    "model": (dict,),  # its kind and its name
     "covers": (str, type(None)),
     "cut": (str, type(None)),
     "fallback": (str, type(None)),

@@ -42,11 +42,12 @@ def wrap(
     Parameters
     ----------
     model : object
-        A model of implicit (ALS, BPR, LMF, item-item); something with ``score(history)``; a
-        function of one history, or of a list of them, that returns scores; or a frame or file of
-        ``user_id``, ``item_id`` and ``score``, complete or with the best of each user only, from
-        any system. Histories are lists of item ids in time order, and scores are in the order of
-        `items`.
+        A model of implicit (ALS, BPR, LMF, item-item), of RecTools or LensKit;
+        :class:`surerec.adapters.Factors` or :class:`surerec.adapters.ItemItem`, arrays of your
+        own; something with ``score(history)``; a function of one history, or of a list of them,
+        that returns scores; or a frame or file of ``user_id``, ``item_id`` and ``score``, complete
+        or with the best of each user only, from any system. Histories are lists of item ids in time
+        order, and scores are in the order of `items`.
     items, users : iterable of ids, optional
         Which ids the columns and rows of a fitted model are; by default their numbers: item ids
         that cannot be column numbers are refused, and those that seem not to be are warned of

@@ -22,6 +22,7 @@ from surerec.adapters import (
     of_fitted,
     on_catalogue,
     read_lines,
+    restored,
 )
 from surerec.calibration import UserCalibration, find_promise
 from surerec.errors import InputError
@@ -157,6 +158,7 @@ class WrappedRecommender(Recommender):
         if covers == "newcomers" and not adapter.folds_in:
             refuse_newcomers(adapter)
         chosen, served, about = self._cut_apart(whole, covers)
+        about = replace(about, knows_all=adapter.knows_all)
         fitted = served
         if covers == "newcomers":
             fitted = served.without_users(chosen.users)
@@ -255,7 +257,8 @@ class WrappedRecommender(Recommender):
         """
         self._validate()
         check_choice("repeats", repeats, get_args(Repeats))
-        known, later, adapter = _interactions(past), _interactions(future), self._adapter()
+        known, later = _interactions(past), _interactions(future)
+        adapter = self._adapter(again=True)
         dropped = 0
         if repeats == "drop":
             later, dropped = drop_repeats(known, later)
@@ -281,6 +284,7 @@ class WrappedRecommender(Recommender):
             self._settings().cut,
             future=what_follows(known, later, self.horizon),
             assumes=f"{adapter.name} learned nothing from their future{_without(dropped)}",
+            knows_all=knows_all,
         )
         sample = Sample(self._completed(scorer, statistics), statistics, chosen)
         segments = read_groups(self.groups, user_groups, statistics.interactions)
@@ -323,11 +327,16 @@ class WrappedRecommender(Recommender):
         covers = self._about.covers if self.is_fitted else self._covers(adapter)
         return WrappedRecipe(adapter, by_user=covers == "fit")
 
-    def _adapter(self) -> Adapter:
+    def _adapter(self, *, again: bool = False) -> Adapter:
+        """Return the adapter of the model, or of the model as it is now (lists are read once)."""
         given = (self.model, self.items, self.users, self.name)
         kept = self._adapted
-        if kept is None or any(a is not b for a, b in zip(kept[0], given, strict=True)):
-            adapter = adapt(*given[:3])  # lists are read once
+        if (
+            kept is None
+            or any(a is not b for a, b in zip(kept[0], given, strict=True))
+            or (again and not isinstance(kept[1], ListsAdapter))
+        ):
+            adapter = adapt(*given[:3])
             if self.name is not None:
                 adapter = copy(adapter)
                 adapter.given_name = self.name
@@ -420,10 +429,12 @@ class WrappedRecommender(Recommender):
         return super()._in_words(value)
 
     def _stored_params(self) -> dict[str, Any]:
-        recipe = self.recipe()
+        adapter = self._wrapped_scorer().adapter
         return {
             **self.settings(),
-            "model": {OWN: recipe.name} if recipe.stored is None else recipe.stored,
+            "model": {adapter.stored: adapter.own_name}
+            if adapter.stored
+            else {OWN: self.recipe().name},
             "promise": find_promise(self.promise).name,
             "groups": stored_groups(self.groups),
             "items": None,  # the statistics have them
@@ -435,30 +446,37 @@ class WrappedRecommender(Recommender):
         return self._settings().group_model(KeptSample(self._sample), calibration)
 
     def _state(self) -> State:
-        found = probe(self._wrapped_scorer(), self.statistics_, self.calibration_)
-        mine = State({"probe": found}, {"about": self._about.to_text()})
+        scorer = self._wrapped_scorer()
+        mine = State({}, {"about": self._about.to_text()})
+        if scorer.adapter.stored is None:
+            mine |= State({"probe": probe(scorer, self.statistics_, self.calibration_)})
         return super()._state() | mine.under(_WRAPPED)
 
     def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
         """Be as it was when saved; refuse another model than the one that was calibrated."""
         mine, state = state.split(_WRAPPED)
-        check_arrays("a wrapped model", _PROBE, mine.arrays)
+        is_stored = isinstance(self.model, dict)
+        check_arrays("a wrapped model", {} if is_stored else _PROBE, mine.arrays)
         self._about, self._sample = About.from_text(mine.texts["about"]), None
         super().restore(statistics, state)
-        scorer, before = self._wrapped_scorer(), mine.arrays["probe"]
-        check_same(scorer, self.statistics_, self.calibration_, before)
+        if not is_stored:
+            before = mine.arrays["probe"]
+            check_same(self._wrapped_scorer(), self.statistics_, self.calibration_, before)
         return self
 
     def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> WrappedScorer:
-        """Return the scorer of the given model, or of lists that were saved."""
+        """Return the scorer of the given model, or of the arrays that were saved."""
         columns, rows, of_model = read_lines(state, statistics)
         profiles = statistics.interactions
-        if isinstance(self.model, str) and self.model == ListsAdapter.stored:
-            self.model = _stored_lists(of_model, profiles, columns, rows)
+        items = IdMap(profiles.items.ids.gather(np.argsort(columns)), noun="item")
+        if isinstance(self.model, dict):
+            self.model = _stored(self.model, of_model, items, profiles, rows)
+            adapter = copy(self.model)
         else:
             of_model.require_empty("a wrapped model")
-        adapter = same_kind(self.model, profiles.items.ids.gather(np.argsort(columns)))
+            adapter = same_kind(self.model, items.ids)
         adapter.given_name = self.name or adapter.given_name
+        adapter.knows_all = self._about.knows_all
         by_user = adapter.knows_users and self._about.covers == "fit"
         scorer = WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=adapter.knows_all)
         return self._completed(scorer, statistics)
@@ -507,19 +525,22 @@ def _says(about: About, scorer: WrappedScorer) -> Statement:
     return Statement(coverage, about.future, scorer.adapter.lacking)
 
 
-def _stored_lists(
+def _stored(
+    kind: Mapping[str, object],
     state: State,
+    items: IdMap,
     profiles: Interactions,
-    columns: NDArray[np.int64],
     rows: NDArray[np.int64],
-) -> ListsAdapter:
-    """Make lists from a folder; ValueError if lines are not those of its users."""
-    have = np.flatnonzero(rows >= 0)
-    if not np.array_equal(np.sort(rows[have]), np.arange(len(have))):
-        raise ValueError("its lists are not those of its users")
-    users = IdMap(profiles.users.ids.gather(have[np.argsort(rows[have])]), noun="user")
-    items = IdMap(profiles.items.ids.gather(np.argsort(columns)), noun="item")
-    return ListsAdapter.from_state(state, items, users)
+) -> Adapter:
+    """Build the adapter that a folder holds; ValueError if its rows are not those of its users."""
+    in_fit = np.flatnonzero(rows >= 0)
+    order = np.argsort(rows[in_fit], kind="stable")
+    users = IdMap(profiles.users.ids.gather(in_fit[order]), noun="user")
+    [(stored, name)] = kind.items()
+    found = restored(stored, name, state, items, users)
+    if found.knows_users and not np.array_equal(rows[in_fit[order]], np.arange(len(in_fit))):
+        raise ValueError("its rows are not those of its users")
+    return found
 
 
 def _interactions(given: Any) -> Interactions:

@@ -32,6 +32,8 @@ class About:
     set_aside: bool = False
     nobody: str = ""
     """Why nobody is promised anything; empty if somebody is."""
+    knows_all: bool = False
+    """Whether every item of the catalogue is ranked, not only what somebody consumed."""
 
     def coverage(self, in_fit: NDArray[np.bool_], people: str) -> Coverage:
         """Give whom the promise covers; `people` says who was in the fit."""

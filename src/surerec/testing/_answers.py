@@ -213,7 +213,7 @@ def parameters(subject: Subject, _: Path) -> None:
         pass
     else:
         raise AssertionError("a recommender answers before it is fitted")
-    refitted = twin.fit(subject.fitted.statistics_, **subject.fit_params)
+    refitted = subject.fit(twin, subject.fitted.statistics_)
     expect(refitted is twin, "fit does not give the model back")
     pairs = zip(subject.answers(twin), subject.answers(subject.fitted), strict=True)
     expect(all(a.equals(b) for a, b in pairs), "fitted again it answers otherwise")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surerec._arguments import check_kind
 from surerec.datasets import synthetic
 from surerec.interactions import Interactions
-from surerec.recommenders import Recommender
+from surerec.recommenders import Recommender, WrappedRecommender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,12 +39,14 @@ class Subject:
         Gives a recommender that is not fitted, the same each time.
     data : Interactions, optional
         To fit it on: made-up data by default. Users with ten items or more are needed.
+    future : Interactions, optional
+        What calibrates a wrapped model that comes fitted on the data.
     scorer : object, optional
         What :func:`surerec.load` must be given, if a model folder cannot hold the scorer.
     spark : SparkSession, optional
         To try it on Spark, too.
     fit_params : mapping, optional
-        What fit is given beside the data, such as ``user_groups``.
+        What fit or calibrate is given beside the data, such as ``user_groups``.
     """
 
     make: Callable[[], Recommender]
@@ -51,6 +54,7 @@ class Subject:
     scorer: RecipeLike | None = None
     spark: Any = None
     fit_params: Mapping[str, Any] = field(default_factory=dict)
+    future: Interactions | None = None
 
     @cached_property
     def interactions(self) -> Interactions:
@@ -63,7 +67,14 @@ class Subject:
     @cached_property
     def fitted(self) -> Recommender:
         """The recommender, fitted once for all checks."""
-        return self.made().fit(self.interactions, **self.fit_params)
+        return self.fit(self.made(), self.interactions)
+
+    def fit(self, model: Recommender, data: Any) -> Recommender:
+        """Fit a recommender, or calibrate a wrapped model that comes fitted."""
+        if self.future is None:
+            return model.fit(data, **self.fit_params)
+        wrapped = check_kind("make()", model, WrappedRecommender, "a wrapped model to take future=")
+        return wrapped.calibrate(data, self.future, **self.fit_params)
 
     @property
     def takes_histories(self) -> bool:

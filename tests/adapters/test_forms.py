@@ -1,0 +1,166 @@
+"""Models as arrays: a folder holds them, answers without their library, and is not believed."""
+
+import json
+import subprocess
+import sys
+import warnings
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import surerec as sr
+from surerec.adapters import Factors, ItemItem
+from surerec.testing._deployed import _address
+
+BLOCKED = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"implicit", "rectools", "lenskit", "pandas", "torch"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Block())
+from surerec.cli import main
+sys.argv[0] = "surerec"
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def saved(films, tmp_path_factory):
+    """A wrapped model of implicit and its folder."""
+    als = pytest.importorskip("implicit.als", reason="wrapping implicit needs it")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # implicit warns of BLAS
+        sure = sr.wrap(als.AlternatingLeastSquares(8, random_state=1, iterations=3)).fit(films)
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    sure.save(folder)
+    return sure, folder
+
+
+def test_the_command_line_recommends_without_the_library(saved, films):
+    sure, folder = saved
+    user = films.users[3]
+    command = [sys.executable, "-c", BLOCKED, "recommend", str(folder), "--user", str(user)]
+    done = subprocess.run(  # noqa: S603
+        [*command, "--confidence", "0.8", "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    items = [row["item_id"] for row in json.loads(done.stdout)["items"]]
+    assert items == sure.recommend(user, confidence=0.8).items
+
+
+def test_a_server_answers_without_the_library(saved, films, tmp_path):
+    pytest.importorskip("fastapi", reason="serving needs the extra: pip install 'surerec[serve]'")
+    sure, folder = saved
+    log = tmp_path / "serve.log"
+    command = [sys.executable, "-c", BLOCKED, "serve", str(folder), "--port", "0", "--workers", "1"]
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, stderr=out)  # noqa: S603
+    try:
+        address = _address(server, log)
+        assert address is not None, log.read_text()
+        for asked in ({"user": films.users[3]}, {"history": films.items.ids[:6].to_list()}):
+            body = json.dumps({**asked, "confidence": 0.8}).encode()
+            request = Request(  # noqa: S310
+                f"{address}v1/recommendations", body, {"Content-Type": "application/json"}
+            )
+            with urlopen(request, timeout=60) as answer:  # noqa: S310
+                items = [row["item_id"] for row in json.load(answer)["items"]]
+            assert items == sure.recommend(**asked, confidence=0.8).items
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"users": np.zeros((3, 8), np.float32)},
+        {"items": np.zeros((200, 8), np.float32)},
+        {"items": np.full((80, 8), np.nan, np.float32)},
+        {"items": np.zeros((80, 7), np.float32)},
+        {"items": np.zeros((80, 8), np.int64)},
+        {"items": np.zeros(80, np.float32)},
+        {"folding": np.array([0.1, -1.0])},
+        {"folding": np.array([np.nan, 1.0])},
+        {"folding": np.array([0.1])},
+        {"rows": "shifted"},
+        {"kind": {"item-item": "ALS"}},
+        {"kind": {"gossip": "ALS"}},
+        {"kind": {"factors": 7}},
+        {"kind": {}},
+    ],
+)
+def test_factors_from_a_stranger_are_refused(saved, spoil):
+    sure = saved[0]
+    spec = sure.to_spec()
+    arrays, params = dict(spec.arrays), dict(spec.params)
+    for name, value in spoil.items():
+        if name == "kind":
+            params["model"] = value
+        elif name == "rows":
+            arrays["wrapped_rows"] = np.where(arrays["wrapped_rows"] >= 0, 399, -1)
+        else:
+            arrays[f"wrapped_model_{name}"] = value
+    with pytest.raises((ValueError, KeyError)):
+        type(sure)(**params).restore(sure.statistics_, arrays, spec.texts)
+
+
+def test_weights_from_a_stranger_do_not_lead_out_of_the_matrix():
+    parts = ItemItem(csr_matrix(np.eye(4))).parts()
+    assert ItemItem.restored(parts).score_histories([np.array([2])]).tolist() == [[0, 0, 1, 0]]
+    for name, value in [
+        ("columns", np.array([0, 1, 2, 4])),
+        ("columns", np.array([0, 1, 2, -1])),
+        ("columns", np.array([0.0, 1, 2, 3])),
+        ("offsets", np.array([0, 1, 2, 3, 9])),
+        ("offsets", np.array([0, 3, 2, 3, 4])),
+        ("offsets", np.array([0, 1, 2, 4])),
+        ("weights", np.array([1.0, 1, 1])),
+        ("weights", np.array([1.0, 1, 1, np.inf])),
+        ("weights", np.ones((4, 3))),
+        ("base", np.zeros(3)),
+        ("base", np.array([0, 0, 0, np.inf])),
+    ]:
+        with pytest.raises(ValueError, match=r"\w"):
+            ItemItem.restored({**parts, name: value})
+
+
+def test_dense_and_sparse_weights_score_alike():
+    weights = np.random.default_rng(1).random((6, 6)) * (np.arange(6) % 2)
+    histories = [np.array([4, 1]), np.array([0, 5, 3])]
+    forms = [ItemItem(weights, np.arange(6.0)), ItemItem(csr_matrix(weights), np.arange(6.0))]
+    expected = [weights[each].sum(axis=0) + np.arange(6) for each in histories]
+    for form in forms:
+        assert form.score_histories(histories) == pytest.approx(np.array(expected))
+        assert form.shares(histories[0], 3) == pytest.approx(weights[histories[0], 3])
+
+
+def test_factors_of_ones_own_are_wrapped_saved_and_loaded(halves, tmp_path):
+    past = halves[0]
+    rng = np.random.default_rng(2)
+    mine = Factors(rng.random((past.n_users, 4)), rng.random((past.n_items, 4)))
+    sure = sr.wrap(mine, items=past.items.ids, users=past.users.ids, name="Towers")
+    sure.calibrate(*halves).save(tmp_path / "model")
+    back = sr.load(tmp_path / "model")
+    assert back.recommend_many(confidence=0.8).equals(sure.recommend_many(confidence=0.8))
+    assert "if Towers learned nothing" in back.recommend(past.users[2], confidence=0.8).guarantee
+    with pytest.raises(sr.InputError, match="users of its fit only, and cannot score a history"):
+        back.recommend(history=past.items.ids[:6], confidence=0.8)
+
+
+def test_arrays_that_do_not_fit_are_refused_in_a_sentence():
+    with pytest.raises(sr.InputError, match="users have 2 factors and items 3"):
+        Factors(np.ones((4, 2)), np.ones((5, 3)))
+    with pytest.raises(sr.InputError, match="users must be a matrix of finite numbers"):
+        Factors([[np.nan]], [[1.0]])
+    with pytest.raises(sr.InputError, match=r"weights have the shape \(2, 3\)"):
+        ItemItem(np.ones((2, 3)))
+    singular = Factors(np.ones((1, 2)), np.ones((3, 2)), folding=(0.0, 1.0))
+    with pytest.raises(sr.InputError, match="Fit the model with a regularization above 0"):
+        singular.score_histories([np.array([1])])
