@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import ItemCalibration
+    from surerec.calibration import ItemCalibration, UserCalibration
     from surerec.futures import Cases
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._parts import ModelParts
     from surerec.together import Aggregation, KeptPromise
 
 GIVEN: Final = 0  # the key of given groups, whatever their sizes
@@ -53,16 +52,35 @@ class Sample:
     cases: Cases
 
 
+class CalibratedModel(Protocol):
+    """What group calibrations need of a fitted model."""
+
+    @property
+    def scorer(self) -> Scorer:
+        """What scores."""
+
+    @property
+    def statistics(self) -> PrecedenceStatistics:
+        """What is known."""
+
+    @property
+    def user_level(self) -> UserCalibration:
+        """The calibration on users."""
+
+    def profiles(self) -> Interactions:
+        """Return the users' profiles."""
+
+
 class HeldOut(Protocol):
     """Finds the users on whom a fitted model is calibrated, with their held-out interactions."""
 
     def allows(self, scorer: Scorer) -> bool:
         """Return whether a scorer leaves users out, or knows nothing of what is held out of it."""
 
-    def calibration_users(self, model: ModelParts) -> Sample:
+    def calibration_users(self, model: CalibratedModel) -> Sample:
         """Return the scorer as it was calibrated, and its calibration users."""
 
-    def group_users(self, model: ModelParts) -> Sample:
+    def group_users(self, model: CalibratedModel) -> Sample:
         """Return the same for everybody who may be in a calibration group."""
 
 
@@ -77,7 +95,7 @@ class GroupModel(Protocol):
         """Return the names of the guarantees that groups can be given."""
 
     def of(
-        self, model: ModelParts, n_members: int, together: str | None
+        self, model: CalibratedModel, n_members: int, together: str | None
     ) -> KeptPromise | MergedPValues:
         """Return a model's calibration for groups of a size, with the guarantee of that name."""
 
@@ -107,7 +125,7 @@ class MergedGroups:
 
     def of(
         self,
-        model: ModelParts,
+        model: CalibratedModel,
         n_members: int,  # noqa: ARG002
         together: str | None,
     ) -> MergedPValues:
@@ -170,7 +188,7 @@ class CalibratedGroups:
         offered = not self.tested and self.held_out.allows(scorer)
         return tuple(GROUP_PROMISES) if offered else ()
 
-    def of(self, model: ModelParts, n_members: int, together: str | None) -> KeptPromise:
+    def of(self, model: CalibratedModel, n_members: int, together: str | None) -> KeptPromise:
         """Return the calibration for groups of a size; calibrate it if nobody has yet."""
         promise = find_group_promise("any" if together is None else together)
         given = self.by_size.get(GIVEN)
@@ -219,7 +237,7 @@ class CalibratedGroups:
 
     def calibrated(
         self,
-        model: ModelParts,
+        model: CalibratedModel,
         sizes: int | Iterable[int],
         formed: str,
         aggregation: str | Aggregation,
@@ -243,7 +261,7 @@ class CalibratedGroups:
 
     def _calibrate(
         self,
-        model: ModelParts,
+        model: CalibratedModel,
         formed: str,
         size: int,
         aggregation: Aggregation,

@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike, Scorer
-    from surerec.recommenders._group_model import CalibratedGroups
+    from surerec.recommenders._group_model import CalibratedGroups, CalibratedModel
     from surerec.recommenders._model import FittedModel
-    from surerec.recommenders._parts import ModelParts
 
 
 class PopulationConformal(Recommender):
@@ -401,7 +400,7 @@ class CalibrationUsersAgain:
         held_out = self.recipe.refits and scorer.leaves_users_out is False
         return scorer.leaves_users_out is True or held_out
 
-    def calibration_users(self, model: ModelParts) -> Sample:
+    def calibration_users(self, model: CalibratedModel) -> Sample:
         """Return the scorer as it was calibrated, and its calibration users."""
         now, scorer, profiles = model.statistics, model.scorer, model.profiles()
         cases = cases_of(model.user_level, profiles)
@@ -415,7 +414,7 @@ class CalibrationUsersAgain:
             scorer = self.recipe.update(scorer, past, codes_in(now, past.interactions)[0])
         return Sample(scorer, past, cases)
 
-    def group_users(self, model: ModelParts) -> Sample:
+    def group_users(self, model: CalibratedModel) -> Sample:
         """Return everybody where the scorer leaves users out now, else the calibration users."""
         if self.settings.window is not None or model.scorer.leaves_users_out is not True:
             return self.calibration_users(model)

@@ -48,9 +48,8 @@ if TYPE_CHECKING:
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.measures import Scorer
-    from surerec.recommenders._group_model import CalibratedGroups
+    from surerec.recommenders._group_model import CalibratedGroups, CalibratedModel
     from surerec.recommenders._model import FittedModel
-    from surerec.recommenders._parts import ModelParts
 
 Repeats: TypeAlias = Literal["error", "drop"]
 """How `calibrate` treats future rows of items that the user has in the past."""
@@ -499,7 +498,7 @@ class KeptSample:
         """Return True: the model learned nothing of what is held out."""
         return True
 
-    def calibration_users(self, model: ModelParts) -> Sample:  # noqa: ARG002
+    def calibration_users(self, model: CalibratedModel) -> Sample:  # noqa: ARG002
         """Return the sample, or refuse where it is gone."""
         if self.sample is None:
             raise InputError(
@@ -508,7 +507,7 @@ class KeptSample:
             )
         return self.sample
 
-    def group_users(self, model: ModelParts) -> Sample:
+    def group_users(self, model: CalibratedModel) -> Sample:
         """Return the calibration users."""
         return self.calibration_users(model)
 
