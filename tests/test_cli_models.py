@@ -38,7 +38,7 @@ def test_the_table_says_the_sizes_and_the_promise(run):
     done = run("recommend", "model", "--user", "9", "--confidence", "0.7", "--show", "3")
     assert done.code == 0
     assert "items at confidence 0.7" in done.out
-    assert "Promise: An item new to the user that they will consume is left out" in done.out
+    assert "Guarantee: An item new to the user that they will consume is left out" in done.out
 
 
 def test_json_is_json_and_says_what_python_says(run, folder):
@@ -93,7 +93,7 @@ def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
     assert 0 < whole < 80
     assert f"{len(rows)} of 80 people have recommendations" in said
     assert f"everything qualified for {whole}" in said
-    assert "Guarantee: An item new to a user that the user will consume is left out" in said
+    assert "Guarantee: An item new to the user that they will consume is left out" in said
     covered = pl.read_parquet(folder / "sum.parquet").filter("covered")["user_id"].n_unique()
     assert 0 < covered < len(rows)
     assert f"The guarantee covers {covered} of these {len(rows)}; the column covered" in said

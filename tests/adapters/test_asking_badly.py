@@ -133,7 +133,7 @@ def test_folders_without_counts_say_so(halves, tmp_path, cli):
     sure = some(halves).calibrate(*halves)
     sure.save(tmp_path / "model")
     card = read_card(tmp_path / "model")
-    assert card["format_version"] == 5
+    assert card["format_version"] == 6
     assert card["settings"]["rows"] == "none"
     with pytest.raises(sr.InputError, match="was not counted here, as a wrapped model needs no"):
         sr.InductiveConformal("CM12").fit(sure.statistics_).recommend(1, confidence=0.8)

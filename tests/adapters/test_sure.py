@@ -75,7 +75,7 @@ def test_named_lists_are_calibrated_before_saving(halves, near, tmp_path):
     sure.save(tmp_path / "model")
     back = sr.load(tmp_path / "model", scorer=near[0])
     assert back.recommend(1, confidence=0.8, item_list="even").to_frame().equals(picks.to_frame())
-    with pytest.raises(sr.InputError, match="name lists before saving it"):
+    with pytest.raises(sr.InputError, match="before saving it"):
         back.allow("odd", near[1][1::2])
 
 

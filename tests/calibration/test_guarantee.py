@@ -97,14 +97,14 @@ def test_segments(models):
     model = models["segments"]
     one = model.recommend(user=50, confidence=0.8).guarantee
     assert one.covers == "users with country 'AT'"
-    everyone = model.guarantee_to_all(model.options(0.8))
+    everyone = model.guarantee_to_all(model.options(confidence=0.8))
     assert everyone.covers == "users"
     assert everyone.assumptions[-1].startswith("Each segment has a threshold of its own")
 
 
 def test_live(models, tmp_path):
     with sr.Live.create(tmp_path / "live", models["recall"], recount=False) as live:
-        found = live.promise(0.9)
+        found = live.recommend(user=7, confidence=0.9).guarantee
     assert (found.kind, found.level, found.horizon) == ("live", 0.9, "the long run")
     assert (found.holds, found.covers) == (True, "users whose events are judged")
     assert found.claim == (
@@ -134,9 +134,9 @@ def test_a_list_that_is_not_the_full_set_has_none(models, settings, reason):
     short = model.recommend(user=7, confidence=0.8, **settings).guarantee
     assert (short.holds, short.reason, short.full) == (False, reason, full)
     assert str(short) == f"No guarantee: {reason}. The full set has: {full}"
-    to_all = model.guarantee_to_all(model.options(0.8, **settings))
+    to_all = model.guarantee_to_all(model.options(confidence=0.8, **settings))
     assert (to_all.holds, to_all.reason) == (False, reason)
-    assert to_all.full == model.guarantee_to_all(model.options(0.8))
+    assert to_all.full == model.guarantee_to_all(model.options(confidence=0.8))
 
 
 def test_a_list_as_long_as_the_set_keeps_it(models):
@@ -181,12 +181,12 @@ def test_what_a_query_allows_is_no_full_set(models):
         ),
         (
             "segments",
-            {"history": list(range(1, 9)), "group": "CH"},
+            {"history": list(range(1, 9)), "segment": "CH"},
             "nobody of country 'CH' calibrated; 'AT', 'LI' did",
         ),
         (
             "segments",
-            {"history": list(range(1, 9)), "group": "LI"},
+            {"history": list(range(1, 9)), "segment": "LI"},
             (
                 "a confidence of 0.8 needs at least 4 calibration users with country 'LI', and "
                 "there are 2, so every item qualifies"

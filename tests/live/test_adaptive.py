@@ -66,17 +66,21 @@ def test_one_by_one_and_many_at_once_answer_alike(films, adapted):
 
 def test_what_is_not_adapted_says_so(films, fitted, adapted):
     user, some = films.users[3], films.items.ids[:30].to_list()
-    for asked in ({"items": some}, {"min_probability": 0.05}, {"among": "stock"}):
+    for asked in ({"items": some}, {"min_probability": 0.05}, {"item_list": "stock"}):
         mine, theirs = (each.recommend(user, **asked) for each in (adapted, fitted))
         assert mine.to_frame().equals(theirs.to_frame())
         said = "as calibrated on 2024-05-01, not steered by events."
-        assert said in mine.guarantee
-        assert said in adapted.guarantee_to_all(adapted.options(**asked))
-        assert said not in theirs.guarantee
+        assert said in str(mine.guarantee)
+        assert said in str(adapted.guarantee_to_all(adapted.options(**asked)))
+        assert said not in str(theirs.guarantee)
     together = adapted.recommend(group=films.users.ids[:2].to_list())
-    assert together.guarantee.endswith("not steered by events.")
-    assert "not steered" not in adapted.recommend(user, k=3, exclude=some[:2]).guarantee
-    assert "in the long run, whatever happens" in adapted.guarantee_to_all(adapted.options(0.9))
+    assert str(together.guarantee).endswith("not steered by events.")
+    assert "not steered" not in str(
+        adapted.recommend(user, confidence=0.9, k=3, exclude=some[:2]).guarantee
+    )
+    assert "in the long run, whatever happens" in str(
+        adapted.guarantee_to_all(adapted.options(confidence=0.9))
+    )
 
 
 def test_a_growing_copy_of_its_own_base_stays_the_same_object(films):
@@ -96,17 +100,17 @@ def test_segments_by_a_column_live(films, tmp_path):
         live.observe(later)
         event = {"user": 9_999, "item": films.items[9], "time": LATE}
         assert live.observe(event).not_judged == {"segment not known": 1}
-        assert "the country of this person is not known" in live.recommend(9_999).guarantee
-        assert "in the long run" in live.recommend(9_999, group="DE").guarantee
-        assert "in the long run" in live.recommend(history=history, group="DE").guarantee
+        assert "the country of this person is not known" in str(live.recommend(9_999).guarantee)
+        assert "in the long run" in str(live.recommend(9_999, segment="DE").guarantee)
+        assert "in the long run" in str(live.recommend(history=history, segment="DE").guarantee)
         before = live.forget(films.users[int(model.calibration_.users[0])])
         assert before.calibrated
         live.recount()
         refitted = live._state.growing.model
         assert refitted.segments.label(refitted.profiles().users.code(known)) == country[known]
-        assert "in the long run" in live.recommend(known).guarantee
+        assert "in the long run" in str(live.recommend(known).guarantee)
     with Live(tmp_path / "shop", recount=False) as again:
-        assert "the country of this person is not known" in again.recommend(9_999).guarantee
+        assert "the country of this person is not known" in str(again.recommend(9_999).guarantee)
 
 
 def test_item_lists_come_back_with_a_refit_after_a_calibration_user_was_forgotten(films, tmp_path):
@@ -114,9 +118,9 @@ def test_item_lists_come_back_with_a_refit_after_a_calibration_user_was_forgotte
     with Live.create(tmp_path / "shop", model, recount=False) as live:
         live.forget(films.users[int(model.calibration_.users[0])])
         with pytest.raises(InputError, match="no list 'stock'"):
-            live.recommend(films.users[5], among="stock")
+            live.recommend(films.users[5], item_list="stock")
         live.recount()
-        assert "'stock'" in live.recommend(films.users[5], among="stock").guarantee
+        assert "'stock'" in str(live.recommend(films.users[5], item_list="stock").guarantee)
 
 
 def test_a_model_that_comes_fitted_cannot_live(films, tmp_path):

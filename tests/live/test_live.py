@@ -184,7 +184,7 @@ def test_the_promise_is_said_and_kept(live, films):
     assert "with each user and day counted once" in none
     live.observe(stream(films, 250))
     said = live.recommend(2, confidence=0.9)
-    steering = live._ledger.steering
+    steering = live._state.ledger.steering
     assert f"over {steering.user_days:,} user days it was" in str(said.guarantee)
     assert f"counting each of {steering.n:,} judged events it was" in str(said.guarantee)
     assert said.confidence == 0.9

@@ -30,7 +30,7 @@ def test_a_set_has_the_rows_of_its_frame(films, make):
     for name in set(frame.columns) - {"score"}:
         assert [row[name] for row in told["items"]] == frame[name].to_list()
     assert (told["confidence"], told["significance"]) == (0.8, 0.2)
-    assert told["guarantee"] == picks.guarantee
+    assert told["guarantee"] == picks.guarantee.to_dict()
     assert picks.to_dict(3) == {**told, "items": told["items"][:3]}
     assert picks.to_dict(0) == {**told, "items": []}
 

@@ -54,10 +54,10 @@ def test_merged_p_values_say_it(films):
     assert "new to every member" in str(picks.guarantee)
 
 
-def test_live_says_it(population, tmp_path):
+def test_live_says_it(films, population, tmp_path):
     with sr.Live.create(tmp_path / "live", population) as live:
         assert "Of items new to the user that they consume, with each user and day" in str(
-            live.promise(0.9)
+            live.recommend(films.users[3], confidence=0.9).guarantee
         )
 
 

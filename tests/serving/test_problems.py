@@ -25,7 +25,7 @@ def without_users():
     """A model of given counts, which have no users."""
     counts = sr.PrecedenceStatistics.from_counts(np.triu(np.full((6, 6), 2), 1), [4] * 6, 5)
     fitted = make_recommender("icrs3").fit(counts)
-    search = TitleSearch(fitted.items_.ids, None, counts.popularity)
+    search = TitleSearch(fitted.items.ids, None, counts.popularity)
     return ServedModel("counts", {"icrs3": fitted.model_}, {}, search)
 
 
@@ -129,7 +129,7 @@ def test_ids_are_looked_up_once(model, monkeypatch):
     monkeypatch.setattr(IdMap, "codes", noted)
     monkeypatch.setattr(IdMap, "code", noted_one)
     history = model.first.items.ids[:5].to_list()
-    item = model.first.items_[9]
+    item = model.first.items[9]
     for answer, asked in (
         (answers.recommend, ask.RecommendRequest(user=1, history=history)),
         (answers.assess, ask.EntryConfidencesRequest(user=1, history=history)),

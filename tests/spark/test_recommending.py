@@ -77,7 +77,7 @@ def test_the_rows_of_groups_are_those_of_recommend_groups(spark, tmp_path):
     assert n_rows == len(expected)
     assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
     about = spark.read.parquet(str(tmp_path / "picks")).schema["covered"].metadata
-    said = model.guarantee_to_groups(groups, model.options(0.8, k=5))
+    said = model.guarantee_to_groups(groups, model.options(confidence=0.8, k=5))
     assert about["surerec.guarantee"] == str(said)
     with pytest.raises(sr.InputError, match="is not calibrated for groups of 4"):
         recommend_spark(spark, place, tmp_path / "more", groups={"a": users[:4]})

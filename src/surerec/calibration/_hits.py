@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from surerec.calibration._chances import ItemChances
     from surerec.calibration._stored import CalibrationUsers
 
+Weights: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]"
+"""Coefficients learned on the even users, on the odd ones, and on all; each with the intercept."""
+
+_HALVES: Final = (slice(0, None, 2), slice(1, None, 2))
 _STEPS: Final = 25
 _RIDGE: Final = 1e-3  # keeps the fit finite where everybody, or nobody, found a hit
 _FOLDS: Final = 10
@@ -39,6 +43,7 @@ def list_hits(
     lengths: NDArray[np.int64],
     features: NDArray[np.float64],
     places: NDArray[np.int64],
+    learned: dict[tuple[int, int, int], Weights],
 ) -> CalibratedProbability:
     """Return the probabilities of at least one, two and three hits in users' lists, 3 × users.
 
@@ -54,6 +59,8 @@ def list_hits(
         As :func:`list_features` returns them for that length, a row a user.
     places : array of int
         Which of the calibration users each user is; −1 for none.
+    learned : dict
+        Weights of earlier calls with the same calibration users; new ones are added.
     """
     shape = MOST_HITS, len(lengths)
     found = CalibratedProbability(*(np.full(shape, np.nan) for _ in range(3)))
@@ -68,9 +75,10 @@ def list_hits(
             mine = (lengths == length) & (fold_of == fold)
             others = everybody != fold
             for n_hits in range(ranks.shape[1]):
-                said = hit_probabilities(
-                    known[others], ranks[others, n_hits] <= length, features[mine]
-                )
+                key, hit = (int(length), int(fold), n_hits), ranks[others, n_hits] <= length
+                if key not in learned:
+                    learned[key] = learn_weights(known[others], hit)
+                said = hit_probabilities(known[others], hit, features[mine], learned[key])
                 for whole, part in zip(found, said, strict=True):
                     whole[n_hits, mine] = part
     for part in found:
@@ -78,8 +86,20 @@ def list_hits(
     return found
 
 
+def learn_weights(features: NDArray[np.float64], hit: NDArray[np.bool_]) -> Weights:
+    """Return the logistic regressions on both halves of the users, and on all of them."""
+    known, _ = _scaled(features, features[:0])
+    if len(known) < len(_HALVES):
+        raise InputError("The probability of a hit needs at least two calibration users.")
+    first, second = (_logistic(known[half], hit[half]) for half in _HALVES)
+    return first, second, _logistic(known, hit)
+
+
 def hit_probabilities(
-    features: NDArray[np.float64], hit: NDArray[np.bool_], new: NDArray[np.float64]
+    features: NDArray[np.float64],
+    hit: NDArray[np.bool_],
+    new: NDArray[np.float64],
+    weights: Weights | None = None,
 ) -> CalibratedProbability:
     """Return the probability of a hit for each new row of features.
 
@@ -87,26 +107,30 @@ def hit_probabilities(
     calibration user makes one score of the features, and the users in between turn that into two
     Venn–Abers probabilities. Then they change places, and both answers are averaged. The
     probability is that of a logistic regression on all of them, which is right on average, within
-    the bounds; merging the bounds alone would lean to 1/2 where few users are alike.
+    the bounds; merging the bounds alone would lean to 1/2 where few users are alike. `weights` are
+    those of :func:`learn_weights`, if they are known.
     """
-    scale = features.std(axis=0)
-    kept = scale > 0
-    known, wanted = (
-        (some[:, kept] - features[:, kept].mean(axis=0)) / scale[kept] for some in (features, new)
-    )
-    halves = slice(0, None, 2), slice(1, None, 2)
-    if len(known) < len(halves):
-        raise InputError("The probability of a hit needs at least two calibration users.")
+    *of_halves, of_all = learn_weights(features, hit) if weights is None else weights
+    known, wanted = _scaled(features, new)
     answers = []
-    for learn, calibrate in (halves, halves[::-1]):
-        weights = _logistic(known[learn], hit[learn])[:-1]
-        answers.append(venn_abers(known[calibrate] @ weights, hit[calibrate], wanted @ weights))
+    for learned, calibrate in zip(of_halves, _HALVES[::-1], strict=True):
+        slopes = learned[:-1]
+        answers.append(venn_abers(known[calibrate] @ slopes, hit[calibrate], wanted @ slopes))
     low, high = (
         np.mean([getattr(each, end) for each in answers], axis=0) for end in ("low", "high")
     )
-    *slopes, intercept = _logistic(known, hit)
-    said = 1 / (1 + np.exp(-(wanted @ np.array(slopes) + intercept)))
+    said = 1 / (1 + np.exp(-(wanted @ of_all[:-1] + of_all[-1])))
     return CalibratedProbability(np.clip(said, low, high), low, high)
+
+
+def _scaled(
+    features: NDArray[np.float64], new: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return both with the mean and the spread of the first; constant features are dropped."""
+    scale = features.std(axis=0)
+    kept = scale > 0
+    mean = features[:, kept].mean(axis=0)
+    return (features[:, kept] - mean) / scale[kept], (new[:, kept] - mean) / scale[kept]
 
 
 def _logistic(features: NDArray[np.float64], hit: NDArray[np.bool_]) -> NDArray[np.float64]:

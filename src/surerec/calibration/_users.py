@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from surerec.calibration._calibration import BestOfMany
     from surerec.calibration._coverage import Coverage
     from surerec.calibration._guarantee import Guarantee
+    from surerec.calibration._hits import Weights
     from surerec.calibration._many import Best
     from surerec.calibration._promises import Cut, Promise
     from surerec.futures import Horizon
@@ -407,10 +408,14 @@ class UserCalibration(Calibration):
             np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
         )
         places = self.users.places_of(queries)
-        found = list_hits(self.users, self.chances, at + 1, features, places)
+        found = list_hits(self.users, self.chances, at + 1, features, places, self._hit_weights)
         for part in found:
             part[:, n == 0] = np.nan
         return found
+
+    @cached_property
+    def _hit_weights(self) -> dict[tuple[int, int, int], Weights]:
+        return {}
 
     def guarantee(self, significance: float, assessment: UserAssessment | None = None) -> Guarantee:
         """Return what the confidence guarantees, to a user or to every covered one."""

@@ -112,7 +112,11 @@ def promise(model: ServedModel) -> dict[str, Any]:
     """Give what was promised and delivered."""
     live = _live(model)
     status, frame = asdict(live.status()), live.delivered().filter(group="all")
-    told = {name: status[name] for name in status if name not in _PRIVATE}
+    told = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in status.items()
+        if name not in _PRIVATE
+    }
     for name in ("delivered", "observed_by_user_day"):
         told[name] = [None if math.isnan(each) else each for each in told[name]]
     return {

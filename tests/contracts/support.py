@@ -1,0 +1,265 @@
+"""Which scorer has which guarantee on which surface: ``docs/reference/support.md``.
+
+``python -m tests.contracts.support`` writes the page. Each cell is an answer that was asked for on
+small data, so that the page says what the code does. A "no" has the reason that the code gives.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import surerec as sr
+from surerec.adapters import Factors, ItemItem
+from surerec.audit import audit
+from surerec.futures import profile_cases
+from surerec.live import Live
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "support.md"
+DATA = sr.datasets.synthetic(n_users=400, n_items=60, n_rows=9_000, seed=1)
+LATER = profile_cases(DATA, 0.4).future_rows()
+PAST, FUTURE = DATA.keeping(~LATER), DATA.keeping(LATER)
+USERS = DATA.users.ids.gather(np.flatnonzero(np.diff(PAST.offsets) >= 8)).to_list()
+HISTORIES = [DATA.items.ids[some:].to_list()[:8] for some in (0, 20)]
+SEGMENTS = {user: "even" if user % 2 == 0 else "odd" for user in DATA.users.ids}
+TASTES = np.random.default_rng(4).random((DATA.n_users + DATA.n_items, 6), dtype=np.float32)
+OF_USERS, OF_ITEMS = TASTES[: DATA.n_users], TASTES[DATA.n_users :]
+LEVEL = 0.7
+YES, OPEN = "yes", "no guarantee"
+
+
+class Careful:
+    """A scorer of one's own that leaves users out."""
+
+    leaves_users_out = True
+
+    def __init__(self, statistics):
+        self.statistics = statistics
+
+    def score(self, history, *, without_user=None):  # noqa: ARG002
+        support = self.statistics.support.astype(float)
+        support[self.statistics.taken_by(without_user)[0]] -= 1
+        return support
+
+
+def popular(statistics):
+    """Build a scorer of one's own that cannot leave users out, and can be fitted again."""
+
+    class Popular:
+        leaves_users_out = False
+
+        def score(self, history, *, without_user=None):  # noqa: ARG002
+            return statistics.support.astype(float)
+
+    return Popular()
+
+
+def latest(histories):
+    """Score by nearness to the last item: a function to wrap."""
+    items = PAST.items.ids.to_list()
+    return [[-abs(item - history[-1]) for item in items] for history in histories]
+
+
+MEASURES = {
+    "the 17 measures (CM12)": ("CM12", False),
+    "learned": ("learned", False),
+    "als": ("als", False),
+    "your scorer, leaving users out": (Careful, True),
+    "your scorer, fitted without calibration users": (popular, True),
+}
+IDS = {"items": PAST.items.ids.to_list(), "users": PAST.users.ids.to_list()}
+WRAPPED = {
+    "wrapped factors (matrix factorisation)": (Factors(OF_USERS, OF_ITEMS, (0.1, 2.0)), IDS, False),
+    "wrapped item–item weights": (ItemItem(OF_ITEMS @ OF_ITEMS.T), {"items": IDS["items"]}, False),
+    "wrapped function": (latest, {"items": IDS["items"]}, True),
+}
+GUARANTEES = {
+    "recall": {},
+    "hit": {"promise": "hit", "horizon": 5},
+    "precision": {"promise": "precision"},
+    "recall, temporal split": {"window": 150},
+    "recall by segment": {"groups": "parity"},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recommender, and how to ask it."""
+
+    scorer: str
+    guarantee: str
+    fit: object
+    own: bool = False
+    asked: dict = field(default_factory=lambda: {"confidence": LEVEL})
+
+    @cached_property
+    def model(self):
+        """The fitted recommender."""
+        return self.fit()
+
+    @property
+    def user(self):
+        """A user whom the guarantee covers, if it covers any of the data."""
+        covered = self.model.recommend_many(USERS[:60], k=1, **self.asked)
+        found = covered.filter(covered["covered"])["user_id"]
+        return found[0] if len(found) else USERS[0]
+
+
+def cases():
+    """Return all of them."""
+    found = []
+    for scorer, (measure, own) in MEASURES.items():
+        found.append(
+            Case(scorer, "item", lambda m=measure: sr.InductiveConformal(m).fit(DATA), own)
+        )
+        for guarantee, settings in GUARANTEES.items():
+            more = {"user_groups": SEGMENTS} if "groups" in settings else {}
+            found.append(
+                Case(
+                    scorer,
+                    guarantee,
+                    lambda m=measure, s=settings, f=more: sr.PopulationConformal(m, **s).fit(
+                        DATA, **f
+                    ),
+                    own,
+                    {"precision": 0.2} if guarantee == "precision" else {"confidence": LEVEL},
+                )
+            )
+    for scorer, (model, ids, own) in WRAPPED.items():
+        for guarantee, settings in GUARANTEES.items():
+            if "window" in settings:
+                continue  # calibrate(past, future) has the split already
+            more = {"user_groups": SEGMENTS} if "groups" in settings else {}
+            found.append(
+                Case(
+                    scorer,
+                    guarantee,
+                    lambda m=model, i=ids, s=settings, f=more: sr.wrap(m, **i, **s).calibrate(
+                        PAST, FUTURE, **f
+                    ),
+                    own,
+                    {"precision": 0.2} if guarantee == "precision" else {"confidence": LEVEL},
+                )
+            )
+    crs = sr.TransductiveConformal
+    found.append(Case("CRS (precedence scores)", "item", lambda: crs().fit(DATA)))
+    mining = sr.PrecedenceMining
+    found.append(Case("precedence mining", "ranking", lambda: mining().fit(DATA), asked={}))
+    return found
+
+
+def of_user(case, _):
+    """Ask for a user of the data."""
+    return case.model.recommend(case.user, **case.asked).guarantee
+
+
+def of_history(case, _):
+    """Ask for a new user."""
+    segment = {"segment": "even"} if "segment" in case.guarantee else {}
+    return case.model.recommend(history=HISTORIES[0], **segment, **case.asked).guarantee
+
+
+def short_list(case, _):
+    """Ask for a short list with the probability of a hit."""
+    segment = {"segment": "even"} if "segment" in case.guarantee else {}
+    found = case.model.recommend(case.user, k=5)
+    if found.hit_probability is None:
+        found = case.model.recommend(history=HISTORIES[0], k=5, **segment)
+    return YES if found.hit_probability is not None else found.about_hit_probability
+
+
+def batch(case, _):
+    """Ask for many users."""
+    return YES if len(case.model.recommend_many(USERS[:5], k=3, **case.asked)) else "empty"
+
+
+def explained(case, _):
+    """Ask why."""
+    item = case.model.recommend(case.user, k=1).items[0]
+    return YES if case.model.explain(case.user, item=item).sentences() else "nothing to say"
+
+
+def item_list(case, _):
+    """Calibrate on an item list, and ask for it."""
+    case.model.allow("tonight", DATA.items.ids[:30].to_list())
+    return case.model.recommend(case.user, item_list="tonight", **case.asked).guarantee
+
+
+def group(case, _):
+    """Ask for a group: of users, or of new ones."""
+    asked = {} if "precision" in case.asked else case.asked
+    found = case.model.recommend(group=USERS[:2], **asked).guarantee
+    return found if found.holds else case.model.recommend(group=HISTORIES, **asked).guarantee
+
+
+def folder(case, place):
+    """Save it and load it again, without giving the scorer."""
+    case.model.save(place / "model")
+    back = sr.load(place / "model")
+    alike = back.recommend(case.user, **case.asked).items == of_items(case)
+    return YES if alike else "loaded it answers otherwise"
+
+
+def of_items(case):
+    """Return the items of the covered user."""
+    return case.model.recommend(case.user, **case.asked).items
+
+
+def served(case, place):
+    """Serve its folder, and ask over HTTP."""
+    from fastapi.testclient import TestClient  # noqa: PLC0415  # an extra
+
+    from tests.serving.conftest import app_of  # noqa: PLC0415
+
+    case.model.save(place / "model")
+    with TestClient(app_of(place / "model")) as client:
+        answer = client.post("/v1/recommendations", json={"user": case.user, **case.asked})
+    items = [row["item_id"] for row in answer.json()["items"]]
+    return YES if items == of_items(case) else "over HTTP it answers otherwise"
+
+
+def live(case, place):
+    """Make it live, and ask after an event."""
+    with Live.create(place / "live", case.model) as model:
+        model.observe([{"user": case.user, "item": of_items(case)[0]}])
+        model.recommend(case.user, **case.asked)
+    return YES
+
+
+def audited(case, _):
+    """Audit it."""
+    return YES if len(audit(case.model, n_users=60, window=150.0).coverage) else "nothing measured"
+
+
+SURFACES = {
+    "user": of_user,
+    "new user": of_history,
+    "short list": short_list,
+    "batch": batch,
+    "explanation": explained,
+    "item list": item_list,
+    "group": group,
+    "save, CLI, Spark": folder,
+    "HTTP": served,
+    "live": live,
+    "audit": audited,
+}
+
+
+def ask(case, surface):
+    """Return "yes", or why not."""
+    with TemporaryDirectory() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = SURFACES[surface](case, Path(place))
+        except sr.InputError as error:
+            return " ".join(str(error).replace(place, "FOLDER").split())
+    if isinstance(found, str):
+        return found
+    return YES if found.holds else f"No guarantee: {found.reason}."
