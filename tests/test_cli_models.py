@@ -105,7 +105,7 @@ def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
     n = pl.read_csv(folder / "few.csv")["user_id"].n_unique()
     said = " ".join(few.err.split())
     assert f"{n} of 80 people have recommendations; nothing qualified for {80 - n}." in said
-    assert "Guarantee: None for lists from which items were left out. The whole sets:" in said
+    assert "No guarantee: the set was truncated to 2 items. The full set has:" in said
 
 
 def test_recommend_all_for_some_users(run, folder):

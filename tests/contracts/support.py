@@ -6,7 +6,6 @@ small data, so that the page says what the code does. A "no" has the reason that
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property

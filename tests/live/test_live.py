@@ -195,7 +195,7 @@ def test_the_promise_is_said_and_kept(live, films):
     cut = live.recommend(2, confidence=0.9, k=1).guarantee
     assert (cut.reason, cut.full) == ("the set was truncated to 1 item", said.guarantee)
     assert live.recommend(history=[5], confidence=0.9).guarantee.reason == (
-        "only 1 item is known of this user, and events are judged from 5 on"
+        "only 1 item is known of this user, and the calibration users had 5 or more"
     )
     rows = live.delivered().filter(group="all")
     assert rows["confidence"].to_list() == [0.9, 0.8, 0.7]

@@ -460,8 +460,8 @@ def test_a_short_list_has_its_probabilities(model):
     assert "new to the user" in top.about_hit_probability
     assert top.confidence is None
     assert top.full_size == top.n_candidates
-    assert top.guarantee.startswith("None for this list")
-    assert top.guarantee.endswith(model.recommend(7, confidence=0.9).guarantee)
+    assert top.guarantee.reason == f"this is a list of the {len(top)} best items"
+    assert top.guarantee.full == model.recommend(7, confidence=0.9).guarantee
     sent = pickle.loads(pickle.dumps(top))  # noqa: S301  # our own
     assert sent.hits == top.hits
 
@@ -525,7 +525,7 @@ def test_one_and_many_lists_agree_on_who_has_no_probability(model):
     assert rows["item_id"].to_list() == top.items
     assert set(rows.row(0)[-5:-1]) == {None}
     assert (top.hit_probability, top.hit_interval, top.expected_hits) == (None, None, None)
-    assert top.about_hit_probability.startswith("None: only 2 items are known of this person")
+    assert top.about_hit_probability.startswith("None: only 2 items are known of this user")
 
 
 def test_many_lists_have_the_chances_of_each(model):

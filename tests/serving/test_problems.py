@@ -25,7 +25,7 @@ def without_users():
     """A model of given counts, which have no users."""
     counts = sr.PrecedenceStatistics.from_counts(np.triu(np.full((6, 6), 2), 1), [4] * 6, 5)
     fitted = make_recommender("icrs3").fit(counts)
-    search = TitleSearch(fitted.items.ids, None, counts.popularity)
+    search = TitleSearch(fitted.items_.ids, None, counts.popularity)
     return ServedModel("counts", {"icrs3": fitted.model_}, {}, search)
 
 

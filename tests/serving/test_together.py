@@ -68,7 +68,7 @@ def test_a_set_is_the_librarys(client, model, people):
     assert client.post("/v1/recommendations", json=asked).json() == {**answer, "items": []}
     short = client.post("/v1/recommendations", json={"group": members, "k": 3}).json()
     assert short["hit_probability"] is None
-    assert "a group's list has no probabilities" in short["about_hit_probability"]
+    assert "Groups have no calibrated probability of a hit" in short["about_hit_probability"]
 
 
 def test_one_answer_for_every_confidence(client, model, people):

@@ -61,9 +61,9 @@ class Guarantee:
     holds less well the more tastes drift.
     >>> found.holds, found.kind, found.level, found.n_calibration
     (True, 'item', 0.7, 9)
-    >>> short = model.recommend(user=7, confidence=0.7, k=3).guarantee
+    >>> short = model.recommend(user=7, confidence=0.7, k=1).guarantee
     >>> short.holds, short.reason, short.full == found
-    (False, 'the set was truncated to 3 items', True)
+    (False, 'the set was truncated to 1 item', True)
     >>> short.to_dict()["full"]["holds"]
     True
     """
@@ -90,6 +90,11 @@ class Guarantee:
         if self.full.holds:
             return f"{none} The full set has: {self.full}"
         return f"{none} Nor has the full set: {self.full.reason}."
+
+    @property
+    def labelled(self) -> str:
+        """The sentence, after "Guarantee:" where there is one."""
+        return f"Guarantee: {self}" if self.holds else str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the ``sentence``, ready for JSON."""

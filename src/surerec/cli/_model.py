@@ -218,7 +218,7 @@ def recommend_all(
         f"Wrote {n_rows:,} recommendations by {fitted.name_} to {_show.plain(target)} "
         f"in {perf_counter() - begin:.1f} s."
     )
-    for sentence in (*tally.sentences(checked.k), f"Guarantee: {said}"):
+    for sentence in (*tally.sentences(checked.k), said.labelled):
         messages().print(_show.plain(sentence))
 
 

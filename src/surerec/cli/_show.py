@@ -206,7 +206,7 @@ def recommendations(console: Console, picks: RecommendationSet, n_shown: int) ->
         console.print("Nothing conforms well enough at this confidence.")
     if len(frame) > n_shown:
         console.print(f"… and {len(frame) - n_shown:,} more (--show, or --format)", style="dim")
-    console.print(f"[bold]Guarantee:[/bold] {plain(str(picks.guarantee))}", highlight=False)
+    console.print(plain(picks.guarantee.labelled), highlight=False)
     if picks.hit_probability is not None:
         console.print(f"[bold]Hits:[/bold] {plain(_hits(picks))}", highlight=False)
     if picks.about_probability:

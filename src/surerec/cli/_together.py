@@ -152,4 +152,4 @@ def recommend_file(
         f"Answered {counted(n_groups, 'groups')} by {_show.plain(fitted.name_)}. The guarantee "
         f"covers {covered:,} of these {n_groups:,}; the column {Columns.Covered} says which."
     )
-    messages().print(_show.plain(f"Guarantee: {said}"))
+    messages().print(_show.plain(said.labelled))

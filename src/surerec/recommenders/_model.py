@@ -202,7 +202,7 @@ class FittedModel(ModelParts):
         known = query.known_to(self.statistics)
         length = options.hits_length(n_shown)
         found = calibration.list_hits([known], [assessment], [length])
-        about = calibration.about_hits(known, length), self.assumption(calibration, query)
+        about = calibration.about_hits(known, length), self.assumption(calibration.fitted, query)
         interval = float(found.low[0, 0]), float(found.high[0, 0])
         return Hits(tuple(found.probability[:, 0].tolist()), interval, " ".join(about).rstrip())
 

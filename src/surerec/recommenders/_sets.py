@@ -255,7 +255,7 @@ class RecommendationSet:
         bar = None if shares == Columns.Score else shares.replace("_", " ")
         hit = self.hit_probability
         title = self._title() if hit is None else f"{self._title()}; {hit:.1%} for at least one hit"
-        return html_card(title, frame, f"Guarantee: {self.guarantee}", bar=bar)
+        return html_card(title, frame, self.guarantee.labelled, bar=bar)
 
     def __len__(self) -> int:
         columns = self.columns
