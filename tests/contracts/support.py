@@ -30,7 +30,7 @@ SEGMENTS = {user: "even" if user % 2 == 0 else "odd" for user in DATA.users.ids}
 TASTES = np.random.default_rng(4).random((DATA.n_users + DATA.n_items, 6), dtype=np.float32)
 OF_USERS, OF_ITEMS = TASTES[: DATA.n_users], TASTES[DATA.n_users :]
 LEVEL = 0.7
-YES, OPEN = "yes", "no guarantee"
+YES = "yes"
 
 
 class Careful:
@@ -102,7 +102,7 @@ class Case:
         """The fitted recommender."""
         return self.fit()
 
-    @property
+    @cached_property
     def user(self):
         """A user whom the guarantee covers, if it covers any of the data."""
         covered = self.model.recommend_many(USERS[:60], k=1, **self.asked)
@@ -211,16 +211,16 @@ def of_items(case):
 
 
 def served(case, place):
-    """Serve its folder, and ask over HTTP."""
-    from fastapi.testclient import TestClient  # noqa: PLC0415  # an extra
-
-    from tests.serving.conftest import app_of  # noqa: PLC0415
+    """Ask the operation of the server for its folder."""
+    from surerec.serving._models import load_served  # noqa: PLC0415  # an extra
+    from surerec.serving._operations import recommend  # noqa: PLC0415
+    from surerec.serving._requests import RecommendRequest  # noqa: PLC0415
 
     case.model.save(place / "model")
-    with TestClient(app_of(place / "model")) as client:
-        answer = client.post("/v1/recommendations", json={"user": case.user, **case.asked})
-    items = [row["item_id"] for row in answer.json()["items"]]
-    return YES if items == of_items(case) else "over HTTP it answers otherwise"
+    asked = RecommendRequest(user=case.user, **case.asked)
+    rows = load_served(place / "model").answer(recommend, asked)["items"]
+    alike = [row["item_id"] for row in rows] == of_items(case)
+    return YES if alike else "over HTTP it answers otherwise"
 
 
 def live(case, place):
@@ -262,3 +262,49 @@ def ask(case, surface):
     if isinstance(found, str):
         return found
     return YES if found.holds else f"No guarantee: {found.reason}."
+
+
+def page(found):
+    """Return the page of answers, by case and surface."""
+    reasons = list(dict.fromkeys(said for said in found.values() if said != YES))
+    mark = {YES: "✓", **{said: f"[{n}](#r{n})" for n, said in enumerate(reasons, start=1)}}
+    head = ["Scorer", "Guarantee", *SURFACES]
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    rows = dict.fromkeys((scorer, guarantee) for scorer, guarantee, _ in found)
+    for scorer, guarantee in rows:
+        cells = [mark[found[scorer, guarantee, surface]] for surface in SURFACES]
+        lines.append(" | ".join((scorer, guarantee, *cells)))
+    table = "\n".join(f"| {line} |" for line in lines)
+    notes = "\n".join(f'{n}. <a id="r{n}"></a>{said}' for n, said in enumerate(reasons, start=1))
+    return f"""# What works with what
+
+✓: the request is answered, and with a guarantee where the column has one. A number is the reason
+why not, in the words of the code. `python -m tests.contracts.support` writes this page: it asks for
+every cell on small synthetic data.
+
+- *user*: a user of the data. *new user*: `history=`. *short list*: `k=`, with the probability of a
+  hit.
+- *item list*: `allow(…)` and `item_list=`. *group*: `group=[…]`, of users or of new users.
+- *save, CLI, Spark*: a saved folder is all that the command line, the server and Spark need.
+- Wrapped models here are calibrated by `calibrate(past, future)`; the future may be any split.
+
+{table}
+
+## Reasons
+
+{notes}
+"""
+
+
+def answers():
+    """Ask for every cell."""
+    found = {}
+    for case in cases():
+        for surface in SURFACES:
+            found[case.scorer, case.guarantee, surface] = ask(case, surface)
+    return found
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(answers()))

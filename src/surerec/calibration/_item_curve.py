@@ -247,7 +247,7 @@ class _Fit:
             information = _gram(design, counts * rates * (1 - rates))
             bread = information + np.diag(ridge)
             slope = _gradient(design, hits - counts * rates) - ridge * weights
-            step = np.linalg.lstsq(bread, slope)[0]
+            step = np.linalg.lstsq(bread, slope, rcond=None)[0]
             while (found := _likelihood(design, weights + step, counts, hits, ridge)) < (
                 reached - _CLOSE * abs(reached)
             ):
