@@ -6,9 +6,10 @@ small data, so that the page says what the code does. A "no" has the reason that
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,8 +30,18 @@ HISTORIES = [DATA.items.ids[some:].to_list()[:8] for some in (0, 20)]
 SEGMENTS = {user: "even" if user % 2 == 0 else "odd" for user in DATA.users.ids}
 TASTES = np.random.default_rng(4).random((DATA.n_users + DATA.n_items, 6), dtype=np.float32)
 OF_USERS, OF_ITEMS = TASTES[: DATA.n_users], TASTES[DATA.n_users :]
-LEVEL = 0.7
+LEVEL = 0.5
 YES = "yes"
+
+
+class Refitted:
+    """A model to wrap of which copies are fitted here."""
+
+    def fit(self, interactions):
+        self.counts = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+
+    def score(self, history):  # noqa: ARG002
+        return self.counts
 
 
 class Careful:
@@ -73,10 +84,11 @@ MEASURES = {
     "your scorer, fitted without calibration users": (popular, True),
 }
 IDS = {"items": PAST.items.ids.to_list(), "users": PAST.users.ids.to_list()}
+NEW = {"items": IDS["items"], "covers": "newcomers"}
 WRAPPED = {
     "wrapped factors (matrix factorisation)": (Factors(OF_USERS, OF_ITEMS, (0.1, 2.0)), IDS, False),
-    "wrapped item–item weights": (ItemItem(OF_ITEMS @ OF_ITEMS.T), {"items": IDS["items"]}, False),
-    "wrapped function": (latest, {"items": IDS["items"]}, True),
+    "wrapped item–item weights": (ItemItem(OF_ITEMS @ OF_ITEMS.T), NEW, False),
+    "wrapped function": (latest, NEW, True),
 }
 GUARANTEES = {
     "recall": {},
@@ -103,11 +115,16 @@ class Case:
         return self.fit()
 
     @cached_property
+    def users(self):
+        """Users whom the guarantee covers, if it covers any of the data."""
+        rows = self.model.recommend_many(USERS[:60], **self.asked)
+        covered = rows.filter(rows["covered"])["user_id"].unique(maintain_order=True).to_list()
+        return covered if len(covered) > 1 else USERS
+
+    @property
     def user(self):
-        """A user whom the guarantee covers, if it covers any of the data."""
-        covered = self.model.recommend_many(USERS[:60], k=1, **self.asked)
-        found = covered.filter(covered["covered"])["user_id"]
-        return found[0] if len(found) else USERS[0]
+        """The first of them."""
+        return self.users[0]
 
 
 def cases():
@@ -146,6 +163,12 @@ def cases():
                     {"precision": 0.2} if guarantee == "precision" else {"confidence": LEVEL},
                 )
             )
+    for guarantee in ("recall", "recall, temporal split"):
+        settings = GUARANTEES[guarantee]
+        fitting = partial(sr.wrap, Refitted(), covers="fit", **settings)
+        found.append(
+            Case("wrapped class, fitted here", guarantee, lambda f=fitting: f().fit(DATA), own=True)
+        )
     crs = sr.TransductiveConformal
     found.append(Case("CRS (precedence scores)", "item", lambda: crs().fit(DATA)))
     mining = sr.PrecedenceMining
@@ -175,13 +198,14 @@ def short_list(case, _):
 
 def batch(case, _):
     """Ask for many users."""
-    return YES if len(case.model.recommend_many(USERS[:5], k=3, **case.asked)) else "empty"
+    return YES if len(case.model.recommend_many(USERS[:5], k=3)) else "empty"
 
 
 def explained(case, _):
     """Ask why."""
     item = case.model.recommend(case.user, k=1).items[0]
-    return YES if case.model.explain(case.user, item=item).sentences() else "nothing to say"
+    said = case.model.explain(case.user, item=item).sentences()
+    return YES if said else "The model has no contributions of items, and no counts are made."
 
 
 def item_list(case, _):
@@ -192,9 +216,8 @@ def item_list(case, _):
 
 def group(case, _):
     """Ask for a group: of users, or of new ones."""
-    asked = {} if "precision" in case.asked else case.asked
-    found = case.model.recommend(group=USERS[:2], **asked).guarantee
-    return found if found.holds else case.model.recommend(group=HISTORIES, **asked).guarantee
+    found = case.model.recommend(group=case.users[:2], **case.asked).guarantee
+    return found if found.holds else case.model.recommend(group=HISTORIES, **case.asked).guarantee
 
 
 def folder(case, place):
@@ -258,10 +281,17 @@ def ask(case, surface):
         try:
             found = SURFACES[surface](case, Path(place))
         except sr.InputError as error:
-            return " ".join(str(error).replace(place, "FOLDER").split())
+            return plain(str(error))
     if isinstance(found, str):
         return found
-    return YES if found.holds else f"No guarantee: {found.reason}."
+    return YES if found.holds else plain(f"No guarantee: {found.reason}.")
+
+
+def plain(reason):
+    """Return a reason without the names of this page's models."""
+    reason = re.sub(r"^.*was saved without its scorer \(.*?\)", "A folder holds no scorer", reason)
+    named = r"(the scorer )?(Careful|Popular|popular|latest|Factors|ItemItem|Refitted|als)\b"
+    return re.sub(rf"^(No guarantee: )?{named}", r"\1The model", " ".join(reason.split()))
 
 
 def page(found):

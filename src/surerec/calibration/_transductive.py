@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -45,6 +46,14 @@ class TransductiveCalibration(Calibration):
     """
 
     features = frozenset({"confidence", "levels"})
+    reasons = MappingProxyType(
+        {
+            "groups": (
+                "TransductiveConformal has no sets for groups, as its p-values are not proven "
+                "valid and so cannot be merged; InductiveConformal and PopulationConformal have."
+            )
+        }
+    )
 
     aggregate: OverLater
     literal: bool

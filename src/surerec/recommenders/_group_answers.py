@@ -61,7 +61,8 @@ def _calibration(
     model: ModelParts, n_members: int, together: str | None
 ) -> KeptPromise | MergedPValues:
     if model.groups is None:
-        raise NotOffered(how_to_get("groups", model.kind))
+        reason = model.calibration.reasons.get("groups")
+        raise NotOffered(reason or how_to_get("groups", model.kind))
     return model.groups.of(model, n_members, together)
 
 

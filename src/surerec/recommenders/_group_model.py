@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from surerec.precedence import PrecedenceStatistics
     from surerec.together import Aggregation, KeptPromise
 
+GROUP_PRECISION: Final = (
+    "Groups have no guarantee of precision, only of recall: fit promise='miss-rate' or 'hit' for "
+    "them."
+)
 GIVEN: Final = 0  # the key of given groups, whatever their sizes
 _SIZE: Final = "size"
 _CALIBRATING: Final = Lock()
@@ -268,10 +272,7 @@ class CalibratedGroups:
         groups: Any = None,
     ) -> GroupCalibration:
         if self.tested:
-            raise NotOffered(
-                "Groups have no guarantee of precision, only of recall: fit promise='miss-rate' "
-                "or 'hit' for them."
-            )
+            raise NotOffered(GROUP_PRECISION)
         if not self.held_out.allows(model.scorer):
             check_leaves_out(model.scorer)
         sample = self.held_out.group_users(model)

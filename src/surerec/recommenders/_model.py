@@ -14,9 +14,10 @@ from surerec._arguments import check_codes, check_kind
 from surerec._columns import Columns, frame_of
 from surerec._shown import shown
 from surerec.calibration import Guarantee, guarantee_of
-from surerec.errors import InProfile, InputError
+from surerec.errors import InProfile, InputError, NotOffered
 from surerec.recommenders import _batch, _group_answers
 from surerec.recommenders._explanation import Explanation, explain
+from surerec.recommenders._group_model import GROUP_PRECISION
 from surerec.recommenders._later import LaterColumns
 from surerec.recommenders._options import (
     RecommendOptions,
@@ -143,6 +144,8 @@ class FittedModel(ModelParts):
         >>> len(top), round(top.hit_probability, 2)
         (5, 1.0)
         """
+        if group is not None and "precision" in self.features:
+            raise NotOffered(GROUP_PRECISION)
         checked = self.options(**options)
         if group is not None:
             _refuse_more(user, history, query, segment)

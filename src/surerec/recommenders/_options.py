@@ -147,9 +147,18 @@ _HOW: Final = {
         "the command line precision-cm12."
     ),
     "levels": "A promise of precision has no level for an item: ask recommend.",
-    "hits": "{kind} has no probabilities of hits; PopulationConformal has.",
-    "item_lists": "{kind} has no named lists; PopulationConformal has (model.allow).",
-    "groups": ("{kind} has no sets for groups; PopulationConformal and InductiveConformal have."),
+    "hits": (
+        "{kind} has no probabilities of hits, as it is not calibrated on users; "
+        "PopulationConformal is."
+    ),
+    "item_lists": (
+        "{kind} has no item lists, as it is not calibrated on users; PopulationConformal is "
+        "(model.allow). items= restricts any set."
+    ),
+    "groups": (
+        "{kind} has no sets for groups, as it has neither p-values to merge nor calibration users; "
+        "PopulationConformal and InductiveConformal have."
+    ),
     "period": "{kind} is not calibrated on users; PopulationConformal is.",
     "segments": (
         "This {kind} has no segments: ask without segment= (--segment on the command line)."
