@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surerec.conformal._searching import places_among, places_in_parts, sums_from_places
+from surerec.conformal._risk import places_among, places_in_parts, sums_from_places
 
 numbers = st.lists(st.sampled_from([-np.inf, -2.0, -0.0, 0.0, 0.5, 0.5, 3.0, 7.0, np.inf]))
 

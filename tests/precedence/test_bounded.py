@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import surerec as sr
 from surerec.precedence import source
 from surerec.precedence._kernels import compress_rows
-from surerec.precedence._sources import read_row
+from surerec.precedence._rows import read_row
 
 
 @pytest.fixture(scope="module")

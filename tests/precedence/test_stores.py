@@ -3,7 +3,7 @@ import pytest
 
 import surerec as sr
 from surerec.precedence import rows_from, source
-from surerec.precedence._sources import load, read_row
+from surerec.precedence._rows import load, read_row
 
 FILMS = sr.datasets.synthetic(n_users=60, n_items=200, n_rows=700, seed=5)
 KINDS = ["dense", "bounded", "on-demand"]

@@ -10,7 +10,6 @@ from surerec.calibration._declaration import (
     refuse_false_declaration,
     with_other_items,
 )
-from surerec.calibration._groups import LengthGroups
 from surerec.calibration._guarantee import (
     NEW_ITEMS,
     RANKING,
@@ -35,6 +34,7 @@ from surerec.calibration._shaping import choose_bins
 from surerec.calibration._split import check_share, split
 from surerec.calibration._stored import CalibrationUsers
 from surerec.calibration._terms import next_items
+from surerec.calibration._thresholds import LengthGroups
 from surerec.calibration._transductive import (
     OverLater,
     TransductiveCalibration,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from surerec.calibration._assessment import Assessment
-from surerec.calibration._groups import LengthGroups
 from surerec.calibration._guarantee import level_of
+from surerec.calibration._thresholds import LengthGroups
 from surerec.calibration._users import NO_CHANCES, SWAYED, UserCalibration
 from surerec.conformal import ServedPrecision, bets_needed
 from surerec.errors import NotOffered
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from surerec.calibration._chances import ItemChances
     from surerec.calibration._guarantee import Guarantee
-    from surerec.calibration._labels import Labels
     from surerec.calibration._stored import CalibrationUsers
+    from surerec.calibration._thresholds import Labels
     from surerec.conformal import Passed
     from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics

@@ -3,22 +3,123 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-
-from surerec.calibration._groups import LengthGroups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.calibration._labels import Labels
     from surerec.calibration._promises import Promise
     from surerec.calibration._stored import CalibrationUsers
     from surerec.conformal import RiskCurve
+    from surerec.interactions import UserGroups
     from surerec.measures import Query
+
+
+_NAMED: Final = 8  # of the groups
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The groups by a column of people's own; None where there are none.
+
+    Examples
+    --------
+    >>> from surerec.measures import Query
+    >>> Labels(None).members(np.array([3, 5])), Labels(None).gap(Query(np.array([1])))
+    ({}, '')
+    """
+
+    people: UserGroups | None
+
+    def members(self, users: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
+        """Give for each group which of some users are in it; users by code, −1 for nobody."""
+        if self.people is None:
+            return {}
+        codes = np.where(users >= 0, self.people.codes[users], -1)
+        return {name: codes == code for code, name in enumerate(self.people.names)}
+
+    def of(self, query: Query) -> str | None:
+        """Give the group of a person; None if it is not known, or nobody of it calibrated."""
+        label = self._said(query)
+        known = self.people is not None and self.people.code(label) is not None
+        return label if known else None
+
+    def in_words(self, label: str | None) -> str:
+        """Say which people a group is, such as "country 'DE'"; empty for everybody."""
+        return "" if self.people is None or label is None else f"{self.people.column} {label!r}"
+
+    def gap(self, query: Query) -> str:
+        """Say why no group promises a person anything; empty if one does."""
+        if self.people is None:
+            return ""
+        label, column = self._said(query), self.people.column
+        if label is None:
+            return (
+                f"the {column} of this user is not known, and each {column} is calibrated by itself"
+            )
+        if self.people.code(label) is None:
+            return f"nobody of {column} {label!r} calibrated; {_listed(self.people.names)} did"
+        return ""
+
+    def _said(self, query: Query) -> str | None:
+        if query.segment is not None or self.people is None or query.user is None:
+            return query.segment
+        return self.people.label(query.user)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    few = ", ".join(repr(name) for name in names[:_NAMED])
+    return few if len(names) <= _NAMED else f"{few} and {len(names) - _NAMED:,} others"
+
+
+@dataclass(frozen=True)
+class LengthGroups:
+    """Groups by the number of known items; ``edges[g]`` is the smallest of group g + 1.
+
+    Examples
+    --------
+    >>> groups = LengthGroups.equal(np.array([5, 6, 7, 20, 30, 40]), 2)
+    >>> groups.of(np.array([7, 8, 100])).tolist(), groups.in_words(0), groups.in_words(1)
+    ([0, 0, 1], 'fewer than 20 known items', '20 or more known items')
+    >>> LengthGroups.equal(np.array([9, 9, 9]), 3).n
+    1
+    """
+
+    edges: NDArray[np.int64]
+
+    @classmethod
+    def equal(cls, lengths: NDArray[np.int64], n_groups: int) -> LengthGroups:
+        """Cut the lengths into groups of about equal size; fewer where many are alike."""
+        if not lengths.size:
+            return cls(np.empty(0, dtype=np.int64))
+        n_groups = min(n_groups, len(lengths))  # more would be the same
+        shares = np.arange(1, n_groups) / n_groups
+        edges = np.unique(np.quantile(lengths, shares, method="higher"))
+        # No group without people: the first edge lies above somebody.
+        return cls(edges[edges > lengths.min()].astype(np.int64))
+
+    @property
+    def n(self) -> int:
+        """How many groups there are."""
+        return len(self.edges) + 1
+
+    def of(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the group of each length."""
+        return np.searchsorted(self.edges, lengths, side="right").astype(np.int64)
+
+    def in_words(self, group: int) -> str:
+        """Say who is in a group."""
+        if self.n == 1:
+            return "any number of known items"
+        if group == 0:
+            return f"fewer than {self.edges[0]:,} known items"
+        if group == self.n - 1:
+            return f"{self.edges[-1]:,} or more known items"
+        return f"{self.edges[group - 1]:,} to {self.edges[group] - 1:,} known items"
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,11 @@ from surerec.calibration._calibration import Calibration
 from surerec.calibration._chances import FEWEST_USERS, ItemChances
 from surerec.calibration._guarantee import level_of
 from surerec.calibration._hits import list_features, list_hits
-from surerec.calibration._labels import Labels
 from surerec.calibration._listed import NamedItems
 from surerec.calibration._many import best_sets
 from surerec.calibration._stored import CalibrationUsers
 from surerec.calibration._terms import Terms
-from surerec.calibration._thresholds import Thresholds
+from surerec.calibration._thresholds import Labels, Thresholds
 from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
 from surerec.futures import Ranking, candidates_of, place_among

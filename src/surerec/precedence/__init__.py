@@ -6,8 +6,7 @@ from surerec.precedence._growing_rows import GrowingRows
 from surerec.precedence._lanes import Lanes, lanes
 from surerec.precedence._pairs import PrecedencePair, strongest_pairs
 from surerec.precedence._popularity import places_without
-from surerec.precedence._rows import Block, RowStore, linear_budget, source
-from surerec.precedence._sources import Source, of_matrix
+from surerec.precedence._rows import Block, RowStore, Source, linear_budget, of_matrix, source
 from surerec.precedence._spans import Direction, Spans, Ties, spans
 from surerec.precedence._statistics import (
     PrecedenceStatistics,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surerec.precedence._cache import RowCache
-from surerec.precedence._rows import Block, RowStore, check_fits
-from surerec.precedence._sources import Source, read_row
+from surerec.precedence._rows import Block, RowStore, Source, check_fits, read_row
 from surerec.precedence._spans import narrowest
 
 if TYPE_CHECKING:

@@ -8,14 +8,20 @@ import numpy as np
 
 from surerec._memory import available_memory
 from surerec.precedence._kernels import add_logged, count_in_place, log_pairs
-from surerec.precedence._rows import Block, RowStore, check_fits, linear_budget
-from surerec.precedence._sources import of_matrix, read_rows
+from surerec.precedence._rows import (
+    Block,
+    RowStore,
+    check_fits,
+    linear_budget,
+    of_matrix,
+    read_rows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.interactions import GrowingInteractions, Placed
-    from surerec.precedence._sources import Source
+    from surerec.precedence._rows import Source
     from surerec.precedence._spans import Direction, Ties
 
 _CHUNK: Final = 32  # columns that a row gains, side by side

@@ -18,7 +18,6 @@ from surerec.errors import InProfile, InputError, NotOffered
 from surerec.recommenders import _batch, _group_answers
 from surerec.recommenders._explanation import Explanation, explain
 from surerec.recommenders._group_model import GROUP_PRECISION
-from surerec.recommenders._later import LaterColumns
 from surerec.recommenders._options import (
     RecommendOptions,
     RequestOptions,
@@ -27,7 +26,13 @@ from surerec.recommenders._options import (
 )
 from surerec.recommenders._parts import ModelParts
 from surerec.recommenders._query import refuse_times, select_known
-from surerec.recommenders._sets import Hits, RecommendationSet, p_value_column, result_columns
+from surerec.recommenders._sets import (
+    Hits,
+    LaterColumns,
+    RecommendationSet,
+    p_value_column,
+    result_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
