@@ -218,3 +218,17 @@ def test_a_wrapped_model_is_explained_as_far_as_it_goes(films):
     why = sure.explain(history=films.profile(2)["item_id"][:6], item=films.items[70])
     assert why.to_frame().is_empty()
     assert "Calibrated on" in str(why)
+
+
+def test_a_refit_calibrates_item_lists_on_the_same_items():
+    """A refit knows more items, so that codes are others; the list is of the same ids."""
+    films = sr.datasets.synthetic(n_users=600, n_items=80, n_rows=12_000, seed=4)
+    lists = {"some": films.items.ids[:25].to_list()}
+    once, again = (
+        sr.wrap(Popular(), window=60, covers="fit", refit=refit).fit(films, lists=lists)
+        for refit in (False, True)
+    )
+    assert once.items_.ids.to_list() != again.items_.ids.to_list()
+    kept = [each.model_.item_lists["some"].users for each in (once, again)]
+    assert kept[0].entries.tolist() == kept[1].entries.tolist()
+    assert kept[0].first_ranks.tolist() == kept[1].first_ranks.tolist()

@@ -318,7 +318,9 @@ class WrappedRecommender(Recommender):
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
         model, says = self.model_, _says(self._about, self._wrapped_scorer())
         sample = KeptSample(self._sample).calibration_users(model)
-        return self._settings().calibrate_list(sample, says, sample.past, model.segments, listed)
+        return self._settings().calibrate_list(
+            sample, says, model.statistics, model.segments, listed
+        )
 
     def recipe(self) -> WrappedRecipe:
         """Return what fits a copy of the model."""
