@@ -75,7 +75,8 @@ def _assess(
     found = kept.assess(model.scorer, model.statistics, party.company, candidates, party.words)
     if found.gap:
         return found
-    gaps = (model.calibration.gap(model.scorer, each) for each in party.company.members)
+    users = model.calibration.fitted  # groups are calibrated as fitted, whatever is adapted
+    gaps = (users.gap(model.scorer, each) for each in party.company.members)
     named = zip(party.words, gaps, strict=True)
     return replace(found, gap=next((f"of {name}: {gap}" for name, gap in named if gap), ""))
 
@@ -128,7 +129,7 @@ def group_set(
 
 def _also_assumed(model: ModelParts) -> str:
     """Return what is assumed of the model beside exchangeable groups, as a sentence or ""."""
-    assumes = model.calibration.assumes
+    assumes = model.calibration.fitted.assumes
     return f"Also assumes that {assumes}." if assumes else ""
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment
+    from surerec.calibration import Assessment, Calibration
     from surerec.measures import Queries, Query
     from surerec.recommenders._group_sets import GroupExplanation
     from surerec.recommenders._histories import Histories
@@ -162,7 +162,8 @@ class FittedModel(ModelParts):
     def recommend_query(self, query: Query, options: RecommendOptions) -> RecommendationSet:
         """Return the recommendation set of a query; see :meth:`recommend`."""
         query = options.limited(query)
-        options = replace(options, items=query.allowed)  # a query may have its own
+        if query.allowed is not options.items:  # a query may have its own
+            options = replace(options, items=query.allowed)
         assessment = self.assess(query, options=options)
         sizes = options.sizes(assessment)
         calibration = self.calibration_for(options)
@@ -184,7 +185,7 @@ class FittedModel(ModelParts):
             titles=self.titles,
             history=query.history,
             significance=options.level,
-            guarantee=self._guarantee(options, assessment)
+            guarantee=self._guarantee(calibration, options, assessment)
             .assuming(self.assumption(calibration, query))
             .shortened(options.left_out(n_shown, full_size)),
             full_size=full_size,
@@ -399,16 +400,20 @@ class FittedModel(ModelParts):
         Assumes that the user's calibration items and the items consumed next are exchangeable. It
         holds less well the more tastes drift.
         """
-        assumes = self.assumption(self.calibration_for(options))
-        return self._guarantee(options).assuming(assumes).shortened(options.left_out())
+        calibration = self.calibration_for(options)
+        found = self._guarantee(calibration, options)
+        return found.assuming(self.assumption(calibration)).shortened(options.left_out())
 
     def _guarantee(
-        self, options: RecommendOptions, assessment: Assessment | None = None
+        self,
+        calibration: Calibration,
+        options: RecommendOptions,
+        assessment: Assessment | None = None,
     ) -> Guarantee:
         """Return the guarantee of a set, or of the sets of all covered users."""
         if options.significance is None and "precision" in self.features:
             return _UNTESTED
-        return guarantee_of(self.calibration_for(options), options.significance, assessment)
+        return guarantee_of(calibration, options.significance, assessment)
 
     def histories(
         self, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any
