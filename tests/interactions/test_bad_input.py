@@ -152,7 +152,7 @@ def test_a_file_that_would_not_fit_in_memory_is_refused_before_it_is_read(
     frame = pl.DataFrame({"user": [1] * 500, "item": range(500), "time": range(500)})
     path = tmp_path / f"rows.{suffix}"
     frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
-    monkeypatch.setattr("surerec.interactions._size.available_memory", lambda: 11_000)
+    monkeypatch.setattr("surerec.interactions._sources.available_memory", lambda: 11_000)
     with pytest.raises(
         sr.InputError, match=r"needs about \d+\.\d kB of memory, and 11\.0 kB is free"
     ):

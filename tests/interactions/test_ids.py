@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surerec import InputError, Interactions
-from surerec.interactions import IdMap, read_user_groups
-from surerec.interactions._ids import encode
+from surerec.interactions import IdMap, encode, read_user_groups
 
 numbers = st.lists(st.integers(-(2**63), 2**63 - 1), unique=True)
 texts = st.lists(st.text(max_size=5), unique=True)

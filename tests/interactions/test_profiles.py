@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surerec.interactions import _profiles
 from surerec.interactions._profiles import build_profiles, popular_first
 
 SECOND = 1_000_000
@@ -24,19 +23,16 @@ def slow_profiles(rows):
     return profiles
 
 
-@given(some_rows, st.sampled_from([1, 3, 1 << 16]), st.sampled_from([1, 2, 512]))
-def test_profiles_are_those_of_sorting_in_plain_python(rows, bucket_rows, most_buckets):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_profiles, "_BUCKET_ROWS", bucket_rows)
-        patch.setattr(_profiles, "_MOST_BUCKETS", most_buckets)
-        users, items, times = zip(*rows, strict=True)
-        found = build_profiles(
-            np.array(users, dtype=np.uint32),
-            np.array(items, dtype=np.uint32),
-            np.array(times, dtype=np.int64),
-            7,
-            5,
-        )
+@given(some_rows)
+def test_profiles_are_those_of_sorting_in_plain_python(rows):
+    users, items, times = zip(*rows, strict=True)
+    found = build_profiles(
+        np.array(users, dtype=np.uint32),
+        np.array(items, dtype=np.uint32),
+        np.array(times, dtype=np.int64),
+        7,
+        5,
+    )
     given_items = found.items_kept[found.items].tolist()
     pairs = list(zip(given_items, found.times.tolist(), strict=True))
     ends = found.offsets.tolist()

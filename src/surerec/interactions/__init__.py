@@ -6,13 +6,15 @@ from surerec.interactions._database import (
     is_address,
     refuse_unknown_address,
     without_password,
+    write_table,
 )
 from surerec.interactions._growing import GrowingIds, GrowingInteractions, Placed
 from surerec.interactions._history import History, check_moment, read_time
-from surerec.interactions._ids import IdMap, Selected
+from surerec.interactions._ids import IdMap, Selected, encode
 from surerec.interactions._interactions import Interactions, RowsRead
 from surerec.interactions._lists import ScoredLists, read_lists
 from surerec.interactions._names import find_columns
+from surerec.interactions._profiles import Profiles, build_profiles, select_profiles
 from surerec.interactions._reading import as_interactions, read_interactions
 from surerec.interactions._titles import TitlesRead, read_titles, titles_by_code
 from surerec.interactions._user_groups import (
@@ -22,7 +24,6 @@ from surerec.interactions._user_groups import (
     read_members,
     read_user_groups,
 )
-from surerec.interactions._writing import write_table
 
 __all__ = [
     "OTHER",
@@ -32,13 +33,16 @@ __all__ = [
     "IdMap",
     "Interactions",
     "Placed",
+    "Profiles",
     "RowsRead",
     "ScoredLists",
     "Selected",
     "TitlesRead",
     "UserGroups",
     "as_interactions",
+    "build_profiles",
     "check_moment",
+    "encode",
     "find_columns",
     "in_a_few_words",
     "is_address",
@@ -50,6 +54,7 @@ __all__ = [
     "read_titles",
     "read_user_groups",
     "refuse_unknown_address",
+    "select_profiles",
     "titles_by_code",
     "whole_floats",
     "without_password",

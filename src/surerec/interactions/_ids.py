@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numba import njit
 
 from surerec._arguments import check_list
 from surerec._checks import check_whole
 from surerec._shown import near, shown
 from surerec.errors import InputError, UnknownId
-from surerec.interactions._kernels import number_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +62,29 @@ def encode(values: pl.Series) -> tuple[pl.Series, NDArray[np.uint32]]:
     )
     coded = pl.DataFrame({"id": values}).join(table, on="id", how="left", maintain_order="left")
     return distinct, coded["code"].to_numpy()
+
+
+@njit(nogil=True, cache=True)
+def number_in_order(
+    values: NDArray[np.int64],
+    lowest: int,
+    n_before: int,
+    first_seen: NDArray[np.uint32],
+    codes: NDArray[np.uint32],
+) -> int:
+    """Write the code of each value, numbered in order of first appearance; give their number.
+
+    `first_seen` has a place for each value from `lowest` on, filled with the largest uint32 but for
+    the `n_before` values that have been numbered before.
+    """
+    n_seen = np.uint32(n_before)
+    for row in range(len(values)):
+        place = values[row] - lowest
+        if first_seen[place] == np.uint32(0xFFFFFFFF):
+            first_seen[place] = n_seen
+            n_seen += np.uint32(1)
+        codes[row] = first_seen[place]
+    return int(n_seen)
 
 
 class Selected(NamedTuple):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from surerec._arguments import check_path
+from surerec._arguments import (
+    check_flag,
+    check_list,
+    check_number,
+    check_optional_text,
+    check_path,
+    check_text,
+)
+from surerec._checks import check_whole
 from surerec._inputs import damage_in_words
 from surerec._shown import shown
 from surerec._threads import run_blocks
@@ -20,12 +29,10 @@ from surerec.interactions._database import (
     refuse_unknown_address,
     without_password,
 )
-from surerec.interactions._given import check_reading
 from surerec.interactions._ids import IdMap, encode
 from surerec.interactions._interactions import Interactions, RowsRead
-from surerec.interactions._plain import plain_table
 from surerec.interactions._profiles import build_profiles
-from surerec.interactions._sources import concatenate, read_tables, source_paths
+from surerec.interactions._sources import concatenate, read_tables
 from surerec.interactions._tables import RawTable, table_from_frame
 from surerec.interactions._titles import TitlesRead, one_text_each, read_titles
 from surerec.interactions._user_groups import as_text
@@ -118,7 +125,7 @@ def read_interactions(
     >>> read_interactions(pl.DataFrame({"userId": [1, 1], "movieId": [5, 6], "date": [10, 20]}))
     Interactions(1 users, 2 items, 2 rows)
     """
-    check_reading(
+    _check_settings(
         columns=columns,
         texts={"user": user, "item": item, "time": time, "rating": rating, "title": title}
         | {"time_format": time_format, "name": name, "origin": origin, "query": query},
@@ -140,18 +147,14 @@ def read_interactions(
         raise InputError("query is for databases: give the address of one, or leave query away.")
     else:
         refuse_unknown_address(source)
-        table = _read(source, wanted, columns, n_rows, time_format, threshold)
+        table = concatenate(read_tables(source, wanted, columns, n_rows), n_rows)
     cells, kept = usable(table, time_format, skip_bad=skip_bad)
-    source_name, n_below = table.name, table.n_below
-    n_found = len(table.frame) + n_below
+    source_name, n_found = table.name, len(table.frame)
     n_rows_found = n_found - len(table.blank)
-    n_bad = n_rows_found - n_below - kept
-    del (
-        table
-    )  # and below each column as soon as it is coded: a large source is held once, not twice
     columns_read = {role: cells[role] for role in cells.columns}
-    del cells
-    n_below = _drop_below(columns_read, threshold) or n_below
+    # Each column goes as soon as it is coded: a large source is held once, not twice.
+    del table, cells
+    n_below = _drop_below(columns_read, threshold)
     if not len(columns_read["user"]):
         raise InputError(f"{source_name}: no row is left to use, of {n_found:,} read.")
     (user_ids, user_codes), (item_ids, item_codes) = run_blocks(
@@ -175,7 +178,7 @@ def read_interactions(
         origin=origin,
         rows_read=RowsRead(
             rows=n_rows_found,
-            bad=n_bad,
+            bad=n_rows_found - kept,
             below_threshold=n_below,
             repeats=profiles.n_repeats,
             short_profiles=profiles.n_short,
@@ -252,27 +255,6 @@ def as_interactions(who: str, data: Any) -> Interactions:
     )
 
 
-def _read(
-    source: Any,
-    wanted: Mapping[str, str | None],
-    columns: Sequence[str] | None,
-    n_rows: int | None,
-    time_format: str | None,
-    threshold: float | None,
-) -> RawTable:
-    """Read a large file of plain text at once, and all else cell by cell."""
-    paths = source_paths(source)
-    if paths is not None and n_rows is None and "title" not in wanted:
-        table = plain_table(
-            paths, wanted, columns=columns, time_format=time_format, threshold=threshold
-        )
-        if table is not None:
-            return table
-    return concatenate(
-        read_tables(source if paths is None else paths, wanted, columns, n_rows), n_rows
-    )
-
-
 def usable(table: RawTable, time_format: str | None, *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
     """Convert the cells; drop blank rows, and bad ones if asked to, else complain."""
     raw, name = table.frame, table.name
@@ -331,3 +313,26 @@ def _complaint(role: str, n_wrong: int, place: str, cell: Any) -> str:
         return f"{rows} without {'an' if role == 'item' else 'a'} {role} (first: {place})"
     negative = " or a negative one" if role == "time" else ""
     return f"{rows} with an unreadable {role}{negative} (first: {place}, {str(cell)[:40]!r})"
+
+
+def _check_settings(
+    *,
+    columns: object,
+    texts: Mapping[str, object],
+    threshold: object,
+    min_profile_length: object,
+    skip_bad: object,
+    n_rows: object,
+) -> None:
+    """Refuse settings of reading that are not what they must be."""
+    if columns is not None:
+        for column in check_list("columns", columns, "names of columns"):
+            check_text("A name of columns", column)
+    for name, text in texts.items():
+        check_optional_text(name, text)
+    if threshold is not None:
+        check_number("threshold", threshold, -math.inf, math.inf, "a number, or None")
+    check_whole("min_profile_length", min_profile_length)
+    check_flag("skip_bad", skip_bad)
+    if n_rows is not None:
+        check_whole("n_rows", n_rows, lowest=0)

@@ -36,8 +36,6 @@ class RawTable:
     """Rows whose cells cannot be trusted, such as lines with too many fields."""
     blank: NDArray[np.int64] = field(default_factory=_no_rows)
     """Rows that are empty lines and mean nothing."""
-    n_below: int = 0
-    """Rows that are left out already, as their rating is not above the threshold."""
 
 
 def table_from_frame(

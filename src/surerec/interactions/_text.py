@@ -8,10 +8,12 @@ import gzip
 import io
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+from numba import njit
 
 from surerec._inputs import check_file, damage_in_words, read_whole
 from surerec._memory import available_memory, in_words
@@ -21,7 +23,6 @@ from surerec.interactions._tables import RawTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -33,6 +34,8 @@ _BOMS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_FILM: Final = re.compile(rb"\d+:\r?\n")  # the first line of each Netflix-Prize file
+_NUMBERS: Final = {"user": pl.Int64, "item": pl.Int64, "time": pl.Int64, "rating": pl.Float64}
 _WHOLE_LINE: Final = "\x01"  # a separator that no text has, so that polars gives whole lines
 _POSITIONS: Final = ("user_id", "item_id", "rating", "timestamp")  # of files that have no header
 
@@ -170,36 +173,82 @@ def _read(
 ) -> RawTable:
     first_line = 2 if dialect.header else 1
     if dialect.netflix:
-        frame, lines = _read_netflix(source, n_rows)
-        return RawTable(str(path), frame, lambda row: f"line {lines[row] + 1}")
-    malformed = np.empty(0, dtype=np.int64)
-    try:
-        cells = _scan(source, dialect, n_rows, ragged=False).collect()
-    except pl.exceptions.ComputeError as error:
-        if "more fields" not in str(error):
-            raise
-        cells = _scan(source, dialect, n_rows, ragged=True).collect()
-        malformed = _too_long(source, dialect, len(cells))
-    if cells.width < len(dialect.names):
-        raise InputError(
-            f"{path}: line 1 has not the {len(dialect.names)} fields of the first line that holds "
-            "something; remove what stands before it."
-        )
+        frame = _scan_films(source, n_rows).collect()
+        lines = frame["number"].to_numpy()
+        return RawTable(str(path), frame.drop("number"), lambda row: f"line {lines[row] + 1}")
     # By position: polars' own names differ between versions, and headers may repeat a name.
     positions = {role: dialect.names.index(name) for role, name in roles.items()}
-    frame = pl.DataFrame({role: cells.to_series(at) for role, at in positions.items()})
+    malformed = np.empty(0, dtype=np.int64)
+    found = _read_numbers(source, dialect, positions, n_rows)
+    if found is None:
+        try:
+            cells = _scan(source, dialect, n_rows).collect()
+        except pl.exceptions.ComputeError as error:
+            if "more fields" not in str(error):
+                raise
+            cells = _scan(source, dialect, n_rows, ragged=True).collect()
+            malformed = _too_long(source, dialect, len(cells))
+        if cells.width < len(dialect.names):
+            raise InputError(
+                f"{path}: line 1 has not the {len(dialect.names)} fields of the first line that "
+                "holds something; remove what stands before it."
+            )
+        found = pl.DataFrame({role: cells.to_series(at) for role, at in positions.items()})
     return RawTable(
         str(path),
-        frame,
+        found,
         lambda row: f"line {row + first_line}",
         malformed=malformed,
-        blank=_blank(frame, source, first_line),
+        blank=_blank(found, source, first_line),
     )
 
 
+def _read_numbers(
+    source: Path | bytes, dialect: Dialect, positions: Mapping[str, int], n_rows: int | None
+) -> pl.DataFrame | None:
+    """Read a file whose ids, times and ratings are all numbers; None if some are not."""
+    if len(dialect.separator) > 1 or not positions.keys() <= _NUMBERS.keys():
+        return None
+    text = np.memmap(source, np.uint8, "r") if isinstance(source, Path) else (
+        np.frombuffer(source, np.uint8)
+    )  # fmt: skip
+    if not has_plain_numbers(text, np.uint8(ord(dialect.separator))):
+        return None
+    try:
+        names = _scan(source, dialect, n_rows).collect_schema().names()
+        if len(names) < len(dialect.names):
+            return None
+        kinds = {names[at]: _NUMBERS[role] for role, at in positions.items()}
+        frame = _scan(source, dialect, n_rows, kinds=kinds).select(*kinds).collect()
+    except pl.exceptions.PolarsError:
+        return None
+    return frame.select(pl.col(names[at]).alias(role) for role, at in positions.items())
+
+
+@njit(nogil=True, cache=True)
+def has_plain_numbers(text: NDArray[np.uint8], separator: np.uint8) -> bool:
+    """Check that no field begins with a sign or a zero before a digit, and that none is quoted.
+
+    Such an id is a text: as a number it could not be written again.
+    """
+    odd = False
+    for place in range(1, len(text) - 1):
+        before, here, after = text[place - 1], text[place], text[place + 1]
+        begins = (before == separator) | (before == 10)  # noqa: PLR2004  # a newline
+        padded = (here == 48) & (after >= 48) & (after < 58)  # noqa: PLR2004  # of digits
+        odd |= (begins & (padded | (here == 43) | (here == 45))) | (here == 34)  # noqa: PLR2004
+    return not odd
+
+
 def _scan(
-    source: Path | bytes, dialect: Dialect, n_rows: int | None, *, ragged: bool
+    source: Path | bytes,
+    dialect: Dialect,
+    n_rows: int | None,
+    *,
+    ragged: bool = False,
+    kinds: Mapping[str, type[pl.DataType]] | None = None,
 ) -> pl.LazyFrame:
+    """Scan cells as text, but for the columns whose kinds are named."""
     if len(dialect.separator) == 1:
         return pl.scan_csv(
             source,
@@ -207,6 +256,7 @@ def _scan(
             quote_char=dialect.quote,
             has_header=dialect.header,
             infer_schema=False,
+            schema_overrides=kinds,
             truncate_ragged_lines=ragged,
             n_rows=n_rows,
             glob=False,  # a name may have brackets
@@ -220,7 +270,9 @@ def _scan(
     )
 
 
-def _scan_lines(source: Path | bytes, n_rows: int | None, skip: int = 0) -> pl.LazyFrame:
+def _scan_lines(
+    source: Path | bytes | list[Path], n_rows: int | None, skip: int = 0
+) -> pl.LazyFrame:
     return pl.scan_csv(
         source,
         separator=_WHOLE_LINE,
@@ -234,10 +286,31 @@ def _scan_lines(source: Path | bytes, n_rows: int | None, skip: int = 0) -> pl.L
     )
 
 
-def _read_netflix(
-    source: Path | bytes, n_rows: int | None
-) -> tuple[pl.DataFrame, NDArray[np.uint32]]:
-    """Read lines ``user,rating,date`` under a line such as ``7:`` that names their film."""
+def table_from_films(paths: Sequence[Path]) -> RawTable | None:
+    """Read many Netflix-Prize files in one scan; None if they are not, or something is odd."""
+    try:
+        for path in paths:
+            with path.open("rb") as file:
+                if not _FILM.match(file.read(20)):
+                    return None
+        frame = (
+            _scan_films(list(paths), None)
+            .select(
+                pl.col("user", "item").cast(pl.Int64),
+                pl.col("time").str.to_date("%Y-%m-%d"),
+                pl.col("rating").cast(pl.Float64),
+            )
+            .collect()
+        )
+    except (OSError, pl.exceptions.PolarsError):
+        return None  # each file on its own says what is the matter
+    if frame.null_count().sum_horizontal()[0]:
+        return None
+    return RawTable(str(paths[0]), frame, lambda row: f"row {row + 1}")
+
+
+def _scan_films(source: Path | bytes | list[Path], n_rows: int | None) -> pl.LazyFrame:
+    """Scan lines ``user,rating,date`` under a line such as ``7:`` that names their film."""
     is_film = pl.col("line").str.ends_with(":")
     rows = (
         _scan_lines(source, None)
@@ -251,9 +324,9 @@ def _read_netflix(
             pl.col("line").str.splitn(",", 3).struct.rename_fields(["user", "rating", "time"])
         )
         .unnest("line")
+        .select("user", "item", "time", "rating", "number")
     )
-    frame = (rows if n_rows is None else rows.head(n_rows)).collect()
-    return frame.select("user", "item", "time", "rating"), frame["number"].to_numpy()
+    return rows if n_rows is None else rows.head(n_rows)
 
 
 def _lines(source: Path | bytes) -> Iterator[str]:
@@ -279,7 +352,8 @@ def _too_long(source: Path | bytes, dialect: Dialect, n_rows: int) -> NDArray[np
 def _blank(frame: pl.DataFrame, source: Path | bytes, first_line: int) -> NDArray[np.int64]:
     """Find the rows that are blank lines, apart from lines whose fields are all empty."""
     first = frame.to_series(0)
-    empty = (first.is_null() | (first == "")).arg_true().to_numpy()
+    is_empty = first.is_null() if first.dtype != pl.String else first.is_null() | (first == "")
+    empty = is_empty.arg_true().to_numpy()
     if not empty.size:
         return empty.astype(np.int64)
     suspects = set((empty + first_line).tolist())

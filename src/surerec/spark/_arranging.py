@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from surerec._threads import equal_blocks
-from surerec.interactions.building import compact_profiles
+from surerec.interactions import select_profiles
 from surerec.spark._profiles import Part
 
 if TYPE_CHECKING:
@@ -100,8 +100,6 @@ def write_part(staging: Staging, buckets: tuple[int, ...], part: Part) -> None:
     by_bucket = np.argsort(staging.array(part.name("owners"), "uint32"), kind="stable")
     sources = np.empty(len(lengths), dtype=np.int64)
     sources[by_bucket] = np.cumsum(lengths[by_bucket]) - lengths[by_bucket]
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    arranged = np.empty_like(items), np.empty_like(times)
-    compact_profiles(0, len(lengths), sources, offsets, items, times, *arranged)
-    staging.write_array(part.name("items_taken"), arranged[0])
-    staging.write_array(part.name("times"), arranged[1])
+    _, items, times = select_profiles(sources, lengths, items, times)
+    staging.write_array(part.name("items_taken"), items)
+    staging.write_array(part.name("times"), times)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from surerec.interactions.building import build_profiles, encode, places_in_order
+from surerec.interactions import build_profiles, encode
 from surerec.spark._bundles import read_share
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     >>> in_order(pl.DataFrame(rows))["item"].to_list()
     [6, 4, 5]
     """
-    order = places_in_order(rows["sequence"].to_numpy())
+    order = np.argsort(rows["sequence"].to_numpy(), kind="stable")
     ordered = pl.DataFrame(
         {
             each.name: each.gather(order) if each.dtype == pl.String else each.to_numpy()[order]
