@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +13,6 @@ class Server:
     def __init__(self):
         self.content = bytes(range(256)) * 1200  # 307,200 bytes
         self.files = {}
-        self.etag = '"v1"'
         self.acts = []
         self.requests = []
         self.over = threading.Event()
@@ -38,9 +36,6 @@ class Server:
     def url(self, name="data.bin"):
         return f"http://127.0.0.1:{self._http.server_address[1]}/{name}"
 
-    def ranges(self):
-        return [headers.get("Range") for headers in self.requests]
-
     def close(self):
         self.over.set()
         self._http.shutdown()
@@ -56,19 +51,9 @@ def answer(handler, body, status=200, **headers):
 
 
 def serve(handler, server, *, cut=None):
-    """Serve as a good server does, ranges and all; close the connection after `cut` bytes."""
+    """Serve as a good server does; close the connection after `cut` bytes."""
     content = server.files.get(handler.path.lstrip("/"), server.content)
-    asked = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
-    tags = {"ETag": server.etag} if server.etag else {}
-    if asked and handler.headers.get("If-Range") == server.etag:
-        start = int(asked[1])
-        if start >= len(content):
-            return answer(handler, b"", 416, Content_Length=0)
-        where = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        body, tags, status = content[start:], tags | {"Content_Range": where}, 206
-    else:
-        body, status = content, 200
-    return answer(handler, body[:cut], status, Content_Length=len(body), **tags)
+    return answer(handler, content[:cut], Content_Length=len(content))
 
 
 def cut_after(n):

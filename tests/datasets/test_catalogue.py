@@ -9,8 +9,7 @@ import pytest
 
 import surerec.datasets
 from surerec.datasets import CATALOGUE, Counts
-from surerec.datasets._catalogue import find_dataset
-from surerec.datasets._entries import Archive, Files, Wheel
+from surerec.datasets._catalogue import Archive, Files, Wheel, find_dataset
 from surerec.errors import InputError
 
 # Table 1 of the paper.

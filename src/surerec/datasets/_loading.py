@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from surerec._arguments import check_path
-from surerec.datasets._catalogue import find_dataset
-from surerec.datasets._entries import Layout
+from surerec.datasets._catalogue import Layout, find_dataset
 from surerec.datasets._extract import extract, is_archive
 from surerec.datasets._fetch import fetch
 from surerec.datasets._publisher import difference
@@ -22,7 +21,7 @@ from surerec.interactions import Interactions, read_interactions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from surerec.datasets._entries import Dataset
+    from surerec.datasets._catalogue import Dataset
 
 
 def load_dataset(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from surerec._inputs import damage_in_words
-from surerec.datasets._entries import Counts
+from surerec.datasets._catalogue import Counts
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from surerec.datasets._entries import Dataset
+    from surerec.datasets._catalogue import Dataset
     from surerec.interactions import IdMap, Interactions
 
 # Of the ids 1 to 3,952 of MovieLens 1M these have no film: https://grouplens.org/datasets/movielens

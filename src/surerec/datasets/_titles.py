@@ -19,27 +19,11 @@ if TYPE_CHECKING:
     Rows: TypeAlias = Iterator[tuple[str, str, str | None]]
 
 # As MovieLens' u.genre numbers them.
-_U_GENRES: Final = [
-    "unknown",
-    "Action",
-    "Adventure",
-    "Animation",
-    "Children's",
-    "Comedy",
-    "Crime",
-    "Documentary",
-    "Drama",
-    "Fantasy",
-    "Film-Noir",
-    "Horror",
-    "Musical",
-    "Mystery",
-    "Romance",
-    "Sci-Fi",
-    "Thriller",
-    "War",
-    "Western",
-]
+_U_GENRES: Final = (
+    "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary",
+    "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi",
+    "Thriller", "War", "Western",
+)  # fmt: skip
 _NO_GENRE: Final = ("unknown", "(no genres listed)")
 
 
