@@ -6,13 +6,14 @@ TORCH ?= torch
 BEFORE ?= 1f78e90  # what bench-full compares with: before answers and fits were made faster
 BIN := $(VENV)/bin
 
-.PHONY: help demo serve test test-full test-floors test-adapters check docs package format spark fuzz bench bench-full bench-spark clean
+.PHONY: help demo serve test test-slow test-full test-floors test-adapters check docs package format spark fuzz bench bench-full bench-spark clean
 
 help:
 	@echo "make demo    set everything up and run the main job on real data"
 	@echo "make serve   the same data as a page in your browser, with an HTTP API"
 	@echo "make test    set everything up and run the tests"
 	@echo "             side by side: make test PYTHON=python3.13 VENV=.venv313"
+	@echo "make test-slow  the slower tests, which make test leaves out"
 	@echo "make test-full  the same with all that takes minutes, the adapters' tests and the fuzzer"
 	@echo "make test-floors  the same with the lowest versions that pyproject.toml allows"
 	@echo "make test-adapters  the tests of wrapped RecTools and LensKit, in an environment each: minutes"
@@ -33,12 +34,17 @@ serve: $(VENV)/.serve
 	@$(BIN)/surerec demo --serve
 
 # A file's tests share what they made, so a file stays in one process.
+PYTEST := -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python $(PYTEST) -m 'not slow'
+
+# What takes long and rarely breaks; CI runs it after the others.
+test-slow: $(VENV)/.dev
+	$(BIN)/python $(PYTEST) -m slow
 
 # Everything that takes minutes as well: slow commands of the documents, the fuzzer, other libraries' models.
 test-full: $(VENV)/.dev test-adapters
-	$(BIN)/python -m pytest --full --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python $(PYTEST) --full
 	$(BIN)/python -m fuzz.run
 
 # Old packages on newer ones below them are warned of deprecations that are not ours.
