@@ -3,13 +3,14 @@
 import logging
 from io import StringIO
 
+import numba
 import pytest
 from rich.console import Console
 from sklearn.base import clone
 
 import surerec as sr
 from surerec import _progress
-from surerec._progress import Compiling, progress, stage, time_stages
+from surerec._progress import Compiling, compile_progress, progress, stage, time_stages
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +170,30 @@ def test_an_impossible_verbose_is_refused(films):
         sr.PopulationConformal(verbose="yes").fit(films)
     with pytest.raises(sr.SurerecError, match="verbose is -1"):
         sr.InductiveConformal().set_params(verbose=-1)
+
+
+def compile_something():
+    @numba.njit
+    def twice(x):
+        return x + x
+
+    return twice(2)
+
+
+def test_a_terminal_shows_that_it_compiles_and_how_far(screen):
+    with compile_progress() as outer:
+        with compile_progress() as inner:  # as counting does inside a command
+            compile_something()
+        assert inner is outer
+        compile_something()
+        assert not _progress._display().tasks  # what is done now has its own bar
+    compile_something()  # nobody listens any more
+    assert outer.n_compiled == 2
+    assert "Compiling, once on this machine" in screen.getvalue()
+
+
+def test_compiling_is_counted_without_a_terminal(capsys):
+    with compile_progress() as compiled:
+        compile_something()
+    assert compiled.n_compiled == 1
+    assert capsys.readouterr().err == ""

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from numba.core import event
 
 from surerec._memory import in_words
 
@@ -30,6 +32,8 @@ LOGGER.addHandler(logging.NullHandler())
 
 AT_ONCE = 0.5
 """Seconds of work that need no bar."""
+_register: Any = event.register  # numba has no types
+_unregister: Any = event.unregister
 _BETWEEN_LINES = 30.0  # seconds, while one loop is logged
 _MINUTE: Final = 60
 _SHORT: Final = 10  # seconds, below which a decimal is shown
@@ -85,10 +89,54 @@ class Spent:
 _spent: ContextVar[Spent | None] = ContextVar("spent", default=None)
 
 
-class Compiling:
-    """How long kernels have been compiled in this process: it is no time of the stage it is in."""
+class Compiling(event.Listener):
+    """Counts and times the kernels that are compiled, and shows a bar meanwhile.
+
+    Compiling is no time of the stage that it is in.
+    """
 
     seconds: ClassVar[float] = 0.0
+    at_work: ClassVar[Compiling | None] = None
+
+    def __init__(self) -> None:
+        self.n_compiled = 0
+        self._depth = 0  # a kernel compiles those that it calls
+        self._begin = 0.0
+        self._bar: Bar | None = None
+
+    def on_start(self, _event: Any) -> None:
+        """Begin with another function."""
+        self._depth += 1
+        if self._bar is None:
+            self._begin = perf_counter()
+            self._bar = Bar("Compiling, once on this machine", unit="functions")
+            self._bar(self.n_compiled)
+
+    def on_end(self, _event: Any) -> None:
+        """Count it."""
+        self._depth -= 1
+        self.n_compiled += 1
+        if self._bar is not None:
+            self._bar(1)
+            if not self._depth:
+                Compiling.seconds += perf_counter() - self._begin
+                self._bar.close()
+                self._bar = None
+
+
+@contextmanager
+def compile_progress() -> Iterator[Compiling]:
+    """Show how far compiling is, where there is a terminal; inside another one it is that one."""
+    if Compiling.at_work is not None:
+        yield Compiling.at_work
+        return
+    listener = Compiling.at_work = Compiling()
+    _register("numba:compile", listener)
+    try:
+        yield listener
+    finally:
+        Compiling.at_work = None
+        _unregister("numba:compile", listener)
 
 
 @contextmanager

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from surerec._compiling import compile_progress
-from surerec._progress import printed
+from surerec._progress import compile_progress, printed
 from surerec._shown import shown
 from surerec._version import __version__
 from surerec.cli import (

@@ -11,9 +11,8 @@ import numpy as np
 
 from surerec._arguments import check_choice, check_code, check_codes, check_kind, check_wholes
 from surerec._checks import check_whole
-from surerec._compiling import compile_progress
 from surerec._memory import available_memory, in_words
-from surerec._progress import progress, stage
+from surerec._progress import compile_progress, progress, stage
 from surerec._shown import shown
 from surerec.errors import InputError, NoUsers
 from surerec.interactions import Interactions, as_interactions

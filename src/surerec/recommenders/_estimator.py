@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from surerec._arguments import check_flag, check_path, check_text
 from surerec._checks import check_whole
-from surerec._compiling import compile_progress
-from surerec._progress import stage, time_stages
+from surerec._progress import compile_progress, stage, time_stages
 from surerec._shown import shown
 from surerec.calibration import NamedItems, UserCalibration, refuse_false_declaration
 from surerec.errors import InputError, NotFittedError
