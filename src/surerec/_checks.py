@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from surerec._kernels import are_profiles
+from surerec._kernels import first_bad_profile
 from surerec._shown import shown
 from surerec.errors import InputError
 
@@ -40,7 +40,7 @@ def check_profiles(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_item
     >>> check_profiles(np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.uint32), 2)
     """
     check_offsets(offsets, len(items))
-    if not are_profiles(offsets, items, n_items):
+    if first_bad_profile(offsets, items, n_items) >= 0:
         raise ValueError("a profile has an item twice, or one that is not there")
 
 

@@ -86,16 +86,16 @@ def scramble(bits: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def are_profiles(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_items: int) -> bool:
-    """Tell whether every profile holds items that are there, none of them twice.
+def first_bad_profile(offsets: NDArray[np.int64], items: NDArray[np.uint32], n_items: int) -> int:
+    """Return the first profile with an item twice, or one that is not there; −1 if all are good.
 
-    The offsets must lead from 0 to the number of items taken, and never back.
+    The offsets must lead from 0 to the number of rows, and never back.
     """
-    last_taker = np.full(n_items, -1, np.int64)
+    last_owner = np.full(n_items, -1, np.int64)
     for user in range(len(offsets) - 1):
         for place in range(np.uint64(offsets[user]), np.uint64(offsets[user + 1])):
             item = np.uint64(items[place])
-            if item >= np.uint64(n_items) or last_taker[item] == user:
-                return False
-            last_taker[item] = user
-    return True
+            if item >= np.uint64(n_items) or last_owner[item] == user:
+                return user
+            last_owner[item] = user
+    return -1

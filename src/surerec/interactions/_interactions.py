@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 
 from surerec._arguments import (
     check_code,
@@ -18,6 +17,7 @@ from surerec._arguments import (
 )
 from surerec._checks import check_offsets, check_whole
 from surerec._columns import Columns
+from surerec._kernels import first_bad_profile
 from surerec._memory import available_memory, in_words
 from surerec._shown import shown
 from surerec.errors import InputError
@@ -79,7 +79,7 @@ def check_profiles(
             "number them from 0 without gaps."
         )
     taken = codes.astype(np.uint32)
-    repeat = first_repeat(offsets, taken, np.full(n_codes, -1, dtype=np.int64))
+    repeat = first_bad_profile(offsets, taken, n_codes)
     if repeat >= 0:
         raise InputError(f"The profile at place {repeat:,} has an item twice.")
     return taken
@@ -99,19 +99,6 @@ def check_times(offsets: NDArray[np.int64], times: Any, n_rows: int) -> NDArray[
             "order."
         )
     return found
-
-
-@njit(nogil=True, cache=True)
-def first_repeat(
-    offsets: NDArray[np.int64], items: NDArray[np.uint32], last_owner: NDArray[np.int64]
-) -> int:
-    """Give the first profile that has an item twice, −1 if none has; `last_owner` starts at −1."""
-    for owner in range(len(offsets) - 1):
-        for place in range(offsets[owner], offsets[owner + 1]):
-            if last_owner[items[place]] == owner:
-                return owner
-            last_owner[items[place]] = owner
-    return -1
 
 
 @dataclass(frozen=True)
