@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 KINDS: Final = {
     "files": 2000,
-    "calls": 2000,
     "commands": 500,
     "folders": 200,
     "requests": 1000,

@@ -138,12 +138,8 @@ def _read(name: str, values: Any, *, is_one: bool = False) -> NDArray[np.int64]:
     if found.null_count():
         first = int(np.argmax(found.is_null().to_numpy()))
         which = name if is_one else f"{name}[{first}]"
-        raise InputError(f"{which} is {shown(_at(values, first))}; {_MUST}.")
+        raise InputError(f"{which} is {shown(list(values)[first])}; {_MUST}.")
     return found.to_numpy()
-
-
-def _at(values: Any, place: int) -> Any:
-    return np.asarray(values, dtype=object)[place]
 
 
 def _column(name: str, values: Any) -> pl.Series:

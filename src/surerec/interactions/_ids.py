@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from surerec._arguments import check_list
+from surerec._arguments import check_choice, check_list
 from surerec._checks import check_whole
 from surerec._shown import near, shown
 from surerec.errors import InputError, UnknownId
@@ -208,8 +208,7 @@ class IdMap:
         >>> users.select(["22", 7, 244]).codes, users.select(["22", 7, 244]).skipped
         (array([1, 2]), (7,))
         """
-        if unknown not in ("check", "skip"):
-            raise InputError(f'unknown is {shown(unknown)}; it must be "check" or "skip".')
+        check_choice("unknown", unknown, ("check", "skip"))
         given = check_list(f"{self.noun}s", values, f"{self.noun} ids")
         codes = self.codes(given)
         skipped = tuple(v for v, code in zip(given, codes.tolist(), strict=True) if code < 0)
