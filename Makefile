@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV ?= .venv
 FLOORS ?= .venv-floors
 TORCH ?= torch
-BEFORE ?= 1f78e90  # what bench-full compares with: before answers and fits were made faster
 BIN := $(VENV)/bin
 
 .PHONY: help demo serve test test-slow test-full test-floors test-adapters check docs package format spark fuzz bench bench-full bench-spark clean
@@ -87,7 +86,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run
 
 bench-full: $(VENV)/.bench
-	$(BIN)/python -m benchmarks.run --full --time-limit 1200 --before $(BEFORE)
+	$(BIN)/python -m benchmarks.run --full --time-limit 1200
 
 clean:
 	rm -rf site dist $(VENV) .venv-rectools .venv-lenskit .mypy_cache .pytest_cache .ruff_cache .hypothesis

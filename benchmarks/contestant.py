@@ -37,16 +37,6 @@ class Job:
     contestant: str
     """``module:function``, within benchmarks.contestants, or within benchmarks itself."""
     options: dict[str, Any]
-    source: str = ""
-    """The checkout of another surerec than the installed one."""
-
-    @property
-    def root(self) -> Path:
-        """Whose contestant runs: the other checkout's own, which knows its calls, if it has one."""
-        there = Path(
-            self.source, "benchmarks", "contestants", f"{self.contestant.split(':')[0]}.py"
-        )
-        return Path(self.source) if self.source and there.is_file() else _ROOT
 
 
 @dataclass(frozen=True)
@@ -93,8 +83,6 @@ def run(job: Job, limits: Limits) -> Outcome:
         "SUREREC_THREADS": many,
         _STARTED: str(time.time()),
     }  # fmt: skip
-    if job.source:
-        environment["PYTHONPATH"] = str(Path(job.source, "src"))
     with TemporaryDirectory() as folder:
         result = Path(folder, "result.json")
         options = json.dumps(job.options)
@@ -103,7 +91,7 @@ def run(job: Job, limits: Limits) -> Outcome:
             Path(folder, "log").open("w+", encoding="utf-8") as log,
             subprocess.Popen(  # noqa: S603  # our own module
                 [*command, options, str(result)],
-                cwd=job.root,
+                cwd=_ROOT,
                 env=environment,
                 stdout=log,
                 stderr=log,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from benchmarks.lines import Judge, Line
 
 _READING = {("csv", "polars"): 2.0, ("parquet", "polars-sorted"): 1.5}
-_FILMS, _FILMS_PEAK = 10.0, 5e9
+_FILMS, _FILMS_PEAK = 3.0, 9e9
 
 
 def reading_lines(judge: Judge) -> list[Line]:

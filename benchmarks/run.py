@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from benchmarks import plan, report
 from benchmarks.checks import checks, forget_heads
 from benchmarks.contestant import LEFT_OUT, Job, Limits, Outcome, run
-from benchmarks.earlier import earlier_lines, source_of, with_earlier
 from benchmarks.lines import Judge
 from benchmarks.plotting import plot_curve
 from benchmarks.reading import reading_lines
@@ -32,15 +31,10 @@ def main() -> int:
     with TemporaryDirectory(dir=settings.scratch) as name:
         folder = Path(name)
         jobs = plan.jobs(scale, folder, limits)
-        if settings.before:
-            jobs = with_earlier(jobs, source_of(settings.before, folder / "before"))
         wanted = [
             job
             for job in jobs
-            if any(
-                fnmatch(job.key.removeprefix("before/"), pattern)
-                for pattern in settings.only.split(",")
-            )
+            if any(fnmatch(job.key, pattern) for pattern in settings.only.split(","))
         ]
         read = {Path(job.options.get("folder", "")).name for job in wanted}
         inputs = plan.inputs(scale, folder)
@@ -53,7 +47,7 @@ def main() -> int:
     judge = Judge(scale, outcomes, limits)
     compared = checks(scale, outcomes)
     forget_heads(outcomes)
-    lines = [*judge.lines(), *reading_lines(judge), *earlier_lines(judge, settings.before)]
+    lines = [*judge.lines(), *reading_lines(judge)]
     everything = settings.only == "*"
     report.show([line for line in lines if everything or line.ratio is not None], compared)
     if kind == "small":
@@ -98,7 +92,6 @@ def _settings() -> Namespace:
     parser.add_argument("--output", type=Path, default=Path("out/bench.json"))
     parser.add_argument("--plot", type=Path, default=Path("out/bench.png"))
     parser.add_argument("--only", default="*", help="jobs to run, such as 'fit/10m/*,one/*'")
-    parser.add_argument("--before", metavar="COMMIT", help="some jobs on this commit's code too")
     parser.add_argument("--memory-limit", type=float, default=16, metavar="GB")
     parser.add_argument("--time-limit", type=float, default=200, metavar="SECONDS")
     parser.add_argument("--threads", type=int, default=2)

@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec import conformal, evaluation, measures, testing
+from surerec import measures
 from surerec._shown import shown
-from surerec.audit import audit, log_martingale
 from surerec.recommenders import load_all, make_recommender, save_all
 
 
@@ -94,12 +93,6 @@ def test_settings(films, settings):
     assert unchanged.get_params() == sr.PopulationConformal().get_params()
 
 
-@pytest.mark.parametrize("name", ["literal", "smoothed", "top", "train_share", "seed"])
-def test_settings_that_are_arrays_or_texts(films, name):
-    for value in (np.array([True, False]), "x", None, {}):
-        refused(lambda: sr.InductiveConformal(**{name: value}).fit(films), name)  # noqa: B023
-
-
 @pytest.mark.parametrize("folder", [5, None, "", "a\x00b", "\ud800", "y" * 300, [1]])
 def test_folders(model, folder):
     for call in (
@@ -159,79 +152,6 @@ def test_users_left_out_may_be_an_array(films):
             == counts.items_outside(known, users).tolist()
         )
         assert counts.without_users(told).n_users == counts.n_users - len(users)
-
-
-def test_codes_times_and_counts(films, counts):
-    for call in (
-        lambda: films.taken(60),
-        lambda: films.times_of(-1),
-        lambda: films.title([0]),
-        lambda: films.without_users([99]),
-        lambda: films.until("2024-01-01"),
-        lambda: films.until(np.datetime64("2024-01-01")),
-        lambda: films.items.codes(5),
-        lambda: counts.followers(20),
-        lambda: counts.predecessors(-1),
-        lambda: counts.items_outside([99]),
-        lambda: counts.without_user(60),
-        lambda: counts.without_user(None),
-        lambda: counts.without_user([1, 2]),
-        lambda: counts.without_user(np.arange(6).reshape(2, 3)),
-        lambda: counts.without_users(5),
-        lambda: counts.without_users([[1]]),
-        lambda: sr.count_precedence(5),
-        lambda: sr.count_precedence(films, ties=np.array(["order"])),
-        lambda: sr.strongest_pairs(films),
-        lambda: sr.PrecedenceStatistics.from_counts([[0, 1], [1, 0]], b"x", 3),
-        lambda: sr.PrecedenceStatistics.from_counts([[0, 1], [1, 0]], [1, 1], 10**12),
-        lambda: measures.Query.of_user(FRAME, 0),
-        lambda: measures.as_recipe("CM3").fit(counts).score([99]),
-        lambda: measures.as_recipe("CM3").fit(counts).score("x"),
-        lambda: measures.as_recipe("CM3").fit(counts).score([1], without_user=60),
-        lambda: measures.find_measure(BEYOND),
-        lambda: sr.read_interactions(FRAME, n_rows="x"),
-        lambda: sr.read_interactions(FRAME, min_profile_length=FRAME),
-        lambda: sr.read_interactions(FRAME, threshold="x"),
-        lambda: sr.load_dataset(5),
-        lambda: sr.load_dataset("ml-100k", path=5),
-        lambda: sr.datasets.synthetic(n_users=BEYOND),
-    ):
-        refused(call)
-
-
-def test_statistics_and_evaluation(films):
-    for call in (
-        lambda: conformal.p_value_counts(["x"], [1]),
-        lambda: conformal.p_value_counts([1], BEYOND),
-        lambda: conformal.in_set([1], [1, 2], 0.1),
-        lambda: conformal.left_out_up_to([0.1, 0.2], [1, 2, 3]),
-        lambda: conformal.users_needed({}),
-        lambda: conformal.venn_abers([1, 2], [True], [1]),
-        lambda: conformal.RiskCurve.of_first([2.0], [3], 1),
-        lambda: conformal.RiskCurve.of_shares([2.0], [0], np.empty(0)),
-        lambda: conformal.RiskCurve.of_shares([2.0, 1.0], [0], 1),
-        lambda: log_martingale([2.0]),
-        lambda: evaluation.mean_and_error(object()),
-        lambda: evaluation.bootstrap_interval([1.0], n=10**18),
-        lambda: evaluation.hits_curve([1.0], [True], 10**18),
-        lambda: evaluation.dataset_ranks(dt.timedelta(3)),
-        lambda: evaluation.cd_groups(0.5, 1),
-        lambda: evaluation.choose_users(-1),
-        lambda: evaluation.choose_users(films, seed=[1]),
-        lambda: evaluation.Shares(0.9, 0.9),
-        lambda: evaluation.split_user(films, 60),
-        lambda: evaluation.split_user(films, 0, order=np.array(["time"])),
-        lambda: evaluation.validity([1], 2.5, [True]),
-        lambda: evaluation.evaluate(np.array([]), films),
-        lambda: evaluation.Calendar(float("inf")),
-        lambda: evaluation.backtest(films, "CM3", 30),
-        lambda: audit(films, window=float("inf")),
-        lambda: audit(films, name=5),
-        lambda: testing.check_scorer("CM3", films, only=1e300),
-        lambda: testing.check_scorer("CM3", films, only=["x"]),
-        lambda: testing.check_leaves_users_out("CM3", FRAME),
-    ):
-        refused(call)
 
 
 def test_a_value_takes_a_few_words_of_one_line():

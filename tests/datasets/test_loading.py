@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import tarfile
 import tempfile
 import zipfile
@@ -15,7 +14,6 @@ from surerec._files import digest
 from surerec.datasets import CATALOGUE, fetch, load_dataset
 from surerec.datasets._catalogue import Wheel
 from surerec.errors import FetchError, InputError
-from surerec.interactions import read_interactions
 
 
 def write(folder, files, encoding="utf-8"):
@@ -96,12 +94,6 @@ def test_movielens_1m_with_titles_as_ids_is_not_called_movielens_1m(tmp_path):
     assert ratings.name == "ml-1m (not as published)"
 
 
-def test_renumbered_movielens_1m_is_no_source(tmp_path):
-    files = {"ml-1m.train.rating": "0\t32\t4\t1\n", "ml-1m.test.rating": "0\t25\t5\t9\n"}
-    with pytest.raises(InputError, match=r"no ratings\.dat or ml-1m\.inter in it.*MovieLens 1M"):
-        load_dataset("ml-1m", path=write(tmp_path, files))
-
-
 def test_movielens_10m_in_its_archive(tmp_path):
     files = {
         "ml-10M100K/ratings.dat": "1::122::5::838985046\n1::185::4.5::838983525\n",
@@ -161,18 +153,6 @@ def test_flixster_is_often_utf_16(tmp_path, encoding):
     ratings = load_dataset("flixster", path=folder)
     assert counts(ratings) == (2, 2, 3)
     assert items(ratings, 882359) == [926, 81]
-
-
-def test_flixster_reads_as_many_rows_as_the_paper(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        "surerec.datasets._loading.read_interactions",
-        lambda path, **reading: asked.append(reading["n_rows"]) or read_interactions(path),
-    )
-    folder = write(tmp_path, {"Ratings.timed.txt": FLIXSTER})
-    load_dataset("flixster", path=folder)
-    load_dataset("flixster", path=folder, n_rows=None)
-    assert asked == [1_048_575, None]
 
 
 def test_a_callers_wish_overrides_the_catalogue(tmp_path):
@@ -255,27 +235,9 @@ def test_a_members_path_cannot_leave_the_archive(tmp_path):
     assert not list(tmp_path.rglob("ratings.csv"))
 
 
-def test_the_folder_that_holds_the_unpacked_one(tmp_path):
-    write(tmp_path / "ml-25m", CSV)
-    assert titles(load_dataset("ml-25m", path=tmp_path), 1)[1] == "Jumanji (1995)"
-
-
 def test_the_file_itself_with_titles_beside_it(tmp_path):
     folder = write(tmp_path, ML_100K)
     assert titles(load_dataset("ml-100k", path=folder / "u.data"), 196)[1] == "Kolya (1996)"
-
-
-def test_the_file_itself_without_titles_and_packed(tmp_path):
-    path = tmp_path / "u.data.gz"
-    path.write_bytes(gzip.compress(ML_100K["u.data"].encode()))
-    ratings = load_dataset("ml-100k", path=path)
-    assert counts(ratings) == (2, 3, 3)
-    assert ratings.titles is None
-
-
-def test_a_renamed_file_explains_itself_by_its_header(tmp_path):
-    folder = write(tmp_path, {"mine.csv": CSV["ratings.csv"]})
-    assert counts(load_dataset("ml-100k", path=folder / "mine.csv")) == (1, 2, 2)
 
 
 def test_a_renamed_file_without_header_needs_its_columns(tmp_path):
@@ -295,11 +257,6 @@ def test_a_path_that_is_not_there(tmp_path, missing):
 def test_a_folder_of_something_else(tmp_path):
     with pytest.raises(InputError, match=r"no u\.data or ml-100k\.inter in it.*MovieLens 100K"):
         load_dataset("ml-100k", path=tmp_path)
-
-
-def test_an_unknown_set_is_said_before_anything_is_read():
-    with pytest.raises(InputError, match="did you mean ml-25m"):
-        load_dataset("ml-25", path="nowhere")
 
 
 FIRST_ROWS = {

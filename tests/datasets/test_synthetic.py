@@ -81,16 +81,6 @@ def test_any_settings_give_exactly_the_rows_each_user_item_once_in_time_order(da
     assert 0 <= calendar.min() <= calendar.max() < more["days"] * 86_400
 
 
-def test_a_short_profile_of_a_large_catalogue_with_the_steepest_popularity():
-    made = make(50, 2000, 10_000, popularity=10.0)
-    assert_sound(made, 50, 2000, 10_000)
-
-
-def test_a_calendar_just_long_enough():
-    made = make(3, 86_400, 100_000, longest=86_400, days=1)
-    assert (np.diff(made.times[:86_400]) == SECOND).all()
-
-
 @pytest.mark.parametrize("drift", [0.0, 0.5])
 def test_threads_change_nothing(monkeypatch, drift):
     results = []
@@ -143,23 +133,6 @@ def test_popularity_is_zipf(popularity, taste):
     assert slope == pytest.approx(-popularity, abs=0.1)
 
 
-def test_labels_do_not_tell_popularity():
-    made = make(2000, 500, 50_000)
-    support = np.bincount(made.items, minlength=500)
-    assert abs(np.corrcoef(support, np.arange(500))[0, 1]) < 0.15
-
-
-def test_lengths_are_log_normal():
-    lengths = np.diff(make(20_000, 5000, 1_000_000, length_spread=0.8).offsets)
-    assert np.log(lengths).std() == pytest.approx(0.8, abs=0.03)
-    assert lengths.mean() / np.median(lengths) == pytest.approx(math.exp(0.8**2 / 2), rel=0.03)
-
-
-def test_no_spread_makes_lengths_equal():
-    lengths = np.diff(make(300, 200, 9100, length_spread=0.0).offsets)
-    assert set(lengths) == {30, 31}
-
-
 def test_shares_are_exact_where_the_limits_bind():
     # Worked by hand: 100 is cut to 6; 1 : 2 of the other 5 are 1.67 and 3.33.
     np.testing.assert_array_equal(_share_out(11, np.log([100.0, 1.0, 2.0]), 6), [6, 2, 3])
@@ -193,40 +166,6 @@ def test_without_sequels_and_drift_past_and_future_are_alike(n_rows):
         assert place.mean() == pytest.approx(0.5, abs=4 / math.sqrt(12 * place.size))
 
 
-def test_most_who_take_an_original_take_its_sequel():
-    made = make(2000, 300, 60_000, taste=0.0, length_spread=0.0)
-    taken = positions(made) >= 0
-    originals = ranks_of(made, kernels.ORIGINAL)
-    originals = originals[originals >= 50]
-    both = (taken[:, originals] & taken[:, originals + 1]).sum() / taken[:, originals].sum()
-    singles = ranks_of(made, kernels.SINGLE)
-    singles = singles[(singles % 2 == 0) & (singles >= 50)]
-    chance = (taken[:, singles] & taken[:, singles + 1]).sum() / taken[:, singles].sum()
-    assert both > 0.5 > 2 * chance
-
-
-def test_no_sequels():
-    assert (make(sequels=0.0).catalogue.kind == kernels.SINGLE).all()
-
-
-def genre_concentration(made):
-    """Give the mean, over users, of the chance that two of a user's draws share a genre."""
-    genre = np.empty(made.catalogue.label.size, np.int64)
-    genre[made.catalogue.label] = made.catalogue.genre
-    counts = np.zeros((made.offsets.size - 1, genre.max() + 1))
-    np.add.at(counts, (users_of(made), genre[made.items]), 1)
-    return ((counts / counts.sum(axis=1, keepdims=True)) ** 2).sum(axis=1).mean()
-
-
-@pytest.mark.parametrize("n_rows", [20_000, 300_000])  # drawn one by one, drawn as a race
-def test_users_have_favourite_genres(n_rows):
-    more = {"length_spread": 0.0, "sequels": 0.0, "popularity": 0.5}
-    none = genre_concentration(make(1000, 1000, n_rows, taste=0.0, **more))
-    some = genre_concentration(make(1000, 1000, n_rows, taste=0.5, **more))
-    much = genre_concentration(make(1000, 1000, n_rows, taste=0.9, **more))
-    assert none < 0.9 * some < 0.8 * much
-
-
 def movement(made, n_items):
     """Give the total-variation distance between what was popular early and late."""
     early = made.times < np.quantile(made.times, 0.3)
@@ -252,25 +191,6 @@ def test_share_of_ties(ties):
     made = make(1000, 200, 50_000, ties=ties)
     within = np.diff(users_of(made)) == 0
     assert (np.diff(made.times)[within] == 0).mean() == pytest.approx(ties, abs=0.01)
-
-
-def test_users_start_all_over_the_calendar():
-    made = make(2000, 200, 20_000)
-    days = (made.times[made.offsets[:-1]] / SECOND - kernels.FIRST_SECOND) / 86_400
-    np.testing.assert_allclose(
-        np.quantile(days / 730, [0.25, 0.5, 0.75]), [0.25, 0.5, 0.75], atol=0.05
-    )
-
-
-def test_one_enormous_profile():
-    made = make(500, 4000, 20_000, longest=3000)
-    lengths = np.diff(made.offsets)
-    assert lengths[0] == lengths.max() == 3000
-    assert np.sort(lengths)[-2] < 1000
-    assert_sound(made, 500, 4000, 20_000)
-    # What it lacks is unpopular.
-    missing = np.setdiff1d(made.catalogue.label, made.items[:3000])
-    assert (np.isin(made.catalogue.label, missing).nonzero()[0]).mean() > 2200
 
 
 def test_interactions_with_ids_and_titles():
