@@ -6,14 +6,12 @@ import signal
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import httpx
 import pytest
 
 import surerec as sr
 from surerec.live import Live
-from surerec.serving._models import ModelHolder
 from tests.serving.serving_server import made_up, problem, save, save_without_scorer
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux only")
@@ -122,15 +120,6 @@ def test_no_process_keeps_the_files_of_the_old_model_mapped(start, folder):
     with server.client() as client:
         assert client.post("admin/reload").json()["changed"] is True
     assert not [name for name in server.mapped(folder) if name.endswith("(deleted)")]
-
-
-def test_a_model_that_another_worker_could_not_load_is_released(tmp_path):
-    first, second = (SimpleNamespace(model_id=name) for name in ("first", "second"))
-    models = ModelHolder(first, lambda _: second)
-    models.prepare(tmp_path, "second")
-    models.discard()
-    models.swap()
-    assert models.current is first
 
 
 @needs_proc

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from contextlib import contextmanager, nullcontext
 from tempfile import TemporaryDirectory
@@ -11,17 +10,17 @@ from typing import TYPE_CHECKING
 from surerec.errors import InputError
 from surerec.live import LiveFolder
 from surerec.serving._keys import ApiKey, KeyFile
-from surerec.serving._settings import Settings, read_settings
+from surerec.serving._settings import ServerSettings, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["ApiKey", "KeyFile", "Settings", "read_settings", "serve"]
+__all__ = ["ApiKey", "KeyFile", "ServerSettings", "read_settings", "serve"]
 
 
 @contextmanager
 def _folder_in_environment(name: str) -> Iterator[None]:
-    """Name a folder in the environment as long as it is there, and no longer."""
+    """Name a temporary folder in the environment as long as it exists."""
     before = os.environ.get(name)
     with TemporaryDirectory(prefix="surerec-metrics-") as folder:
         os.environ[name] = folder
@@ -33,12 +32,12 @@ def _folder_in_environment(name: str) -> Iterator[None]:
                 os.environ[name] = before
 
 
-def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) -> None:
+def serve(settings: ServerSettings, on_ready: Callable[[str], None] = lambda _: None) -> None:
     """Serve a model until SIGTERM or SIGINT.
 
     Parameters
     ----------
-    settings : Settings
+    settings : ServerSettings
         How; see :func:`read_settings`.
     on_ready : callable, optional
         Called with the page's address when all workers answer.
@@ -52,13 +51,9 @@ def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) 
         raise InputError("surerec serve needs Linux or macOS; on Windows use WSL or a container.")
     # prometheus-client looks at this when it is imported, and so below, not above.
     with _folder_in_environment("PROMETHEUS_MULTIPROC_DIR"):
-        from surerec.serving._logs import configure  # noqa: PLC0415
-        from surerec.serving._page import plotly_file  # noqa: PLC0415
-        from surerec.serving._process import listen, url_of  # noqa: PLC0415
-        from surerec.serving._service import shared_memory  # noqa: PLC0415
-        from surerec.serving._supervisor import Supervisor  # noqa: PLC0415
+        from surerec.serving._supervisor import Supervisor, listen, shared_memory  # noqa: PLC0415
+        from surerec.serving._telemetry import configure  # noqa: PLC0415
 
-        plotly_file()
         if settings.keys is not None:
             KeyFile(settings.keys).read()
         configure(settings.log_level, settings.log_format)
@@ -67,11 +62,6 @@ def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) 
         with (
             LiveFolder.open(settings.model).held() if live else nullcontext(),
             listen(settings.host, settings.port) as listener,
-            shared_memory() as rates,
+            shared_memory() as memory,
         ):
-
-            async def run() -> None:
-                url = url_of(listener)
-                await Supervisor(settings, listener, rates.fileno(), lambda: on_ready(url)).run()
-
-            asyncio.run(run())
+            Supervisor(settings, listener, memory.fileno(), on_ready).run()

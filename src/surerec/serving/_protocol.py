@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from surerec.serving._metrics import REFUSED
-from surerec.serving._middleware import SECURITY_HEADERS
-from surerec.serving._problems import PROBLEM_TYPE, Problem
+from surerec.serving._gate import SECURITY_HEADERS
+from surerec.serving._problems import Problem, problem_response
+from surerec.serving._telemetry import REFUSED
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
+    from surerec.serving._settings import ServerSettings
 
+_LONGEST_HEAD = 16_384
 _REST_SECONDS = 1.0  # for the rest of a request that was answered before it ended
 _LEAST_RATE = 16_384  # bytes a second at which an answer must be read
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
@@ -58,142 +61,101 @@ class GuardedProtocol(H11Protocol):
     """uvicorn's protocol with limits that it lacks.
 
     h11 rather than httptools, because h11 bounds the size of a head.
+
+    Parameters
+    ----------
+    settings : ServerSettings
+        With the limits: `receive_timeout` and `max_connections`.
+    **given
+        From uvicorn.
     """
 
-    head_seconds = 10.0
-    """Time in which a request's head must be complete, and that a client may pause in reading."""
-    most_connections = 1_000
-    """One more is told to come back, and closed."""
-
-    head_timer: asyncio.TimerHandle | None = None
-    rest_timer: asyncio.TimerHandle | None = None
-    unread_timer: asyncio.TimerHandle | None = None
-    unread_since = 0.0
-    patience = 0.0
-    """Seconds for which the answer under way may still wait for its reader."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        most = self.config.h11_max_incomplete_event_size
-        self.conn = StrictConnection(h11.SERVER, *(() if most is None else (most,)))
+    def __init__(self, settings: ServerSettings, **given: Any) -> None:
+        super().__init__(**given)
+        self.conn = StrictConnection(h11.SERVER, _LONGEST_HEAD)
+        self._settings = settings
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         # Paused as long as anything waits to be read: with a margin, the last bytes of an answer
         # could hold the connection.
         transport.set_write_buffer_limits(high=0)
-        self.patience = self.head_seconds
-        if len(self.connections) > self.most_connections:
-            REFUSED.labels("connections").inc()
-            self._say(
-                Problem(503, "Too many connections; try again later.", headers={"Retry-After": "2"})
-            )
-            return
-        self._await_head()
+        if len(self.connections) > self._settings.max_connections:
+            later = {"Retry-After": "2"}
+            busy = Problem(503, "Too many connections; try again later.", headers=later)
+            self._answer("connections", busy)
+        else:
+            self._await_head()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
         super().data_received(data)
         if self.conn.our_state is not h11.DONE:
-            self._rest_came()
+            self._cancel("rest")
         if self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
             self._await_head()
         else:
-            self._head_came()
+            self._cancel("head")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_came()
-        self._rest_came()
-        self._was_read()
+        for name in list(self._timers):
+            self._cancel(name)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Wait for a reader, for a time in proportion to what is unread, all in all."""
+        """Wait for a reader, for a time in proportion to what is unread."""
         super().pause_writing()
-        self.unread_since = self.loop.time()
-        self.patience += self.transport.get_write_buffer_size() / _LEAST_RATE
-        self.unread_timer = self.loop.call_later(self.patience, self._unread)
+        unread = self.transport.get_write_buffer_size() / _LEAST_RATE
+        self._start("read", self._settings.receive_timeout + unread, self._unread)
 
     def resume_writing(self) -> None:
-        self._was_read()
+        self._cancel("read")
         super().resume_writing()
 
-    def _was_read(self) -> None:
-        if self.unread_timer is not None:
-            self.unread_timer.cancel()
-            self.unread_timer = None
-            is_over = self.cycle is None or self.cycle.response_complete
-            waited = self.loop.time() - self.unread_since
-            self.patience = self.head_seconds if is_over else self.patience - waited
-
     def _unread(self) -> None:
-        self.unread_timer = None
         REFUSED.labels("slow").inc()
         self.transport.abort()  # closing would wait until all is read
 
     def on_response_complete(self) -> None:
-        if self.unread_timer is None:
-            self.patience = self.head_seconds
         super().on_response_complete()
         answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
         if answered and not self.transport.is_closing():
             # Closing at once would reset the connection of a client that still sends, and the
             # answer would be lost with it.
-            self.rest_timer = self.loop.call_later(_REST_SECONDS, self.transport.close)
+            self._start("rest", _REST_SECONDS, self.transport.close)
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # ours is for people
-        REFUSED.labels("garbage").inc()
-        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # ours is a problem
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            problem = Problem(400, "This is not an HTTP request that can be understood.")
+            self._answer("garbage", problem)
+        else:
+            REFUSED.labels("garbage").inc()
             self.transport.close()  # this request's answer has begun: there is no second one
-            return
-        self._say(Problem(400, "This is not an HTTP request that can be understood."))
 
     def _await_head(self) -> None:
-        # One timer for the whole head: a byte now and then does not prolong it.
-        if self.head_timer is None:
-            self.head_timer = self.loop.call_later(self.head_seconds, self._too_slow)
-
-    def _head_came(self) -> None:
-        if self.head_timer is not None:
-            self.head_timer.cancel()
-            self.head_timer = None
-
-    def _rest_came(self) -> None:
-        if self.rest_timer is not None:
-            self.rest_timer.cancel()
-            self.rest_timer = None
+        self._start("head", self._settings.receive_timeout, self._too_slow)
 
     def _too_slow(self) -> None:
-        self.head_timer = None
         if not self.transport.is_closing():
-            REFUSED.labels("slow").inc()
-            self._say(Problem(408, "The request's head came too slowly."))
+            self._answer("slow", Problem(408, "The request's head came too slowly."))
 
-    def _say(self, problem: Problem) -> None:
+    def _start(self, name: str, seconds: float, action: Callable[[], None]) -> None:
+        """Start a timer, unless it runs: a byte now and then does not prolong it."""
+        if name not in self._timers:
+            self._timers[name] = self.loop.call_later(seconds, action)
+
+    def _cancel(self, name: str) -> None:
+        if name in self._timers:
+            self._timers.pop(name).cancel()
+
+    def _answer(self, reason: str, problem: Problem) -> None:
         """Answer outside of any request, and close."""
-        body = problem.body()
-        headers = {
-            **SECURITY_HEADERS,
-            **problem.headers,
-            "Content-Type": PROBLEM_TYPE,
-            "Content-Length": str(len(body)),
-            "Connection": "close",
-        }
-        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        self.transport.write(f"HTTP/1.1 {problem.status} \r\n{head}\r\n".encode() + body)
+        REFUSED.labels(reason).inc()
+        response = problem_response(problem)
+        response.headers.update({**SECURITY_HEADERS, "Connection": "close"})
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in response.raw_headers)
+        status = f"HTTP/1.1 {problem.status} \r\n".encode()
+        self.transport.write(status + head + b"\r\n" + response.body)
         self.transport.close()
-
-
-def guarded_protocol(seconds: float, most: int) -> type[GuardedProtocol]:
-    """Give the protocol with limits of its own.
-
-    Parameters
-    ----------
-    seconds : float
-        Time in which a request's head must be complete.
-    most : int
-        Connections at a time.
-    """
-    limits = {"head_seconds": seconds, "most_connections": most}
-    return type("LimitedProtocol", (GuardedProtocol,), limits)

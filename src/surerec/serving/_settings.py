@@ -30,12 +30,12 @@ _Words = Annotated[tuple[str, ...], NoDecode]
 _Origins = Annotated[tuple[Annotated[str, AfterValidator(_as_origin)], ...], NoDecode]
 
 
-class Settings(BaseSettings):
+class ServerSettings(BaseSettings):
     """How the server runs; what is not given comes from ``SUREREC_SERVE_…``, else from here.
 
     Examples
     --------
-    >>> settings = Settings(model="films", port=9000)
+    >>> settings = ServerSettings(model="films", port=9000)
     >>> settings.is_loopback, settings.needs_keys, settings.hosts
     (True, False, ('localhost', '127.0.0.1', '[::1]'))
     """
@@ -135,8 +135,8 @@ class Settings(BaseSettings):
         return _LOOPBACK_NAMES
 
 
-def read_settings(**given: Any) -> Settings:
-    """Give the server's settings, from flags, then the environment, then the defaults.
+def read_settings(**given: Any) -> ServerSettings:
+    """Return the server's settings, from flags, then the environment, then the defaults.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def read_settings(**given: Any) -> Settings:
     surerec.errors.InputError: --port (SUREREC_SERVE_PORT) is 99999: input should be less than ...
     """
     try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        return ServerSettings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         first = error.errors()[0]
         message = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
