@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from surerec.errors import InputError, StoreError
 from surerec.serving._gate import Envelope, Gate
 from surerec.serving._operations import public, router
-from surerec.serving._problems import PROBLEM_TYPE, Problem, problem_of, problem_response
+from surerec.serving._problems import PROBLEM_TYPE, problem_of, problem_response
 from surerec.serving._telemetry import error_fields, log
 
 if TYPE_CHECKING:
@@ -28,29 +28,20 @@ if TYPE_CHECKING:
     from surerec.serving._worker import Service
 
 
-_PROBLEMS: Final = {
-    400: "The body cannot be read.",
-    401: "No API key, or not a valid one.",
-    403: "The key lacks the scope, or another site's page asks.",
-    404: "An unknown user, item or recommender.",
-    408: "The body came too slowly.",
-    409: "The question does not fit this user, item or recommender.",
-    413: "The body is too large.",
-    415: "The body is not declared as JSON.",
-    421: "Not the name of this server.",
-    422: "Something in the request cannot be used.",
-    429: "Too many requests with this key.",
-    500: "An error of the server.",
-    503: "Too busy, or stopping.",
-}
+_TEXT: Final = {"type": "string"}
 _PROBLEM: Final = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "One sentence for the caller."},
+    "description": "A problem; its detail is one sentence for the caller.",
+    "content": {
+        PROBLEM_TYPE: {
+            "schema": {
+                "type": "object",
+                "required": ["type", "title", "status", "detail"],
+                "properties": {
+                    **dict.fromkeys(("type", "title", "detail"), _TEXT),
+                    "status": {"type": "integer"},
+                },
+            }
+        }
     },
 }
 _DESCRIPTION: Final = """Recommendation sets with a confidence that you can trust.
@@ -75,10 +66,7 @@ def create_app(service: Service) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # a redirect would repeat whatever Host the request had
-        responses={
-            status: {"description": words, "content": {PROBLEM_TYPE: {"schema": _PROBLEM}}}
-            for status, words in _PROBLEMS.items()
-        },
+        responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
     )
     api.state.service = service
     settings = service.settings
@@ -86,10 +74,10 @@ def create_app(service: Service) -> ASGIApp:
     key = HTTPBearer(
         scheme_name="key", description="Made by `surerec keys create`.", auto_error=False
     )
-    api.include_router(router, dependencies=[Security(key)] if settings.needs_keys else None)
+    api.include_router(router, dependencies=[Security(key)] if settings.keys else None)
     api.include_router(public)
     api.router.routes.extend(_page_routes())
-    for kind in (Problem, RequestValidationError, InputError, StoreError, HTTPException, Exception):
+    for kind in (RequestValidationError, InputError, StoreError, HTTPException, Exception):
         api.add_exception_handler(kind, _answer_error)
     api.openapi()  # made before the first request asks for it
     app: ASGIApp = Gate(api, service)

@@ -125,16 +125,12 @@ class KeyFile:
         """Refuse a file that others may read or write: it says who may ask, and can be added to."""
         if os.name != "posix":
             return
-        about, quoted = self.path.stat(), shlex.quote(str(self.path))
-        if about.st_uid != os.geteuid():
+        about, quoted, owner = self.path.stat(), shlex.quote(str(self.path)), os.geteuid()
+        if about.st_uid != owner or about.st_mode & _OTHERS:
+            fix = f"chmod 600 {quoted}" if about.st_uid == owner else f"chown {owner} {quoted}"
             raise InputError(
-                f"{self.path}: this key file belongs to another user; make it yours with "
-                f"`chown {os.geteuid()} {quoted}`."
-            )
-        if about.st_mode & _OTHERS:
-            raise InputError(
-                f"{self.path}: others can read or write this key file; close it to them with "
-                f"`chmod 600 {quoted}`."
+                f"{self.path}: others own this key file, or can read or write it; close it to them "
+                f"with `{fix}`."
             )
 
     @contextmanager

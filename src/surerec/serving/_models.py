@@ -59,12 +59,13 @@ class TitleSearch:
     def __init__(
         self, ids: pl.Series, titles: pl.Series | None, popularity: NDArray[np.int64]
     ) -> None:
-        self._popularity = popularity
         shown = ids.cast(pl.String)
         if titles is not None:
             shown = titles.zip_with(titles.is_not_null(), shown)
         # A blank before each, so that " word" finds where a word begins.
-        self._texts = pl.Series([f" {_plain(text)}" for text in shown.to_list()], dtype=pl.String)
+        texts = pl.Series([f" {_plain(text)}" for text in shown.to_list()], dtype=pl.String)
+        items = {"code": np.arange(len(texts)), "text": texts, "popularity": popularity}
+        self._items = pl.DataFrame(items).sort("popularity")
 
     def find(self, query: str, limit: int) -> NDArray[np.int64]:
         """Return the codes of items whose title has all words; the likeliest, then popular, first.
@@ -72,18 +73,14 @@ class TitleSearch:
         A title that begins with the query comes before one where words begin with the query's,
         and that before one that has them anywhere.
         """
-        words = _plain(query).split()
-        found = np.arange(len(self._texts))
+        words, found, text = _plain(query).split(), self._items, pl.col("text").str
         for word in sorted(words, key=len, reverse=True):  # the longest is the rarest
-            texts = self._texts.gather(found)
-            found = found[texts.str.contains(word, literal=True).to_numpy()]
-        texts = self._texts.gather(found)
-        begins = texts.str.starts_with(" " + " ".join(words)).to_numpy()
-        at_words = np.ones(len(found), dtype=bool)
-        for word in words:
-            at_words &= texts.str.contains(" " + word, literal=True).to_numpy()
-        order = np.lexsort((self._popularity[found], ~at_words, ~begins))
-        return found[order[:limit]]
+            found = found.filter(text.contains(word, literal=True))
+        if words:
+            at_words = [text.contains(f" {word}", literal=True) for word in words]
+            likely = [~text.starts_with(" " + " ".join(words)), ~pl.all_horizontal(at_words)]
+            found = found.sort(likely, maintain_order=True)
+        return found["code"].head(limit).to_numpy()
 
 
 def _plain(text: str) -> str:

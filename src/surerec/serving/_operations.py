@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import numpy as np
 import orjson
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from surerec._columns import Columns, json_rows, json_texts, json_values
@@ -326,9 +327,7 @@ def _live(model: ServedModel) -> LiveModel:
     return model
 
 
-@router.post(
-    "/admin/reload", response_model=ask.ReloadResponse, summary="Reload the model", tags=["admin"]
-)
+@router.post("/admin/reload", response_model=ask.ReloadResponse, tags=["admin"])
 async def reload(request: Request) -> Any:
     """Load what the model folder holds now, in all workers, without dropping a request."""
     result = await _service(request).reload()
@@ -337,13 +336,13 @@ async def reload(request: Request) -> Any:
     return result
 
 
-@public.get("/healthz", response_model=ask.StatusResponse, summary="Is it alive?")
+@public.get("/healthz", response_model=dict[str, str])
 async def healthz() -> Any:
     """Return that the process answers."""
     return {"status": "ok"}
 
 
-@public.get("/readyz", response_model=ask.StatusResponse, summary="Can it answer?")
+@public.get("/readyz", response_model=dict[str, str])
 async def readyz(request: Request) -> Any:
     """Check that a model is loaded, its event store is whole, and the server is not stopping."""
     service = _service(request)
@@ -353,18 +352,12 @@ async def readyz(request: Request) -> Any:
     return {"status": "ready"}
 
 
-@router.get(
-    "/metrics",
-    summary="Return the metrics for Prometheus",
-    tags=["running"],
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-)
+@router.get("/metrics", response_class=PlainTextResponse, tags=["running"])
 async def metrics() -> Response:
     """Return requests, times, refusals, workers and reloads, summed over all workers."""
     # Beside the queue of work: a busy server is when its numbers matter.
     body = await asyncio.to_thread(exposition)
-    return Response(body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+    return Response(body, media_type=CONTENT_TYPE_LATEST)
 
 
 def _fitted(model: ServedModel, wanted: str | None) -> FittedModel:
@@ -377,6 +370,8 @@ def _fitted(model: ServedModel, wanted: str | None) -> FittedModel:
 
 
 def _query(fitted: FittedModel, asked: ask.UserRequest) -> UserQuery:
+    if asked.group is not None:
+        raise NotOffered("Groups have no p-values; ask for their entry confidences.")
     history = {"history": asked.history, "times": asked.times, "at": asked.at}
     return fitted.query(asked.user, **history, segment=asked.segment)
 
@@ -395,13 +390,20 @@ def _options(
     return {**chosen, "items": known}, tuple(found.skipped)
 
 
-def _members(fitted: FittedModel, asked: ask.GroupRequest) -> dict[str, Any]:
+def _members(fitted: FittedModel, asked: ask.UserRequest) -> dict[str, Any]:
     """Return the group of a request as the library takes it.
 
     Members go by their names; two of one name are told apart by their places.
     """
     members = asked.group or []
-    _refuse_uncalibrated(fitted, len(members), asked.together)
+    sizes = fitted.groups.sizes if fitted.groups and fitted.offers_together() else None
+    if sizes is not None and len(members) not in sizes:  # calibrating takes too long for a request
+        raise Problem(
+            409,
+            f"{fitted.name} is calibrated for groups of {', '.join(map(str, sizes)) or 'no size'} "
+            f"only, and this one has {len(members)} members: run `surerec calibrate-groups FOLDER "
+            f"--size {len(members)}`, and reload the model.",
+        )
     named: dict[Any, Any] = {}
     for place, member in enumerate(members, start=1):
         name = member.name if member.name is not None else member.user
@@ -412,24 +414,3 @@ def _members(fitted: FittedModel, asked: ask.GroupRequest) -> dict[str, Any]:
             history = list(zip(history, member.times, strict=True))
         named[name] = history if member.user is None else member.user
     return {"group": named, "together": asked.together, "at": asked.at}
-
-
-def _refuse_uncalibrated(fitted: FittedModel, n: int, together: str | None) -> None:
-    """Refuse a group that would have to be calibrated while somebody waits for the answer."""
-    name, offered = fitted.name, fitted.offers_together()
-    if not offered:
-        return
-    if together is not None and together not in offered:
-        raise Problem(
-            409, f"The recommender {name} does not promise {together}: {', '.join(offered)}."
-        )
-    groups = fitted.groups
-    sizes = None if groups is None else groups.sizes
-    if sizes is not None and n not in sizes:
-        known = f"is calibrated for groups of {', '.join(map(str, sizes))} only"
-        raise Problem(
-            409,
-            f"This group has {n} members, and {name} "
-            f"{known if sizes else 'is not calibrated for groups yet'}: run "
-            f"`surerec calibrate-groups FOLDER --size {n}`, and load the model anew.",
-        )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from surerec import errors
+from surerec._shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
 PROBLEM_TYPE = "application/problem+json"
-_SHOWN = 60
 _ID_SHOWN = 80
 _SENTENCES = {
     "value_error": "{error}",
@@ -28,16 +27,6 @@ _SENTENCES = {
     "too_long": "{field} has too many items: at most {max_length} are taken",
 }
 
-_TEMPORARY: Final = frozenset({"unavailable", "disk full"})  # a store that is whole
-
-_UNREACHABLE: Final = (
-    "The events cannot be reached or kept just now; this was not acknowledged, and nothing "
-    "that was is lost: send it again."
-)
-_DAMAGED: Final = (
-    "The event store is damaged or was removed. This was not acknowledged: send it again "
-    "when the operator has restored the store."
-)
 _NOT_HTTP: Final = {
     404: "There is nothing at this address; /docs lists what there is.",
     405: "This address does not know that method; /docs lists what it knows.",
@@ -47,41 +36,23 @@ _OF_FIELDS = {"missing", "extra_forbidden"}  # of which the last part of a place
 _OF_EVENTS = {"user", "item", "time", "id"}  # which no arm of a union is called
 
 
-class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
+class Problem(HTTPException):
     """A request that cannot be answered, and why.
 
     Parameters
     ----------
-    status : int
+    status_code : int
         The HTTP status.
     detail : str
-        One sentence for whoever made the request.
+        One sentence for the client.
     headers : mapping, optional
         Further headers of the answer, such as ``Retry-After``.
 
     Examples
     --------
-    >>> Problem(404, "There is no such user.").body()
+    >>> problem_response(Problem(404, "There is no such user.")).body
     b'{"type":"about:blank","title":"Not Found","status":404,"detail":"There is no such user."}'
     """
-
-    def __init__(
-        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = dict(headers or {})
-
-    def body(self) -> bytes:
-        """Give the answer's JSON, as bytes."""
-        content = {
-            "type": "about:blank",
-            "title": HTTPStatus(self.status).phrase,
-            "status": self.status,
-            "detail": self.detail,
-        }
-        return json.dumps(content, separators=(",", ":")).encode()
 
 
 SORRY: Final = Problem(500, "Something went wrong here; the log has this request's id.")
@@ -89,8 +60,10 @@ SORRY: Final = Problem(500, "Something went wrong here; the log has this request
 
 
 def problem_response(problem: Problem) -> Response:
-    """Give the HTTP response of a problem."""
-    return Response(problem.body(), problem.status, problem.headers, PROBLEM_TYPE)
+    """Return the HTTP response of a problem."""
+    status, title = problem.status_code, HTTPStatus(problem.status_code).phrase
+    about = {"type": "about:blank", "title": title, "status": status, "detail": problem.detail}
+    return JSONResponse(about, status, problem.headers, PROBLEM_TYPE)
 
 
 def _unknown_id(error: errors.UnknownId) -> str:
@@ -124,13 +97,13 @@ people's.
 """
 
 
-def problem_of(error: Exception) -> Problem:  # noqa: PLR0911  # a case for each kind
+def problem_of(error: Exception) -> Problem:  # a case for each kind
     """Return the problem that an error is to the client.
 
     Examples
     --------
     >>> problem = problem_of(errors.UnknownId("item", "jaws", lambda: ["Jaws"]))
-    >>> problem.status, problem.detail
+    >>> problem.status_code, problem.detail
     (404, "There is no item 'jaws'.")
     """
     match error:
@@ -143,10 +116,12 @@ def problem_of(error: Exception) -> Problem:  # noqa: PLR0911  # a case for each
             kinds = [kind for kind in REFUSALS if isinstance(error, kind)]
             status, sentence = REFUSALS[kinds[0]] if kinds else (422, str)
             return Problem(status, sentence(error))
-        case errors.StoreError() if error.reason in _TEMPORARY:
-            return Problem(503, _UNREACHABLE, headers={"Retry-After": "5"})
         case errors.StoreError():
-            return Problem(503, _DAMAGED)
+            detail = (
+                f"The event store cannot be used ({error.reason}). This was not acknowledged: send "
+                "it again later."
+            )
+            return Problem(503, detail, headers={"Retry-After": "5"})
         case HTTPException():
             detail = _NOT_HTTP.get(error.status_code, "This request cannot be answered.")
             return Problem(error.status_code, detail, headers=error.headers)
@@ -204,11 +179,6 @@ def _sentence(error: Mapping[str, Any], field: str) -> str:
         hint = ""
         if isinstance(given, (int, float)) and 1 < given < 100:  # noqa: PLR2004
             hint = f"; did you mean {given / 100:g}?"
-        return f"{field} is {_shown(given)}: it must be a number between 0 and 1{hint}"
+        return f"{field} is {shown(given)}: it must be a number between 0 and 1{hint}"
     message = str(error["msg"])
-    return f"{field or 'The body'} is {_shown(given)}: {message[:1].lower()}{message[1:]}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return f"{field or 'The body'} is {shown(given)}: {message[:1].lower()}{message[1:]}"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NotRequired, Self, TypeAlias
 
 from pydantic import (
@@ -19,14 +20,10 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from surerec._shown import near
+from surerec.calibration import Guarantee
 
 MAX_HISTORY: Final = 5_000
-MAX_ITEMS: Final = 1_000
-MAX_USERS: Final = 500
 MAX_ROWS: Final = 10_000
-MAX_BATCH_K: Final = 100
-MAX_MEMBERS: Final = 50
-MAX_EVENTS: Final = 1_000
 
 
 def _whole(value: Any) -> Any:
@@ -74,47 +71,9 @@ class _Request(BaseModel):
         return given
 
 
-def _check_times(history: History | None, times: Times | None) -> None:
-    if times is None:
-        return
-    if history is None:
-        raise ValueError("times is about a history: give history, or leave times out")
-    if len(times) != len(history):
-        raise ValueError(
-            f"times has {len(times):,} values and history has {len(history):,} items: give one "
-            "time for each item"
-        )
-
-
-class Member(_Request):
-    """A member of a group: a user of the data, or a new user with a history."""
-
+class _Whom(_Request):
     model_config = _needs_one_of("user", "history")
 
-    user: Id | None = None
-    """A user of the data."""
-    history: History | None = None
-    """What a new user consumed, in order."""
-    times: Times | None = None
-    """When each item of the history was consumed."""
-    name: Name | None = None
-    """What to call the member; by default the id, or a number."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if (self.user is None) == (self.history is None):
-            raise ValueError("A member is a user, or a new user with a history: give one of them")
-        _check_times(self.history, self.times)
-        return self
-
-
-class UserRequest(_Request):
-    """The user that a request is about."""
-
-    model_config = _needs_one_of("user", "history")
-
-    recommender: Name | None = None
-    """Which of the model's recommenders; by default its first."""
     user: Id | None = None
     """A user of the data."""
     history: History | None = None
@@ -122,41 +81,62 @@ class UserRequest(_Request):
     times: Times | None = None
     """When each item of the history was consumed, one for each: ISO dates or times, or Unix times,
     all of one kind. They sort the history."""
+
+    @model_validator(mode="after")
+    def _one_time_for_each(self) -> Self:
+        if self.times is not None and self.history is None:
+            raise ValueError("times is about a history: give history, or leave times out")
+        if self.times is not None and len(self.times) != len(self.history or ()):
+            raise ValueError(
+                f"times has {len(self.times):,} values and history has "
+                f"{len(self.history or ()):,} items: give one time for each item"
+            )
+        return self
+
+
+class Member(_Whom):
+    """A member of a group: a user of the data, or a new user with a history."""
+
+    name: Name | None = None
+    """What to call the member; by default the id, or a number."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.user is None) == (self.history is None):
+            raise ValueError("A member is a user, or a new user with a history: give one of them")
+        return self
+
+
+class UserRequest(_Whom):
+    """The user or the group that a request is about."""
+
+    model_config = _needs_one_of("user", "history", "group")
+
+    recommender: Name | None = None
+    """Which of the model's recommenders; by default its first."""
     at: Time | None = None
     """The moment at which the question is asked, for a history without times: an ISO date or time,
     or a Unix time. The measures that can be served do not use it."""
     segment: Id | None = None
     """The segment of a new user, if the model is calibrated by segments."""
-
-    @model_validator(mode="after")
-    def _about_somebody(self) -> Self:
-        group: list[Member] | None = getattr(self, "group", None)
-        if group is None and self.user is None and self.history is None:
-            raise ValueError("Say for whom: give user, history or group")
-        if group is not None and (self.user, self.history, self.segment) != (None, None, None):
-            raise ValueError("Say for whom once: give group, or user, history and segment")
-        _check_times(self.history, self.times)
-        histories = [self.history, *(member.history for member in group or ())]
-        if self.at is not None and all(history is None for history in histories):
-            raise ValueError("at is about a history: give history, or leave at out")
-        return self
-
-
-class GroupRequest(UserRequest):
-    """The user or the group that a request is about."""
-
-    model_config = _needs_one_of("user", "history", "group")
-
-    group: Annotated[list[Member], Field(min_length=2, max_length=MAX_MEMBERS)] | None = None
-    """The members of a group that chooses together, instead of a user."""
+    group: Annotated[list[Member], Field(min_length=2, max_length=50)] | None = None
+    """The members of a group that chooses together, instead of a user. Groups have no p-values."""
     together: Together | None = None
     """The kind of guarantee for a group; the model card lists them. By default "any", or "mean" of
     p-values."""
 
     @model_validator(mode="after")
-    def _of_a_group(self) -> Self:
-        if self.together is not None and self.group is None:
+    def _about_one(self) -> Self:
+        one = (self.user, self.history, self.segment)
+        if self.group is None and (self.user, self.history) == (None, None):
+            raise ValueError("The request is about nobody: give user, history or group")
+        if self.group is not None and one != (None, None, None):
+            raise ValueError("Give group, or user, history and segment, not both")
+        if self.group is None and self.together is not None:
             raise ValueError("together is about a group: give group, or leave together out")
+        histories = [self.history, *(member.history for member in self.group or ())]
+        if self.at is not None and all(history is None for history in histories):
+            raise ValueError("at is about a history: give history, or leave at out")
         return self
 
 
@@ -185,7 +165,7 @@ class _OptionFields(_Request):
         return self
 
 
-class RecommendRequest(_OptionFields, GroupRequest):
+class RecommendRequest(_OptionFields, UserRequest):
     """A recommendation set for a user or a group."""
 
     k: Annotated[StrictInt, Field(ge=1, le=MAX_ROWS), _AS_WHOLE] | None = None
@@ -197,7 +177,7 @@ class RecommendRequest(_OptionFields, GroupRequest):
     """How many of the items to list; the guarantee and the size are of all."""
 
 
-class EntryConfidencesRequest(GroupRequest):
+class EntryConfidencesRequest(UserRequest):
     """All items for a user or a group, at every confidence."""
 
     limit: Rows = 500
@@ -209,14 +189,14 @@ class EntryConfidencesRequest(GroupRequest):
 class PValuesRequest(UserRequest):
     """The p-values of items for a user."""
 
-    items: Annotated[list[Id], Field(min_length=1, max_length=MAX_ITEMS)]
+    items: Annotated[list[Id], Field(min_length=1, max_length=1_000)]
     """The items."""
     unknown: Unknown = "check"
     """Unknown ids of `items` are skipped; a list of which more than half is unknown is refused,
     unless this is skip."""
 
 
-class ExplanationRequest(GroupRequest):
+class ExplanationRequest(UserRequest):
     """Why an item is recommended to a user or a group."""
 
     item: Id
@@ -230,9 +210,9 @@ class BatchRequest(_OptionFields):
 
     recommender: Name | None = None
     """Which of the model's recommenders; by default its first."""
-    users: Annotated[list[Id], Field(min_length=1, max_length=MAX_USERS)]
+    users: Annotated[list[Id], Field(min_length=1, max_length=500)]
     """Users of the data."""
-    k: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_K), _AS_WHOLE] = 10
+    k: Annotated[StrictInt, Field(ge=1, le=100), _AS_WHOLE] = 10
     """How many items for each."""
 
 
@@ -263,7 +243,7 @@ class SentEvent(_Request):
 class EventsRequest(_Request):
     """Events in their order: all of them are stored, or none."""
 
-    events: Annotated[list[SentEvent], Field(min_length=1, max_length=MAX_EVENTS)]
+    events: Annotated[list[SentEvent], Field(min_length=1, max_length=1_000)]
 
 
 class ForgetRequest(_Request):
@@ -287,28 +267,12 @@ _Response.__pydantic_config__ = ConfigDict(  # type: ignore[attr-defined]
 )
 
 
-class GuaranteeResponse(_Response):
-    """What an answer guarantees, to whom and under which assumptions."""
+@dataclass(frozen=True, kw_only=True)
+class GuaranteeResponse(Guarantee):
+    """What an answer guarantees, to whom and under which assumptions: its fields and sentence."""
 
     sentence: str
-    kind: str
-    level: Number
-    """The nominal level: the confidence that was asked for."""
-    precision: Number
-    """The share of the shown items that is consumed, where precision is guaranteed."""
-    claim: str
-    horizon: str
-    n_calibration: int | None
-    """The calibration items, users or groups behind it."""
-    period: list[str] | None
-    """The first and the last day of the held-out interactions."""
-    covers: str
-    assumptions: list[str]
-    holds: bool
-    reason: str
-    """Why it does not hold; empty if it does."""
     full: GuaranteeResponse | None
-    """The guarantee of the full set, where items were left out of it."""
 
 
 class AssessedItem(_Response):
@@ -397,13 +361,6 @@ class RecommendationsResponse(_Response):
     """Of a group: the member with the smallest satisfaction."""
 
 
-class SizeCurve(_Response):
-    """How many items are in the set at any confidence above each entry confidence."""
-
-    entry_confidence: list[float]
-    size: list[int]
-
-
 class TitledColumns(_Response):
     """Items with their titles, as columns."""
 
@@ -435,7 +392,8 @@ class EntryConfidencesResponse(_Response):
     about_probability: str
     n_candidates: int
     highest_confidence: float
-    curve: SizeCurve
+    curve: dict[Literal["entry_confidence", "size"], list[float]]
+    """How many items are in the set at any confidence above each entry confidence."""
     items: RankedColumns
     history: TitledColumns
     """The latest items of the user, the last one last; of a group, what new users consumed."""
@@ -531,6 +489,7 @@ class FoundResponse(_Response):
     items: list[FoundItem]
 
 
+@dataclass(frozen=True, kw_only=True)
 class CardGuarantee(GuaranteeResponse):
     """The guarantee for a user who consumed the most popular items."""
 
@@ -580,12 +539,6 @@ class ModelResponse(_Response):
     recommenders: list[CardRecommender]
     live: NotRequired[bool]
     """Whether it ingests events and tracks its coverage."""
-
-
-class StatusResponse(_Response):
-    """Whether the server can answer."""
-
-    status: str
 
 
 class ReloadResponse(_Response):

@@ -36,8 +36,8 @@ class ServerSettings(BaseSettings):
     Examples
     --------
     >>> settings = ServerSettings(model="films", port=9000)
-    >>> settings.is_loopback, settings.needs_keys, settings.hosts
-    (True, False, ('localhost', '127.0.0.1', '[::1]'))
+    >>> settings.is_loopback, settings.hosts
+    (True, ('localhost', '127.0.0.1', '[::1]'))
     """
 
     model_config = SettingsConfigDict(
@@ -119,18 +119,13 @@ class ServerSettings(BaseSettings):
             return False
 
     @property
-    def needs_keys(self) -> bool:
-        """Whether a request must bring an API key."""
-        return self.keys is not None
-
-    @property
     def hosts(self) -> tuple[str, ...]:
         """The names that a ``Host`` header may have; none means any.
 
         On loopback without keys a web page could otherwise point a name of its own at this
         machine and read people's histories through a visitor's browser.
         """
-        if self.allowed_hosts or not self.is_loopback or self.needs_keys:
+        if self.allowed_hosts or not self.is_loopback or self.keys is not None:
             return self.allowed_hosts
         return _LOOPBACK_NAMES
 

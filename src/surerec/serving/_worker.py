@@ -19,10 +19,10 @@ import uvicorn
 
 from surerec.errors import SurerecError
 from surerec.serving._app import create_app
+from surerec.serving._gate import GuardedProtocol
 from surerec.serving._keys import KeyFile, Keyring
 from surerec.serving._models import load
 from surerec.serving._problems import Problem
-from surerec.serving._protocol import GuardedProtocol
 from surerec.serving._settings import ServerSettings
 from surerec.serving._supervisor import RateLimits, attach
 from surerec.serving._telemetry import HELD, MODEL_TIME, SWAPS, WORKERS, configure, log
