@@ -235,13 +235,13 @@ def of_items(case):
 
 def served(case, place):
     """Ask the operation of the server for its folder."""
-    from surerec.serving._models import load_served  # noqa: PLC0415  # an extra
+    from surerec.serving._models import load  # noqa: PLC0415  # an extra
     from surerec.serving._operations import recommend  # noqa: PLC0415
-    from surerec.serving._requests import RecommendRequest  # noqa: PLC0415
+    from surerec.serving._schemas import RecommendRequest  # noqa: PLC0415
 
     case.model.save(place / "model")
     asked = RecommendRequest(user=case.user, **case.asked)
-    rows = load_served(place / "model").answer(recommend, asked)["items"]
+    rows = load(place / "model").answer(recommend, asked)["items"]
     alike = [row["item_id"] for row in rows] == of_items(case)
     return YES if alike else "over HTTP it answers otherwise"
 

@@ -119,7 +119,7 @@ def test_a_forgotten_user_is_named_in_no_message(cli, orders, tmp_path) -> None:
 
 def test_a_model_is_served_without_its_first_user(orders, tmp_path) -> None:
     pytest.importorskip("fastapi")
-    from surerec.serving._living import load  # noqa: PLC0415  # of an extra
+    from surerec.serving._models import load  # noqa: PLC0415  # of an extra
 
     model = sr.PopulationConformal("CM12").fit(orders)
     with Live.create(tmp_path / "shop", model, recount=False) as live:

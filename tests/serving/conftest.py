@@ -2,13 +2,26 @@ import pytest
 
 pytest.importorskip("fastapi", reason="serving needs the extra: pip install 'surerec[serve]'")
 
+import asyncio
+
+import httpx
+
+from surerec.serving import ServerSettings
+from surerec.serving._app import create_app
+from surerec.serving._supervisor import shared_memory
+from surerec.serving._worker import Service
 from tests.postgres import postgres  # noqa: F401  # a fixture
-from tests.serving.serving_server import Server, save
+from tests.serving.serving_server import Server, save, someone
 
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
     return save(tmp_path_factory.mktemp("served") / "films")
+
+
+@pytest.fixture(scope="session")
+def known(model_folder):
+    return someone(model_folder)
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +52,31 @@ def start(tmp_path):
     yield start_one
     for one in running:
         one.stop()
+
+
+class InProcess:
+    """A client of the application of a model folder, without a server."""
+
+    def __init__(self, folder, memory):
+        settings = ServerSettings(model=folder, insecure_admin=True)
+        self.service = Service(settings, memory.fileno())
+        self._app = httpx.ASGITransport(create_app(self.service), raise_app_exceptions=False)
+
+    def request(self, method, path, **asked):
+        async def ask():
+            async with httpx.AsyncClient(transport=self._app, base_url="http://localhost") as one:
+                return await one.request(method, path, **asked)
+
+        return asyncio.run(ask())
+
+    def get(self, path, **asked):
+        return self.request("GET", path, **asked)
+
+    def post(self, path, **asked):
+        return self.request("POST", path, **asked)
+
+
+@pytest.fixture(scope="session")
+def in_process():
+    with shared_memory() as memory:
+        yield lambda folder: InProcess(folder, memory)

@@ -1,32 +1,140 @@
-"""Errors of the library as HTTP says them, and what they must not say."""
+"""Bad input and errors of the library: one clear sentence, the right status, and no leak."""
+
+import json
 
 import numpy as np
 import pytest
 
 import surerec as sr
 from surerec import errors
-from surerec.conformal import DEFAULT_CONFIDENCE
-from surerec.interactions import IdMap
-from surerec.recommenders import make_recommender
-from surerec.serving import _operations as answers
-from surerec.serving import _requests as ask
-from surerec.serving._models import ServedModel, load_served
+from surerec.serving import _operations as operations
+from surerec.serving._models import ServedModel, load
 from surerec.serving._problems import REFUSALS, problem_of
-from surerec.serving._search import TitleSearch
+from surerec.serving._schemas import BatchRequest, RecommendRequest
+from tests.serving.serving_server import problem
 
 
 @pytest.fixture(scope="module")
-def model(model_folder):
-    return load_served(model_folder)
+def user(known):
+    return known[1]
 
 
-@pytest.fixture(scope="module")
-def without_users():
-    """A model of given counts, which have no users."""
-    counts = sr.PrecedenceStatistics.from_counts(np.triu(np.full((6, 6), 2), 1), [4] * 6, 5)
-    fitted = make_recommender("icrs3").fit(counts)
-    search = TitleSearch(fitted.items_.ids, None, counts.popularity)
-    return ServedModel("counts", {"icrs3": fitted.model_}, {}, search)
+@pytest.mark.parametrize(
+    ("path", "body", "status", "says"),
+    [
+        ("recommendations", {"user": "nobody"}, 404, "There is no such user."),
+        ("recommendations", {"user": -1}, 404, "There is no such user."),
+        ("recommendations", {}, 422, "about nobody: give user, history or group."),
+        ("recommendations", {"user": 1, "group": [{"user": 1}, {"user": 2}]}, 422, "not both"),
+        ("recommendations", {"user": 1, "together": "any"}, 422, "together is about a group"),
+        ("recommendations", {"history": []}, 422, "history is empty: it needs at least one item."),
+        ("recommendations", {"history": ["?"]}, 404, "None of the items of the history is known."),
+        ("recommendations", {"history": list(range(5001))}, 422, "at most 5000 are taken"),
+        ("recommendations", {"history": "5,6"}, 422, "valid list"),
+        ("recommendations", {"history": [1.5]}, 422, "history[0] is 1.5"),
+        ("recommendations", {"history": [None]}, 422, "history[0]"),
+        ("recommendations", {"user": True}, 422, "user is True"),
+        ("recommendations", {"user": 1, "confidence": 90}, 422, "did you mean 0.9?"),
+        ("recommendations", {"user": 1, "confidence": 1}, 422, "between 0 and 1"),
+        ("recommendations", {"user": 1, "confidence": "high"}, 422, "confidence is 'high'"),
+        ("recommendations", {"user": 1, "confidence": 0.5, "significance": 0.5}, 422, "not both"),
+        ("recommendations", {"user": 1, "k": 0}, 422, "k is 0"),
+        ("recommendations", {"user": 1, "k": 10**9}, 422, "k is 1000000000"),
+        ("recommendations", {"user": 1, "colour": 1}, 422, "There is no field colour."),
+        ("recommendations", {"user_id": 1}, 422, "There is no field user_id; did you mean user?"),
+        ("events", {"events": [{"user_id": 1, "item": 1}]}, 422, "field user_id; did you mean us"),
+        ("recommendations", {"user": 1, "recommender": "icrs99"}, 404, "this model has icrs12"),
+        ("recommendations", [1], 422, "The body is [1]"),
+        ("p-values", {"user": 1}, 422, "items is missing."),
+        ("p-values", {"user": 1, "items": ["?"]}, 404, "There is no item '?'."),
+        ("explanations", {"user": 1, "item": "?"}, 404, "There is no item '?'."),
+        ("recommendations/batch", {"users": []}, 422, "users is empty"),
+        ("recommendations/batch", {"users": ["a", "b"]}, 404, "None of these users is known."),
+        ("recommendations/batch", {"users": list(range(501))}, 422, "at most 500"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_a_sentence(client, path, body, status, says):
+    assert says in problem(client.post(f"v1/{path}", json=body), status)
+
+
+def test_an_unknown_user_learns_of_no_other(client, user):
+    near = str(user)[:-1] + "x" + str(user)[-1]
+    sentence = problem(client.post("v1/recommendations", json={"user": near}), 404)
+    assert sentence == "There is no such user."
+
+
+def test_questions_that_do_not_fit_are_refused(client, known):
+    model, user = known
+    taken = model.statistics_.interactions.profile(user)["item_id"][0]
+    for path, more in (("p-values", {"items": [taken]}), ("explanations", {"item": taken})):
+        told = problem(client.post(f"v1/{path}", json={"user": user, **more}), 409)
+        assert "is in the known profile" in told
+    ranks = {"user": user, "recommender": "precedence-mining"}
+    told = problem(client.post("v1/recommendations", json={**ranks, "confidence": 0.9}), 409)
+    assert "knows no confidence" in told
+    told = problem(client.post("v1/p-values", json={**ranks, "items": [taken]}), 409)
+    assert "has no p-values" in told
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"{", 400),
+        (b"", 422),
+        (b"\xff\xfe", 400),
+        (b"[" * 100_000, 400),
+        (b'{"user": ' + b"9" * 10_000 + b"}", 400),
+        (b'{"user": NaN}', 422),
+        (b'{"user": "\\ud800"}', 422),
+        (b'{"user": 1, "confidence": NaN}', 422),
+    ],
+)
+def test_garbage_in_a_body_is_no_error_of_ours(client, content, status):
+    headers = {"Content-Type": "application/json"}
+    problem(client.post("v1/recommendations", content=content, headers=headers), status)
+
+
+def test_a_huge_body_is_refused_declared_or_not(client):
+    headers = {"Content-Type": "application/json"}
+    body = b" " * 300_000
+    sentence = problem(client.post("v1/recommendations", content=body, headers=headers), 413)
+    assert "larger than 262,144 bytes" in sentence
+
+    def drip():
+        for _ in range(300):
+            yield b" " * 1_000
+
+    problem(client.post("v1/recommendations", content=drip(), headers=headers), 413)
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "json"])
+def test_a_body_of_another_type_is_415(client, kind):
+    headers = {} if kind is None else {"Content-Type": kind}
+    answer = client.post("v1/recommendations", content=b'{"user": 1}', headers=headers)
+    assert "application/json" in problem(answer, 415)
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "application/vnd.shop+json"])
+def test_json_by_another_name_is_accepted(client, user, kind):
+    content = json.dumps({"user": user})
+    answer = client.post("v1/recommendations", content=content, headers={"Content-Type": kind})
+    assert answer.status_code == 200
+
+
+def test_a_slash_too_many_is_no_redirect(client):
+    for path in ("v1/model/", "healthz/", "docs/"):
+        answer = client.get(path, follow_redirects=False)
+        problem(answer, 404)
+        assert "location" not in answer.headers
+
+
+def test_addresses_and_methods_that_are_not_there(client):
+    assert "/docs" in problem(client.get("v1/nothing"), 404)
+    wrong = client.get("v1/recommendations")
+    problem(wrong, 405)
+    assert wrong.headers["allow"] == "POST"
+    problem(client.get("v1/items", params={"limit": 51}), 422)
+    problem(client.get("v1/items", params={"q": "x" * 201}), 422)
 
 
 def never(*_):
@@ -59,8 +167,8 @@ def never(*_):
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 def test_each_error_has_its_status_and_its_sentence(error, status, says):
-    problem = problem_of(error)
-    assert (problem.status, problem.detail) == (status, says)
+    found = problem_of(error)
+    assert (found.status_code, found.detail) == (status, says)
 
 
 def test_no_error_of_a_question_is_left_to_its_own_sentence():
@@ -71,81 +179,22 @@ def test_no_error_of_a_question_is_left_to_its_own_sentence():
     assert set(REFUSALS) == of_input - elsewhere
 
 
-@pytest.mark.parametrize(
-    ("answer", "asked", "kind"),
-    [
-        (answers.recommend, ask.RecommendRequest(user="ann"), errors.UnknownId),
-        (answers.recommend, ask.RecommendRequest(history=["jaws"]), errors.UnknownHistory),
-        (answers.assess, ask.EntryConfidencesRequest(user=-1), errors.UnknownId),
-        (answers.p_values, ask.PValuesRequest(user=1, items=["jaws"]), errors.UnknownId),
-        (answers.explain, ask.ExplanationRequest(user=1, item="jaws"), errors.UnknownId),
-        (
-            answers.recommend,  # the person comes before the level
-            ask.RecommendRequest(user="ann", confidence=0.9, recommender="precedence-mining"),
-            errors.UnknownId,
-        ),
-        (
-            answers.recommend_many,
-            ask.BatchRequest(users=[1], confidence=0.9, recommender="precedence-mining"),
-            errors.NoConfidence,
-        ),
-    ],
-)
-def test_near_ids_are_never_looked_for(model, monkeypatch, answer, asked, kind):
-    monkeypatch.setattr(IdMap, "near", never)
-    with pytest.raises(kind) as refused:
-        answer(model, asked)
-    assert problem_of(refused.value).status in {404, 409}
+def test_a_model_without_users_answers_histories_alone():
+    counts = sr.PrecedenceStatistics.from_counts(np.triu(np.full((6, 6), 2), 1), [4] * 6, 5)
+    fitted = sr.InductiveConformal("CM3").fit(counts)
+    model = ServedModel("counts", {"icrs3": fitted.model_}, {}, search=None)
+    with pytest.raises(errors.NoUsers):
+        operations.recommend(model, RecommendRequest(user=1))
+    with pytest.raises(errors.NoUsers):
+        operations.recommend_many(model, BatchRequest(users=[1]))
+    assert operations.recommend(model, RecommendRequest(history=[1, 2, 3]))
 
 
-def test_a_model_without_users_answers_histories_alone(without_users):
-    for answer, asked in (
-        (answers.recommend, ask.RecommendRequest(user=1)),
-        (answers.recommend_many, ask.BatchRequest(users=[1])),
-    ):
-        with pytest.raises(errors.NoUsers):
-            answer(without_users, asked)
-    assert answers.recommend(without_users, ask.RecommendRequest(history=[1, 2, 3]))
-
-
-def test_ids_are_looked_up_once(model, monkeypatch):
-    looked_up, inside = [], []
-    code, codes = IdMap.code, IdMap.codes
-
-    def noted(self, values):
-        values = list(values)
-        if not inside:
-            looked_up.append((self.noun, values))
-        return codes(self, values)
-
-    def noted_one(self, value):  # which may ask for several in turn
-        looked_up.append((self.noun, [value]))
-        inside.append(value)
-        try:
-            return code(self, value)
-        finally:
-            inside.pop()
-
-    monkeypatch.setattr(IdMap, "codes", noted)
-    monkeypatch.setattr(IdMap, "code", noted_one)
-    history = model.first.items.ids[:5].to_list()
-    item = model.first.items[9]
-    for answer, asked in (
-        (answers.recommend, ask.RecommendRequest(user=1, history=history)),
-        (answers.assess, ask.EntryConfidencesRequest(user=1, history=history)),
-    ):
-        looked_up.clear()
-        answer(model, asked)
-        assert looked_up == [("user", [1]), ("item", history)]
-    looked_up.clear()
-    answers.explain(model, ask.ExplanationRequest(user=1, history=history, item=item))
-    assert looked_up == [("user", [1]), ("item", history), ("item", [item])]
-
-
-def test_without_a_level_the_default_confidence_is_meant(model):
-    given = ask.RecommendRequest(user=1, confidence=DEFAULT_CONFIDENCE)
-    left_out = ask.RecommendRequest(user=1)
-    assert answers.recommend(model, left_out) == answers.recommend(model, given)
+def test_an_unexpected_error_is_a_problem_without_its_message(in_process, model_folder):
+    client = in_process(model_folder)
+    client.service.model = None  # something that nobody thought of
+    for answer in (client.get("/readyz"), client.get("/v1/model")):
+        assert "Something went wrong here" in problem(answer, 500)
 
 
 def test_a_model_past_its_window_is_served_with_a_warning(tmp_path):
@@ -153,4 +202,4 @@ def test_a_model_past_its_window_is_served_with_a_warning(tmp_path):
     sr.PopulationConformal("CM12", window=120).fit(films).save(tmp_path / "model")
     warned = r"population-cm12 was calibrated .*recalibrate"
     with pytest.warns(errors.StaleModelWarning, match=warned):
-        load_served(tmp_path / "model")
+        load(tmp_path / "model")

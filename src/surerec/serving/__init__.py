@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from surerec.errors import InputError
 from surerec.live import LiveFolder
 from surerec.serving._keys import ApiKey, KeyFile
-from surerec.serving._settings import Settings, read_settings
+from surerec.serving._settings import ServerSettings, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-__all__ = ["ApiKey", "KeyFile", "Settings", "read_settings", "serve"]
-
-
-@contextmanager
-def _folder_in_environment(name: str) -> Iterator[None]:
-    """Name a folder in the environment as long as it is there, and no longer."""
-    before = os.environ.get(name)
-    with TemporaryDirectory(prefix="surerec-metrics-") as folder:
-        os.environ[name] = folder
-        try:
-            yield
-        finally:
-            del os.environ[name]
-            if before is not None:
-                os.environ[name] = before
+__all__ = ["ApiKey", "KeyFile", "ServerSettings", "read_settings", "serve"]
 
 
-def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) -> None:
+def serve(settings: ServerSettings, on_ready: Callable[[str], None] = lambda _: None) -> None:
     """Serve a model until SIGTERM or SIGINT.
 
     Parameters
     ----------
-    settings : Settings
+    settings : ServerSettings
         How; see :func:`read_settings`.
     on_ready : callable, optional
         Called with the page's address when all workers answer.
@@ -50,28 +35,27 @@ def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) 
     """
     if os.name != "posix":
         raise InputError("surerec serve needs Linux or macOS; on Windows use WSL or a container.")
-    # prometheus-client looks at this when it is imported, and so below, not above.
-    with _folder_in_environment("PROMETHEUS_MULTIPROC_DIR"):
-        from surerec.serving._logs import configure  # noqa: PLC0415
-        from surerec.serving._page import plotly_file  # noqa: PLC0415
-        from surerec.serving._process import listen, url_of  # noqa: PLC0415
-        from surerec.serving._service import shared_memory  # noqa: PLC0415
-        from surerec.serving._supervisor import Supervisor  # noqa: PLC0415
+    with TemporaryDirectory(prefix="surerec-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        try:
+            _serve(settings, on_ready)
+        finally:
+            del os.environ["PROMETHEUS_MULTIPROC_DIR"]
 
-        plotly_file()
-        if settings.keys is not None:
-            KeyFile(settings.keys).read()
-        configure(settings.log_level, settings.log_format)
-        # A live model's events are one server's: its workers share them, and nobody else does.
-        live = LiveFolder.is_one(settings.model)
-        with (
-            LiveFolder.open(settings.model).held() if live else nullcontext(),
-            listen(settings.host, settings.port) as listener,
-            shared_memory() as rates,
-        ):
 
-            async def run() -> None:
-                url = url_of(listener)
-                await Supervisor(settings, listener, rates.fileno(), lambda: on_ready(url)).run()
+def _serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> None:
+    # Imported here: prometheus-client looks at the variable when it is imported.
+    from surerec.serving._supervisor import Supervisor, listen, shared_memory  # noqa: PLC0415
+    from surerec.serving._telemetry import configure  # noqa: PLC0415
 
-            asyncio.run(run())
+    if settings.keys is not None:
+        KeyFile(settings.keys).read()
+    configure(settings.log_level, settings.log_format)
+    # A live model's events are one server's: its workers share them, and nobody else does.
+    live = LiveFolder.is_one(settings.model)
+    with (
+        LiveFolder.open(settings.model).held() if live else nullcontext(),
+        listen(settings.host, settings.port) as listener,
+        shared_memory() as memory,
+    ):
+        Supervisor(settings, listener, memory.fileno(), on_ready).run()

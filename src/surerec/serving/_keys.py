@@ -8,22 +8,25 @@ import json
 import os
 import secrets
 import shlex
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, get_args
+
+from pydantic import Field, TypeAdapter
 
 from surerec._files import file_aside
-from surerec._inputs import check_file, parse_json, read_whole, reason
+from surerec._inputs import check_file, damage_in_words, parse_json, read_whole
 from surerec._lock import exclusive
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
-SCOPES: Final = ("read", "events", "admin")
+Scope: TypeAlias = Literal["read", "events", "admin"]
+SCOPES: Final[tuple[str, ...]] = get_args(Scope)
 _FORMAT: Final = "surerec-keys"
 _MOST_KEYS: Final = 500
 _OTHERS: Final = 0o077
@@ -36,15 +39,18 @@ class ApiKey:
     key_id: str
     """Its public part: in logs and lists."""
     name: str
-    scopes: tuple[str, ...]
+    scopes: tuple[Scope, ...]
     """"read", "events" (send them), "admin", which may do all."""
-    sha256: str
+    sha256: Annotated[str, Field(min_length=64, max_length=64)]
     """Of the whole key. It has 256 random bits, so that no slow hash is needed."""
     created: str
 
     def may(self, scope: str) -> bool:
-        """Tell whether it opens what needs that scope."""
+        """Return whether it opens what needs that scope."""
         return scope in self.scopes or "admin" in self.scopes
+
+
+_KEYS: Final = TypeAdapter(list[ApiKey])
 
 
 class KeyFile:
@@ -69,7 +75,7 @@ class KeyFile:
         self.path = Path(path)
 
     def read(self) -> list[ApiKey]:
-        """Give all keys."""
+        """Return all keys."""
         if not self._is_there():
             raise InputError(
                 f"There is no key file {self.path}; make one with "
@@ -80,17 +86,17 @@ class KeyFile:
         raw = read_whole(self.path)
         try:
             content = parse_json(raw)
-            if content["format"] != _FORMAT:
-                raise ValueError(content["format"])  # noqa: TRY301  # said below
-            return [_key(entry) for entry in content["keys"]]
+            if content["format"] == _FORMAT:
+                return _KEYS.validate_python(content["keys"])
         except (ValueError, TypeError, KeyError):
-            raise InputError(
-                f"{self.path} is no file of API keys, or a damaged one; restore it from a copy, or "
-                "name another."
-            ) from None
+            pass
+        raise InputError(
+            f"{self.path} is no file of API keys, or a damaged one; restore it from a copy, or "
+            "name another."
+        )
 
-    def create(self, name: str, scopes: list[str] | tuple[str, ...] = ("read",)) -> str:
-        """Add a key, and give it: it is not kept, and cannot be shown again."""
+    def create(self, name: str, scopes: Sequence[str] = ("read",)) -> str:
+        """Add a key, and return it: it is not kept, and cannot be shown again."""
         for scope in scopes:
             if scope not in SCOPES:
                 raise InputError(f"There is no scope {scope!r}; choose among {', '.join(SCOPES)}.")
@@ -99,77 +105,53 @@ class KeyFile:
         key_id = secrets.token_hex(4)
         key = f"sr_{key_id}_{secrets.token_urlsafe(32)}"
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        made = ApiKey(key_id, name, tuple(dict.fromkeys(scopes)), _sha256(key), now)
-        with self._locked():
-            kept = self.read() if self._is_there() else []
+        made = {"key_id": key_id, "name": name, "scopes": list(dict.fromkeys(scopes))}
+        with self._changing() as kept:
             if len(kept) >= _MOST_KEYS:
                 raise InputError(f"{self.path} holds {_MOST_KEYS} keys; revoke some first.")
-            self._write([*kept, made])
+            kept.extend(_KEYS.validate_python([{**made, "sha256": _sha256(key), "created": now}]))
         return key
 
     def revoke(self, key_id: str) -> ApiKey:
-        """Take a key back; running servers notice at once."""
-        with self._locked():
-            kept = self.read()
-            gone = [key for key in kept if key.key_id == key_id]
-            if not gone:
-                raise InputError(
-                    f"{self.path}: there is no key {key_id!r}; see `surerec keys list`."
-                )
-            self._write([key for key in kept if key.key_id != key_id])
-        return gone[0]
-
-    def _is_there(self) -> bool:
-        try:
-            self.path.stat()
-        except FileNotFoundError:
-            return False
-        except (OSError, ValueError):
-            pass  # something is, and whoever looks closer says what
-        return True
+        """Remove a key and return it; running servers notice at once."""
+        with self._changing() as kept:
+            for key in kept:
+                if key.key_id == key_id:
+                    kept.remove(key)
+                    return key
+            raise InputError(f"{self.path}: there is no key {key_id!r}; see `surerec keys list`.")
 
     def _refuse_shared(self) -> None:
         """Refuse a file that others may read or write: it says who may ask, and can be added to."""
         if os.name != "posix":
             return
-        about, quoted = self.path.stat(), shlex.quote(str(self.path))
-        if about.st_uid != os.geteuid():
+        about, quoted, owner = self.path.stat(), shlex.quote(str(self.path)), os.geteuid()
+        if about.st_uid != owner or about.st_mode & _OTHERS:
+            fix = f"chmod 600 {quoted}" if about.st_uid == owner else f"chown {owner} {quoted}"
             raise InputError(
-                f"{self.path}: this key file belongs to another user; make it yours with "
-                f"`chown {os.geteuid()} {quoted}`."
-            )
-        if about.st_mode & _OTHERS:
-            raise InputError(
-                f"{self.path}: others can read or write this key file; close it to them with "
-                f"`chmod 600 {quoted}`."
+                f"{self.path}: others own this key file, or can read or write it; close it to them "
+                f"with `{fix}`."
             )
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _changing(self) -> Iterator[list[ApiKey]]:
+        """Hold the file, and write the keys when they have been changed."""
         if self._is_there():
             check_file(self.path)
-        elif not os.path.isdir(self.path.parent):  # noqa: PTH112  # pathlib's raises where closed
+        elif not os.path.isdir(self.path.parent):  # noqa: PTH112
             raise InputError(f"{self.path.parent}: there is no such folder.")
-        with ExitStack() as stack:
-            try:
-                lock = self.path.with_name(f".{self.path.name}.lock")
-                stack.enter_context(exclusive(lock))
-            except OSError as error:
-                raise self._cannot_write(error) from error
-            yield
-
-    def _write(self, keys: list[ApiKey]) -> None:
-        text = json.dumps({"format": _FORMAT, "keys": [asdict(key) for key in keys]}, indent=2)
-        try:
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with damage_in_words(self.path, "cannot be written"), exclusive(lock):
+            kept = self.read() if self._is_there() else []
+            yield kept
+            text = json.dumps({"format": _FORMAT, "keys": [asdict(k) for k in kept]}, indent=2)
             with file_aside(self.path, mode=0o600) as aside, aside.open("w") as out:
                 out.write(text + "\n")
                 out.flush()
                 os.fsync(out.fileno())
-        except OSError as error:
-            raise self._cannot_write(error) from error
 
-    def _cannot_write(self, error: OSError) -> InputError:
-        return InputError(f"{self.path}: cannot be written ({reason(error)}).")
+    def _is_there(self) -> bool:
+        return os.path.exists(self.path)  # noqa: PTH110  # pathlib's raises where it is closed
 
 
 class Keyring:
@@ -187,7 +169,7 @@ class Keyring:
         self._keys = {key.key_id: key for key in file.read()}
 
     def find(self, presented: str) -> ApiKey | None:
-        """Give the key that was presented, if it is one of ours.
+        """Return the key that was presented, if it is one of ours.
 
         Raises
         ------
@@ -214,14 +196,3 @@ class Keyring:
 
 def _sha256(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _key(entry: dict[str, object]) -> ApiKey:
-    scopes = entry["scopes"]
-    if not isinstance(scopes, list) or not all(scope in SCOPES for scope in scopes):
-        raise ValueError(scopes)
-    texts = [entry[name] for name in ("key_id", "name", "sha256", "created")]
-    if not all(isinstance(text, str) for text in texts) or len(str(entry["sha256"])) != 64:  # noqa: PLR2004
-        raise ValueError(entry)
-    key_id, name, sha256, created = map(str, texts)
-    return ApiKey(key_id, name, tuple(map(str, scopes)), sha256, created)

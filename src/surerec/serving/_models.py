@@ -1,36 +1,92 @@
-"""The model that is served: loaded whole, warmed up, swapped in one step."""
+"""The model that is served, live or not: loaded whole, warmed up, swapped in one step."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
 import json
+import unicodedata
 import warnings
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from surerec.calibration import Guarantee
 from surerec.conformal import DEFAULT_CONFIDENCE
-from surerec.errors import InputError, StaleModelWarning
+from surerec.errors import InputError, StaleModelWarning, StoreError
+from surerec.live import Live, LiveFolder
 from surerec.recommenders import load_all
-from surerec.serving._search import TitleSearch
+from surerec.serving._telemetry import BY_USER_DAY, DELIVERED, HEAVIEST, JUDGED, USER_DAYS
 from surerec.storage import read_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    import polars as pl
+    from numpy.typing import NDArray
 
-    from surerec.interactions import Interactions
     from surerec.recommenders import FittedModel
 
 
 _SAMPLE_SIZE = 40
 _SAMPLE_PRECISION = 0.2
+
+
+class TitleSearch:
+    """Titles ready to be searched.
+
+    Parameters
+    ----------
+    ids : polars.Series
+        Item ids, by code.
+    titles : polars.Series or None
+        The title of each, null where there is none: such an item is found by its id.
+    popularity : array of int
+        The place of each in the order of popularity, 0 for the most popular.
+
+    Examples
+    --------
+    >>> titles = pl.Series(["Alien", "Amélie", "Star Wars"])
+    >>> search = TitleSearch(pl.Series([7, 3, 5]), titles, popularity=np.array([2, 1, 0]))
+    >>> search.find("ame", 5), search.find("wars st", 5), search.find("", 2), search.find("a", 5)
+    (array([1]), array([2]), array([2, 1]), array([1, 0, 2]))
+    """
+
+    def __init__(
+        self, ids: pl.Series, titles: pl.Series | None, popularity: NDArray[np.int64]
+    ) -> None:
+        shown = ids.cast(pl.String)
+        if titles is not None:
+            shown = titles.zip_with(titles.is_not_null(), shown)
+        # A blank before each, so that " word" finds where a word begins.
+        texts = pl.Series([f" {_plain(text)}" for text in shown.to_list()], dtype=pl.String)
+        items = {"code": np.arange(len(texts)), "text": texts, "popularity": popularity}
+        self._items = pl.DataFrame(items).sort("popularity")
+
+    def find(self, query: str, limit: int) -> NDArray[np.int64]:
+        """Return the codes of items whose title has all words; the likeliest, then popular, first.
+
+        A title that begins with the query comes before one where words begin with the query's,
+        and that before one that has them anywhere.
+        """
+        words, found, text = _plain(query).split(), self._items, pl.col("text").str
+        for word in sorted(words, key=len, reverse=True):  # the longest is the rarest
+            found = found.filter(text.contains(word, literal=True))
+        if words:
+            at_words = [text.contains(f" {word}", literal=True) for word in words]
+            likely = [~text.starts_with(" " + " ".join(words)), ~pl.all_horizontal(at_words)]
+            found = found.sort(likely, maintain_order=True)
+        return found["code"].head(limit).to_numpy()
+
+
+def _plain(text: str) -> str:
+    """Return a text without case and accents."""
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in apart if not unicodedata.combining(c))
 
 
 @dataclass(frozen=True)
@@ -41,11 +97,11 @@ class ServedModel:
     models: Mapping[str, FittedModel]
     """What answers, by name; all of them share items, users and statistics."""
     card: Mapping[str, Any]
-    """What clients may know of the model: no path, no version, nobody's id."""
+    """What clients may know of the model: no path, no version, no user's id."""
     search: TitleSearch
 
     def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
-        """Give an answer made of one state of the model from beginning to end."""
+        """Return an answer made of one state of the model from beginning to end."""
         return make(self, *asked)
 
     def refresh(self) -> None:
@@ -55,70 +111,99 @@ class ServedModel:
         """Check, without waiting, that what it needs to answer is whole."""
 
     def close(self) -> None:
-        """Let go of what it has open."""
+        """Close what it has open."""
 
     @property
     def first(self) -> FittedModel:
         """Any of the models: they share items, users and statistics."""
         return next(iter(self.models.values()))
 
-    @property
-    def interactions(self) -> Interactions:
-        """The profiles."""
-        return self.first.statistics.interactions
 
-    @property
-    def genres(self) -> pl.Series | None:
-        """The genres of each item by code, if they are known."""
-        return self.interactions.genres
+@dataclass(frozen=True)
+class LiveModel(ServedModel):
+    """A model that ingests events; each answer is from the fitted model of its moment."""
 
-    @property
-    def titles(self) -> pl.Series | None:
-        """The title of each item by code, if there are any."""
-        return self.interactions.titles
+    live: Live
+    searches: dict[int, TitleSearch]
+    """By the number of the base."""
+
+    def answer(self, make: Callable[..., Any], *asked: Any) -> Any:
+        """Return an answer made of this moment's state; no event comes in between."""
+        with self.live.asking() as model:
+            return make(self._now(model), *asked)
+
+    def _now(self, model: FittedModel) -> ServedModel:
+        """Return what answers need of the fitted model of this moment."""
+        known, base = self.searches, self.live.base_
+        if base not in known:  # it was refitted, and codes are other ones
+            known.clear()
+            gc.collect()  # what compiling left behind may hold arrays of the old base
+            known[base] = _search_of(model)
+        return replace(self, models={model.name: model}, search=known[base])
+
+    def refresh(self) -> None:
+        """Take over a refit of another process, and release the model before it."""
+        with suppress(StoreError), self.live.asking() as model:  # the next request raises it
+            self._now(model)
+
+    def check(self) -> None:
+        """Check, without waiting, that the store can keep events."""
+        self.live.check_store()
+
+    def report(self) -> None:
+        """Bring the metrics of the observed coverage up to date."""
+        steering = self.live.steering_
+        JUDGED.set(steering.n)
+        USER_DAYS.set(steering.user_days)
+        HEAVIEST.set(self.live.heaviest_share_ or 0)
+        missed, by_user_day = steering.delivered(), steering.observed_by_user_day()
+        for place, epsilon in enumerate(steering.epsilons if steering.n else ()):
+            DELIVERED.labels(f"{1 - epsilon:g}").set(1 - missed[place])
+            BY_USER_DAY.labels(f"{1 - epsilon:g}").set(1 - by_user_day[place])
+
+    def close(self) -> None:
+        """Close the store of events."""
+        self.live.close()
 
 
-class ModelHolder:
-    """The current model, and the next one while it is being taken over.
+def load(folder: Path) -> ServedModel:
+    """Return the model of a folder, memory-mapped, with every kernel it needs ready to run.
+
+    Every byte is compared with its checksum, by each worker again: the disk may have failed since
+    the supervisor looked, and a worker may start months later.
 
     Parameters
     ----------
-    model : ServedModel
-        The first one.
-    load : callable
-        Gives the model of a folder.
+    folder : path
+        What ``save`` wrote, or the folder of a live model.
     """
+    if LiveFolder.is_one(folder):
+        return _load_live(folder)
+    while True:
+        card = read_card(folder)
+        recommenders = load_all(folder)
+        if read_card(folder) == card:  # else a save came in between
+            break
+    if not recommenders:
+        raise InputError(f"The model in {folder} has no recommender; `surerec fit` makes one.")
+    return _served(card, {name: each.model_ for name, each in recommenders.items()})
 
-    def __init__(
-        self, model: ServedModel, load: Callable[[Path], ServedModel] | None = None
-    ) -> None:
-        self.current = model
-        self._load = load or load_served
-        self._next: ServedModel | None = None
 
-    def prepare(self, folder: Path, wanted: str) -> None:
-        """Load what the folder holds now, beside what is served; it must be what is wanted."""
-        model = self._load(folder)
-        if model.model_id != wanted:
-            raise InputError(f"The model in {folder} changed again while it was being taken over.")
-        self._next = model
-
-    def swap(self) -> None:
-        """Serve what was prepared; requests under way keep the model that they began with.
-
-        The old model's files are mapped until the last of these has ended.
-        """
-        if self._next is not None:
-            self.current, self._next = self._next, None
-            gc.collect()  # what compiling left behind may hold arrays of the old model
-
-    def discard(self) -> None:
-        """Release what was prepared: another worker could not."""
-        self._next = None
+def _load_live(folder: Path) -> ServedModel:
+    place = LiveFolder.open(folder)
+    live = Live(folder, hold=False)
+    model_id = hashlib.sha256(str(place.path.resolve()).encode()).hexdigest()[:12]
+    with live.asking() as model:
+        made = _served(read_card(place.model(live.base_)), {model.name: model})
+    card = {**made.card, "model": model_id, "live": True}
+    # Without the model: it would keep the files of this base mapped after a refit.
+    served = LiveModel(model_id, {}, card, made.search, live, {live.base_: made.search})
+    served.report()
+    return served
 
 
 def model_id(card: Mapping[str, Any]) -> str:
-    """Give the id of what a folder holds, by its content: statistics and recommenders.
+    """Return the id of what a folder holds, by its content: statistics and recommenders.
 
     Examples
     --------
@@ -133,79 +218,49 @@ def model_id(card: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def load_served(folder: Path) -> ServedModel:
-    """Give the model of a folder, memory-mapped, with every kernel it needs ready to run.
-
-    Every byte is compared with its checksum, by each worker again: the disk may have failed since
-    the supervisor looked, and a worker may start months later.
-
-    Parameters
-    ----------
-    folder : path
-        What ``save`` wrote.
-    """
-    while True:
-        card = read_card(folder)
-        recommenders = load_all(folder)
-        if read_card(folder) == card:  # else a save came in between
-            break
-    if not recommenders:
-        raise InputError(f"The model in {folder} has no recommender; `surerec fit` makes one.")
-    return served_of(card, {name: each.model_ for name, each in recommenders.items()})
-
-
-def served_of(card: Mapping[str, Any], models: Mapping[str, FittedModel]) -> ServedModel:
+def _served(card: Mapping[str, Any], models: Mapping[str, FittedModel]) -> ServedModel:
     """Return what answers need of fitted models, and the card of their folder."""
+    now = datetime.now(UTC)
     for name, model in models.items():
-        _warn_if_stale(name, model)
-    search = search_of(next(iter(models.values())))
-    return ServedModel(model_id(card), models, _public_card(card, models), search)
-
-
-def search_of(model: FittedModel) -> TitleSearch:
-    """Return the search among the items of a model."""
-    return TitleSearch(model.items.ids, model.titles, model.statistics.popularity)
-
-
-def _warn_if_stale(name: str, model: FittedModel) -> None:
-    until = model.valid_until
-    if until is not None and datetime.now(UTC) > until:
-        warnings.warn(
-            f"{name} was calibrated for the time up to {until:%Y-%m-%d}, and that was "
-            f"{(datetime.now(UTC) - until).days:,} days ago: its guarantee may not hold any more. "
-            "Recalibrate it with newer data (surerec recalibrate).",
-            StaleModelWarning,
-            stacklevel=2,
-        )
-
-
-def _public_card(card: Mapping[str, Any], models: Mapping[str, FittedModel]) -> dict[str, Any]:
-    data = card["data"] or {}
-    return {
+        until = model.valid_until
+        if until is not None and now > until:
+            warnings.warn(
+                f"{name} was calibrated for the time up to {until:%Y-%m-%d}, and that was "
+                f"{(now - until).days:,} days ago: its guarantee may not hold any more. "
+                "Recalibrate it with newer data (surerec recalibrate).",
+                StaleModelWarning,
+                stacklevel=2,
+            )
+    public = {
         "model": model_id(card),
-        "format": card["format"],
-        "format_version": card["format_version"],
-        "created": card["created"],
-        "updated": card["updated"],
-        "data": data.get("name"),
+        **{name: card[name] for name in ("format", "format_version", "created", "updated")},
+        "data": (card["data"] or {}).get("name"),
         "counts": card["counts"],
         "settings": card["settings"],
         "recommenders": [
-            {
-                "name": name,
-                "kind": model.kind,
-                "headline": model.calibration.headline(DEFAULT_CONFIDENCE),
-                "params": card["recommenders"][name]["params"],
-                "gives_confidence": "confidence" in model.features,
-                "gives_probabilities": "probability" in model.features,
-                "promises_precision": "precision" in model.features,
-                "lists": list(model.lists),
-                "together": list(model.offers_together()),
-                "group_sizes": list((model.groups and model.groups.sizes) or ()),
-                "guarantee": _sample_guarantee(model),
-            }
+            {"name": name, "params": card["recommenders"][name]["params"], **_described(model)}
             for name, model in models.items()
         ],
+    }
+    search = _search_of(next(iter(models.values())))
+    return ServedModel(public["model"], models, public, search)
+
+
+def _search_of(model: FittedModel) -> TitleSearch:
+    return TitleSearch(model.items.ids, model.titles, model.statistics.popularity)
+
+
+def _described(model: FittedModel) -> dict[str, Any]:
+    return {
+        "kind": model.kind,
+        "headline": model.calibration.headline(DEFAULT_CONFIDENCE),
+        "gives_confidence": "confidence" in model.features,
+        "gives_probabilities": "probability" in model.features,
+        "promises_precision": "precision" in model.features,
+        "lists": list(model.lists),
+        "together": list(model.offers_together()),
+        "group_sizes": list((model.groups and model.groups.sizes) or ()),
+        "guarantee": _sample_guarantee(model),
     }
 
 
@@ -220,22 +275,16 @@ def _sample_guarantee(model: FittedModel) -> dict[str, Any]:
     usual = int(np.median(np.diff(interactions.offsets))) if interactions.n_users else _SAMPLE_SIZE
     most_popular = by_popularity[: max(1, min(_SAMPLE_SIZE, usual, len(by_popularity) // 2))]
     history = model.items.ids.gather(most_popular).to_list()
-    asked: dict[str, Any] = (
-        {"precision": _SAMPLE_PRECISION} if "precision" in model.features else {}
-    )
+    precision: Any = {"precision": _SAMPLE_PRECISION} if "precision" in model.features else {}
     try:
-        found = _sampled(model, history, asked)
+        picks = model.recommend(history=history, **precision)
+        picks.to_frame()  # as scores and p-values are found only when they are looked at
+        if "confidence" in model.features:
+            model.p_values(history=history)
+        for user in interactions.users.suggested(1):
+            model.recommend(user, **precision).to_frame()
+            model.recommend_many([user], k=1, **precision)  # the batch has its own
+        found = picks.guarantee
     except InputError as error:  # a precision that cannot be reached here: that is said instead
-        found = Guarantee(kind="precision", **asked).broken(str(error).rstrip("."))
+        found = Guarantee(kind="precision", **precision).broken(str(error).rstrip("."))
     return {"history_length": len(history), **found.to_dict()}
-
-
-def _sampled(model: FittedModel, history: list[Any], asked: dict[str, Any]) -> Guarantee:
-    picks = model.recommend(history=history, **asked)
-    picks.to_frame()  # as scores and p-values are found only when they are looked at
-    if "confidence" in model.features:
-        model.p_values(history=history)
-    for user in model.statistics.interactions.users.suggested(1):
-        model.recommend(user, **asked).to_frame()
-        model.recommend_many([user], k=1, **asked)  # the batch has its own
-    return picks.guarantee

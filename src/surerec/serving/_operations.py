@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+import math
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import numpy as np
 import orjson
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from surerec._columns import Columns, json_rows, json_texts, json_values
 from surerec.errors import NotOffered
+from surerec.live import FutureTimeError, Observed, Receipt
 from surerec.recommenders import RecommendOptions
-from surerec.serving import _living as living
-from surerec.serving import _requests as ask
-from surerec.serving import _responses as told
-from surerec.serving._metrics import exposition
-from surerec.serving._models import ServedModel  # noqa: TC001  # the operations' signatures
+from surerec.serving import _schemas as ask
+from surerec.serving._models import LiveModel, ServedModel
 from surerec.serving._problems import Problem
+from surerec.serving._telemetry import ALARMS, EVENTS, exposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,13 +31,17 @@ if TYPE_CHECKING:
     from surerec.calibration import Assessment
     from surerec.measures import Query as UserQuery
     from surerec.recommenders import FittedModel
-    from surerec.serving._service import Service
+    from surerec.serving._worker import Service
 
 router = APIRouter()
+public = APIRouter(tags=["running"])
+"""What needs no API key."""
 Answer = TypeVar("Answer", bound="Callable[..., Any]")
 
-_ALMOST_NEVER = 1e-9  # a significance at which every item is in the set
-_HISTORY_SHOWN = 200
+_ALMOST_NEVER: Final = 1e-9  # a significance at which every item is in the set
+_HISTORY_SHOWN: Final = 200
+_WINDOWS_SHOWN: Final = 60
+_PRIVATE: Final = ("folder", "store", "recommender")  # fields of a live model's status
 
 
 def _service(request: Request) -> Service:
@@ -52,28 +57,24 @@ def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Ans
     """
 
     def register(answer: Answer) -> Answer:
-        hints = inspect.get_annotations(answer, eval_str=True)
-        summary, _, description = (inspect.getdoc(answer) or "").partition("\n")
-
-        async def endpoint(request: Request, asked: Any = None) -> Response:
+        async def endpoint(request: Request, **given: Any) -> Response:
             service = _service(request)
-            model = service.models.current
-            given = () if asked is None else (asked,)
+            model = service.model
 
             def respond() -> bytes:
-                return orjson.dumps(model.answer(answer, *given))
+                return orjson.dumps(model.answer(answer, *given.values()))
 
             body = await service.work.run(respond)
             headers = {"Surerec-Model": model.model_id, "Cache-Control": "no-store"}
             return Response(body, headers=headers, media_type="application/json")
 
+        hints = inspect.get_annotations(answer, eval_str=True)
         kinds = {"request": Request, **{name: hints[name] for name in hints if name == "asked"}}
+        only = inspect.Parameter.KEYWORD_ONLY
         endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
-                for name, kind in kinds.items()
-            ]
+            [inspect.Parameter(name, only, annotation=kind) for name, kind in kinds.items()]
         )
+        summary, _, description = (inspect.getdoc(answer) or "").partition("\n")
         router.add_api_route(
             path,
             endpoint,
@@ -89,7 +90,7 @@ def _operation(method: str, path: str, response: Any, tag: str) -> Callable[[Ans
     return register
 
 
-@_operation("POST", "/v1/recommendations", told.RecommendationsResponse, "recommending")
+@_operation("POST", "/v1/recommendations", ask.RecommendationsResponse, "recommending")
 def recommend(model: ServedModel, asked: ask.RecommendRequest) -> dict[str, Any]:
     """Return the items above the significance level, best first, with the guarantee of the set.
 
@@ -108,7 +109,7 @@ def recommend(model: ServedModel, asked: ask.RecommendRequest) -> dict[str, Any]
     return replace(picks, unknown_items=unknown).to_dict(asked.limit)
 
 
-@_operation("POST", "/v1/recommendations/batch", told.BatchResponse, "recommending")
+@_operation("POST", "/v1/recommendations/batch", ask.BatchResponse, "recommending")
 def recommend_many(model: ServedModel, asked: ask.BatchRequest) -> dict[str, Any]:
     """Return the k best items of each user's set; unknown users are listed, and left out."""
     fitted = _fitted(model, asked.recommender)
@@ -133,7 +134,7 @@ def recommend_many(model: ServedModel, asked: ask.BatchRequest) -> dict[str, Any
     }
 
 
-@_operation("POST", "/v1/entry-confidences", told.EntryConfidencesResponse, "recommending")
+@_operation("POST", "/v1/entry-confidences", ask.EntryConfidencesResponse, "recommending")
 def assess(model: ServedModel, asked: ask.EntryConfidencesRequest) -> dict[str, Any]:
     """Return the items in order, with the confidence at which each enters, and the set's size.
 
@@ -141,15 +142,16 @@ def assess(model: ServedModel, asked: ask.EntryConfidencesRequest) -> dict[str, 
     further request.
     """
     fitted = _fitted(model, asked.recommender)
-    if asked.group is not None:
-        return _assess_group(model, fitted, asked)
-    query = _query(fitted, asked)
-    options = RecommendOptions() if asked.item_list is None else fitted.listed(asked.item_list)
-    found = fitted.assess(query, options=options)
-    by_precision = "precision" in fitted.features
+    if asked.group is None:
+        found, about = _assess_user(model, fitted, asked)
+    else:
+        found, about = _assess_group(model, fitted, asked)
+    by_precision = asked.group is None and "precision" in fitted.features
     by_confidence = "confidence" in fitted.features and not by_precision
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
     entries = found.entry_confidences
+    first = order[: asked.limit]
+    values = {} if asked.group is None else {"member_values": found.values(first).T.tolist()}
     return {
         "recommender": fitted.name,
         "gives_confidence": by_confidence,
@@ -158,7 +160,17 @@ def assess(model: ServedModel, asked: ask.EntryConfidencesRequest) -> dict[str, 
         "n_candidates": len(found.candidates),
         "highest_confidence": found.highest_confidence,
         "curve": _curve(entries[order]),
-        "items": _ranked(model, found, order[: asked.limit], entries),
+        "items": {**_ranked(model, found, first, entries), **values},
+        **about,
+    }
+
+
+def _assess_user(
+    model: ServedModel, fitted: FittedModel, asked: ask.EntryConfidencesRequest
+) -> tuple[Any, dict[str, Any]]:
+    query = _query(fitted, asked)
+    options = RecommendOptions() if asked.item_list is None else fitted.listed(asked.item_list)
+    return fitted.assess(query, options=options), {
         "history": _titled(model, query.history[-_HISTORY_SHOWN:]),
         "history_length": len(query.history),
         "ignored": list(query.ignored),
@@ -167,24 +179,13 @@ def assess(model: ServedModel, asked: ask.EntryConfidencesRequest) -> dict[str, 
 
 def _assess_group(
     model: ServedModel, fitted: FittedModel, asked: ask.EntryConfidencesRequest
-) -> dict[str, Any]:
+) -> tuple[Any, dict[str, Any]]:
     if asked.item_list is not None:
         raise NotOffered("A group has no item lists: ask without item_list.")
     found, party, together = fitted.assess_group(**_members(fitted, asked))
-    order, entries = found.ordered(_ALMOST_NEVER), found.entry_confidences
-    first = order[: asked.limit]
-    known, members = party.company.known, party.company.members
-    new = [query.history for query in members if not query.users]
-    values = {"member_values": found.values(first).T.tolist()}
-    return {
-        "recommender": fitted.name,
-        "gives_confidence": True,
-        "promises_precision": False,
-        "about_probability": "",
-        "n_candidates": len(found.candidates),
-        "highest_confidence": found.highest_confidence,
-        "curve": _curve(entries[order]),
-        "items": {**_ranked(model, found, first, entries), **values},
+    known = party.company.known
+    new = [member.history for member in party.company.members if not member.users]
+    return found, {
         "history": _titled(model, np.unique(np.concatenate([known[:0], *new]))),
         "history_length": len(known),
         "ignored": list(party.ignored),
@@ -201,7 +202,7 @@ def _curve(entries: NDArray[np.float64]) -> dict[str, list[Any]]:
 
 def _titled(model: ServedModel, codes: NDArray[np.int64]) -> dict[str, list[Any]]:
     ids = model.first.items.ids.gather(codes)
-    return {Columns.Item: ids.to_list(), Columns.Title: json_texts(model.titles, codes)}
+    return {Columns.Item: ids.to_list(), Columns.Title: json_texts(model.first.titles, codes)}
 
 
 def _ranked(
@@ -212,7 +213,7 @@ def _ranked(
     chances = None if found.chances is None else found.chances(first).probability
     return {
         **_titled(model, codes),
-        Columns.Genres: json_texts(model.genres, codes),
+        Columns.Genres: json_texts(model.first.statistics.interactions.genres, codes),
         Columns.Score: json_values(found.shown(first)),
         **({} if p_values is None else {Columns.PValue: json_values(p_values[first])}),
         Columns.EntryConfidence: json_values(entries[first]),
@@ -220,7 +221,7 @@ def _ranked(
     }
 
 
-@_operation("POST", "/v1/p-values", told.PValuesResponse, "recommending")
+@_operation("POST", "/v1/p-values", ask.PValuesResponse, "recommending")
 def p_values(model: ServedModel, asked: ask.PValuesRequest) -> dict[str, Any]:
     """Return how well each item conforms with what the user consumed."""
     fitted = _fitted(model, asked.recommender)
@@ -230,7 +231,7 @@ def p_values(model: ServedModel, asked: ask.PValuesRequest) -> dict[str, Any]:
     found = fitted.items.select(asked.items, asked.unknown)
     frame = fitted.p_values(query=query, codes=found.codes)
     columns: dict[str, Any] = {name: json_values(frame[name]) for name in frame.columns}
-    columns[Columns.Title] = json_texts(model.titles, found.codes)
+    columns[Columns.Title] = json_texts(model.first.titles, found.codes)
     return {
         "recommender": fitted.name,
         "ignored": list(query.ignored),
@@ -239,7 +240,7 @@ def p_values(model: ServedModel, asked: ask.PValuesRequest) -> dict[str, Any]:
     }
 
 
-@_operation("POST", "/v1/explanations", told.ExplanationResponse, "recommending")
+@_operation("POST", "/v1/explanations", ask.ExplanationResponse, "recommending")
 def explain(model: ServedModel, asked: ask.ExplanationRequest) -> dict[str, Any]:
     """Return the earlier items that speak for an item: how many users consumed it after them.
 
@@ -253,52 +254,80 @@ def explain(model: ServedModel, asked: ask.ExplanationRequest) -> dict[str, Any]
     return fitted.explain(query=query, item=asked.item).to_dict(asked.limit)
 
 
-@_operation("GET", "/v1/items", told.FoundResponse, "model")
+@_operation("GET", "/v1/items", ask.FoundResponse, "model")
 def search_items(model: ServedModel, asked: Annotated[ask.ItemsRequest, Query()]) -> dict[str, Any]:
     """Return the items whose title has all the words, without regard to case and accents."""
     codes = model.search.find(asked.q, asked.limit)
     support = np.asarray(model.first.statistics.support)[codes].astype(np.int64)
-    genres = json_texts(model.genres, codes)
+    genres = json_texts(model.first.statistics.interactions.genres, codes)
     columns = {**_titled(model, codes), Columns.Genres: genres, "support": support.tolist()}
     return {"items": json_rows(columns)}
 
 
-@_operation("POST", "/v1/events", told.EventsResponse, "live")
+@_operation("GET", "/v1/model", ask.ModelResponse, "model")
+def model_card(model: ServedModel) -> dict[str, Any]:
+    """Return the model card: data, counts, settings, recommenders and their guarantees."""
+    return dict(model.card)
+
+
+@_operation("POST", "/v1/events", Observed, "live")
 def send_events(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
     """Ingest events; they are stored, and in every answer, when this is answered.
 
     Sent again, an event of the same id changes nothing; without an id, one of the same user, item
     and time.
     """
-    return living.observe(model, asked)
+    served = _live(model)
+    try:
+        found = served.live.observe([event.model_dump(exclude_none=True) for event in asked.events])
+    except FutureTimeError as error:
+        ALARMS.inc(error.alerted)
+        raise
+    counts = {name: getattr(found, name) for name in ("judged", "again", "refused")}
+    for verdict, n in {**counts, **found.not_judged}.items():
+        EVENTS.labels(verdict).inc(n)
+    ALARMS.inc(len(found.alarms))
+    served.report()
+    return asdict(found)
 
 
-@_operation("GET", "/v1/live", told.LiveResponse, "live")
+@_operation("GET", "/v1/live", ask.LiveResponse, "live")
 def live_status(model: ServedModel) -> dict[str, Any]:
     """Return the nominal and the observed coverage of a live model, and its drift alerts."""
-    return living.promise(model)
+    live = _live(model).live
+    status, frame = asdict(live.status()), live.delivered().filter(group="all")
+    for name in ("delivered", "observed_by_user_day"):
+        status[name] = [None if math.isnan(each) else each for each in status[name]]
+    windows = frame.partition_by("window", maintain_order=True)[-_WINDOWS_SHOWN:]
+    return {
+        **{name: value for name, value in status.items() if name not in _PRIVATE},
+        "windows": [
+            {
+                "until": rows["until"][0],
+                "n": rows["n"][0],
+                "delivered": rows["delivered"].to_list(),
+                "unsteered": rows["unsteered"].to_list(),
+            }
+            for rows in windows
+        ],
+    }
 
 
-@_operation("POST", "/admin/forget", told.ForgetResponse, "admin")
+@_operation("POST", "/admin/forget", Receipt, "admin")
 def forget(model: ServedModel, asked: ask.ForgetRequest) -> dict[str, Any]:
     """Delete a user: from events and counts at once, from files at the next refit."""
-    return living.forget(model, asked)
+    return asdict(_live(model).live.forget(asked.user))
 
 
-@router.get(
-    "/v1/model", response_model=told.ModelResponse, summary="Return the model card", tags=["model"]
-)
-async def model_card(request: Request, response: Response) -> Any:
-    """Return the model's data, counts, settings, recommenders and their guarantees."""
-    model = _service(request).models.current
-    response.headers["Surerec-Model"] = model.model_id
-    response.headers["Cache-Control"] = "no-store"
-    return model.card
+def _live(model: ServedModel) -> LiveModel:
+    if not isinstance(model, LiveModel):
+        raise Problem(
+            409, "This model takes no events: make it live with surerec live init, and serve that."
+        )
+    return model
 
 
-@router.post(
-    "/admin/reload", response_model=told.ReloadResponse, summary="Reload the model", tags=["admin"]
-)
+@router.post("/admin/reload", response_model=ask.ReloadResponse, tags=["admin"])
 async def reload(request: Request) -> Any:
     """Load what the model folder holds now, in all workers, without dropping a request."""
     result = await _service(request).reload()
@@ -307,37 +336,28 @@ async def reload(request: Request) -> Any:
     return result
 
 
-@router.get(
-    "/healthz", response_model=told.StatusResponse, summary="Is it alive?", tags=["running"]
-)
+@public.get("/healthz", response_model=dict[str, str])
 async def healthz() -> Any:
     """Return that the process answers."""
     return {"status": "ok"}
 
 
-@router.get(
-    "/readyz", response_model=told.StatusResponse, summary="Can it answer?", tags=["running"]
-)
+@public.get("/readyz", response_model=dict[str, str])
 async def readyz(request: Request) -> Any:
     """Check that a model is loaded, its event store is whole, and the server is not stopping."""
-    if _service(request).is_stopping():
+    service = _service(request)
+    if service.is_stopping():
         raise Problem(503, "The server is stopping.", headers={"Retry-After": "5"})
-    _service(request).models.current.check()
+    service.model.check()
     return {"status": "ready"}
 
 
-@router.get(
-    "/metrics",
-    summary="Return the metrics for Prometheus",
-    tags=["running"],
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-)
+@router.get("/metrics", response_class=PlainTextResponse, tags=["running"])
 async def metrics() -> Response:
     """Return requests, times, refusals, workers and reloads, summed over all workers."""
     # Beside the queue of work: a busy server is when its numbers matter.
     body = await asyncio.to_thread(exposition)
-    return Response(body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+    return Response(body, media_type=CONTENT_TYPE_LATEST)
 
 
 def _fitted(model: ServedModel, wanted: str | None) -> FittedModel:
@@ -350,6 +370,8 @@ def _fitted(model: ServedModel, wanted: str | None) -> FittedModel:
 
 
 def _query(fitted: FittedModel, asked: ask.UserRequest) -> UserQuery:
+    if asked.group is not None:
+        raise NotOffered("Groups have no p-values; ask for their entry confidences.")
     history = {"history": asked.history, "times": asked.times, "at": asked.at}
     return fitted.query(asked.user, **history, segment=asked.segment)
 
@@ -368,16 +390,20 @@ def _options(
     return {**chosen, "items": known}, tuple(found.skipped)
 
 
-def _members(
-    fitted: FittedModel,
-    asked: ask.RecommendRequest | ask.EntryConfidencesRequest | ask.ExplanationRequest,
-) -> dict[str, Any]:
+def _members(fitted: FittedModel, asked: ask.UserRequest) -> dict[str, Any]:
     """Return the group of a request as the library takes it.
 
     Members go by their names; two of one name are told apart by their places.
     """
     members = asked.group or []
-    _refuse_uncalibrated(fitted, len(members), asked.together)
+    sizes = fitted.groups.sizes if fitted.groups and fitted.offers_together() else None
+    if sizes is not None and len(members) not in sizes:  # calibrating takes too long for a request
+        raise Problem(
+            409,
+            f"{fitted.name} is calibrated for groups of {', '.join(map(str, sizes)) or 'no size'} "
+            f"only, and this one has {len(members)} members: run `surerec calibrate-groups FOLDER "
+            f"--size {len(members)}`, and reload the model.",
+        )
     named: dict[Any, Any] = {}
     for place, member in enumerate(members, start=1):
         name = member.name if member.name is not None else member.user
@@ -388,24 +414,3 @@ def _members(
             history = list(zip(history, member.times, strict=True))
         named[name] = history if member.user is None else member.user
     return {"group": named, "together": asked.together, "at": asked.at}
-
-
-def _refuse_uncalibrated(fitted: FittedModel, n: int, together: str | None) -> None:
-    """Refuse a group that would have to be calibrated while somebody waits for the answer."""
-    name, offered = fitted.name, fitted.offers_together()
-    if not offered:
-        return
-    if together is not None and together not in offered:
-        raise Problem(
-            409, f"The recommender {name} does not promise {together}: {', '.join(offered)}."
-        )
-    groups = fitted.groups
-    sizes = None if groups is None else groups.sizes
-    if sizes is not None and n not in sizes:
-        known = f"is calibrated for groups of {', '.join(map(str, sizes))} only"
-        raise Problem(
-            409,
-            f"This group has {n} members, and {name} "
-            f"{known if sizes else 'is not calibrated for groups yet'}: run "
-            f"`surerec calibrate-groups FOLDER --size {n}`, and load the model anew.",
-        )

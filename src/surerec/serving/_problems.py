@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.responses import Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
 
-from surerec.errors import (
-    InProfile,
-    InputError,
-    NoConfidence,
-    NotOffered,
-    NoUsers,
-    RepeatedMember,
-    StoreError,
-    UnknownHistory,
-    UnknownId,
-    UnknownMembers,
-)
+from surerec import errors
+from surerec._shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
 PROBLEM_TYPE = "application/problem+json"
-_SHOWN = 60
 _ID_SHOWN = 80
 _SENTENCES = {
     "value_error": "{error}",
@@ -37,47 +27,32 @@ _SENTENCES = {
     "too_long": "{field} has too many items: at most {max_length} are taken",
 }
 
-_TEMPORARY: Final = frozenset({"unavailable", "disk full"})  # a store that is whole
-
+_NOT_HTTP: Final = {
+    404: "There is nothing at this address; /docs lists what there is.",
+    405: "This address does not know that method; /docs lists what it knows.",
+    400: "The body cannot be read as JSON.",
+}
 _OF_FIELDS = {"missing", "extra_forbidden"}  # of which the last part of a place is a field
 _OF_EVENTS = {"user", "item", "time", "id"}  # which no arm of a union is called
 
 
-class Problem(Exception):  # noqa: N818  # the name that the RFC gives it
+class Problem(HTTPException):
     """A request that cannot be answered, and why.
 
     Parameters
     ----------
-    status : int
+    status_code : int
         The HTTP status.
     detail : str
-        One sentence for whoever made the request.
+        One sentence for the client.
     headers : mapping, optional
         Further headers of the answer, such as ``Retry-After``.
 
     Examples
     --------
-    >>> Problem(404, "There is no such user.").body()
+    >>> problem_response(Problem(404, "There is no such user.")).body
     b'{"type":"about:blank","title":"Not Found","status":404,"detail":"There is no such user."}'
     """
-
-    def __init__(
-        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = dict(headers or {})
-
-    def body(self) -> bytes:
-        """Give the answer's JSON, as bytes."""
-        content = {
-            "type": "about:blank",
-            "title": HTTPStatus(self.status).phrase,
-            "status": self.status,
-            "detail": self.detail,
-        }
-        return json.dumps(content, separators=(",", ":")).encode()
 
 
 SORRY: Final = Problem(500, "Something went wrong here; the log has this request's id.")
@@ -85,11 +60,13 @@ SORRY: Final = Problem(500, "Something went wrong here; the log has this request
 
 
 def problem_response(problem: Problem) -> Response:
-    """Give the HTTP response of a problem."""
-    return Response(problem.body(), problem.status, problem.headers, PROBLEM_TYPE)
+    """Return the HTTP response of a problem."""
+    status, title = problem.status_code, HTTPStatus(problem.status_code).phrase
+    about = {"type": "about:blank", "title": title, "status": status, "detail": problem.detail}
+    return JSONResponse(about, status, problem.headers, PROBLEM_TYPE)
 
 
-def _unknown_id(error: UnknownId) -> str:
+def _unknown_id(error: errors.UnknownId) -> str:
     if error.noun == "item":
         return f"There is no item {_id(error.value)}."
     return f"There is no such {error.noun}."
@@ -99,18 +76,18 @@ def _id(value: object) -> str:
     return repr(str(value)[:_ID_SHOWN])
 
 
-REFUSALS: dict[type[InputError], tuple[int, Callable[[Any], str]]] = {
-    UnknownId: (404, _unknown_id),
-    UnknownHistory: (404, lambda _: "None of the items of the history is known."),
-    UnknownMembers: (404, str),
-    InProfile: (409, lambda error: f"Item {_id(error.item)} is in the known profile."),
-    NoUsers: (409, lambda _: "This model holds no users; post a history."),
-    NoConfidence: (
+REFUSALS: dict[type[errors.InputError], tuple[int, Callable[[Any], str]]] = {
+    errors.UnknownId: (404, _unknown_id),
+    errors.UnknownHistory: (404, lambda _: "None of the items of the history is known."),
+    errors.UnknownMembers: (404, str),
+    errors.InProfile: (409, lambda error: f"Item {_id(error.item)} is in the known profile."),
+    errors.NoUsers: (409, lambda _: "This model holds no users; post a history."),
+    errors.NoConfidence: (
         409,
         lambda _: "This recommender ranks items and knows no confidence; leave it out.",
     ),
-    NotOffered: (409, str),
-    RepeatedMember: (409, str),
+    errors.NotOffered: (409, str),
+    errors.RepeatedMember: (409, str),
 }
 """The status and the sentence for each error of the library.
 
@@ -120,57 +97,58 @@ people's.
 """
 
 
-def problem_of(error: InputError) -> Problem:
-    """Give the problem that an error of the library is to whoever made the request.
+def problem_of(error: Exception) -> Problem:  # a case for each kind
+    """Return the problem that an error is to the client.
 
     Examples
     --------
-    >>> problem = problem_of(UnknownId("item", "jaws", lambda: ["Jaws"]))
-    >>> problem.status, problem.detail
+    >>> problem = problem_of(errors.UnknownId("item", "jaws", lambda: ["Jaws"]))
+    >>> problem.status_code, problem.detail
     (404, "There is no item 'jaws'.")
     """
-    for kind, (status, sentence) in REFUSALS.items():
-        if isinstance(error, kind):
+    match error:
+        case Problem():
+            return error
+        case RequestValidationError():
+            wrong = error.errors()
+            return Problem(400 if wrong[0]["type"] == "json_invalid" else 422, in_words(wrong))
+        case errors.InputError():
+            kinds = [kind for kind in REFUSALS if isinstance(error, kind)]
+            status, sentence = REFUSALS[kinds[0]] if kinds else (422, str)
             return Problem(status, sentence(error))
-    return Problem(422, str(error))
+        case errors.StoreError():
+            detail = (
+                f"The event store cannot be used ({error.reason}). This was not acknowledged: send "
+                "it again later."
+            )
+            return Problem(503, detail, headers={"Retry-After": "5"})
+        case HTTPException():
+            detail = _NOT_HTTP.get(error.status_code, "This request cannot be answered.")
+            return Problem(error.status_code, detail, headers=error.headers)
+    # Starlette would answer in plain text; it raises the error again for the log.
+    return SORRY
 
 
-def problem_of_store(error: StoreError) -> Problem:
-    """Return the problem that a failing event store is to the client."""
-    if error.reason not in _TEMPORARY:
-        return Problem(
-            503,
-            "The event store is damaged or was removed. This was not acknowledged: send it again "
-            "when the operator has restored the store.",
-        )
-    return Problem(
-        503,
-        "The events cannot be reached or kept just now; this was not acknowledged, and nothing "
-        "that was is lost: send it again.",
-        headers={"Retry-After": "5"},
-    )
-
-
-def in_words(errors: Sequence[Any]) -> str:
+def in_words(wrong: Sequence[Any]) -> str:
     """Give one sentence on what is wrong with a request, from what pydantic found.
 
     Parameters
     ----------
-    errors : sequence of mapping
+    wrong : sequence of mapping
         ``type``, ``loc``, ``msg``, ``input`` and perhaps ``ctx``.
 
     Examples
     --------
-    >>> wrong = {"type": "less_than", "loc": ("body", "confidence"), "input": 90,
+    >>> found = {"type": "less_than", "loc": ("body", "confidence"), "input": 90,
     ...          "msg": "Input should be less than 1"}
-    >>> in_words([wrong])
+    >>> in_words([found])
     'confidence is 90: it must be a number between 0 and 1; did you mean 0.9?'
     >>> in_words([{"type": "missing", "loc": ("body", "events", 2, "item"), "input": {}}])
     'events[2].item is missing.'
     """
     # A union reports each of its arms; the fields are what a person can mend.
-    fields = list(dict.fromkeys(_field(error) for error in errors))
-    first = errors[0]
+    fields = list(dict.fromkeys(_field(error) for error in wrong))
+    first = wrong[0]
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
     sentence = _sentence(first, fields[0])
     return sentence if sentence.endswith("?") else f"{sentence}{more}."
@@ -201,11 +179,6 @@ def _sentence(error: Mapping[str, Any], field: str) -> str:
         hint = ""
         if isinstance(given, (int, float)) and 1 < given < 100:  # noqa: PLR2004
             hint = f"; did you mean {given / 100:g}?"
-        return f"{field} is {_shown(given)}: it must be a number between 0 and 1{hint}"
+        return f"{field} is {shown(given)}: it must be a number between 0 and 1{hint}"
     message = str(error["msg"])
-    return f"{field or 'The body'} is {_shown(given)}: {message[:1].lower()}{message[1:]}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return f"{field or 'The body'} is {shown(given)}: {message[:1].lower()}{message[1:]}"

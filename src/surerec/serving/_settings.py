@@ -30,14 +30,14 @@ _Words = Annotated[tuple[str, ...], NoDecode]
 _Origins = Annotated[tuple[Annotated[str, AfterValidator(_as_origin)], ...], NoDecode]
 
 
-class Settings(BaseSettings):
+class ServerSettings(BaseSettings):
     """How the server runs; what is not given comes from ``SUREREC_SERVE_…``, else from here.
 
     Examples
     --------
-    >>> settings = Settings(model="films", port=9000)
-    >>> settings.is_loopback, settings.needs_keys, settings.hosts
-    (True, False, ('localhost', '127.0.0.1', '[::1]'))
+    >>> settings = ServerSettings(model="films", port=9000)
+    >>> settings.is_loopback, settings.hosts
+    (True, ('localhost', '127.0.0.1', '[::1]'))
     """
 
     model_config = SettingsConfigDict(
@@ -119,24 +119,19 @@ class Settings(BaseSettings):
             return False
 
     @property
-    def needs_keys(self) -> bool:
-        """Whether a request must bring an API key."""
-        return self.keys is not None
-
-    @property
     def hosts(self) -> tuple[str, ...]:
         """The names that a ``Host`` header may have; none means any.
 
         On loopback without keys a web page could otherwise point a name of its own at this
         machine and read people's histories through a visitor's browser.
         """
-        if self.allowed_hosts or not self.is_loopback or self.needs_keys:
+        if self.allowed_hosts or not self.is_loopback or self.keys is not None:
             return self.allowed_hosts
         return _LOOPBACK_NAMES
 
 
-def read_settings(**given: Any) -> Settings:
-    """Give the server's settings, from flags, then the environment, then the defaults.
+def read_settings(**given: Any) -> ServerSettings:
+    """Return the server's settings, from flags, then the environment, then the defaults.
 
     Parameters
     ----------
@@ -156,7 +151,7 @@ def read_settings(**given: Any) -> Settings:
     surerec.errors.InputError: --port (SUREREC_SERVE_PORT) is 99999: input should be less than ...
     """
     try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        return ServerSettings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         first = error.errors()[0]
         message = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]

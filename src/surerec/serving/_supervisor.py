@@ -1,222 +1,279 @@
-"""The supervisor: keeps the workers alive, and brings a new model to all of them."""
+"""The supervisor keeps the workers alive; the memory that it shares with them."""
 
 from __future__ import annotations
 
-import asyncio
+import fcntl
 import gc
+import hashlib
+import json
 import logging
+import mmap
+import os
 import signal
+import socket
+import subprocess
+import sys
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from surerec.errors import InputError, SurerecError
-from surerec.serving._living import load
-from surerec.serving._logs import log
-from surerec.serving._metrics import RESTARTS, SWAPS, forget_process
-from surerec.serving._process import WorkerProcess
+import numpy as np
+from prometheus_client import multiprocess
+
+from surerec._threads import available_threads
+from surerec.errors import InputError
+from surerec.serving._models import load
+from surerec.serving._telemetry import RESTARTS, log
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
-    from surerec.serving._settings import Settings
+    from surerec.serving._settings import ServerSettings
 
 
-_SHORT_LIFE = 10.0
-_LONGEST_PAUSE = 30.0
-_BEYOND_SHUTDOWN = 5.0
-_NOT_TAKEN_OVER = (
-    "The model folder cannot be taken over, so the old model is served on; the log says why."
+_BACKLOG: Final = 1024
+_UNACKNOWLEDGED_MS: Final = 30_000
+_TICK: Final = 0.1
+_SHORT_LIFE: Final = 10.0
+_LONGEST_PAUSE: Final = 30.0
+_BEYOND_SHUTDOWN: Final = 5.0
+_SHARED: Final = np.dtype(
+    [
+        ("wanted", "S12"),  # the id of the model that all workers should serve
+        ("workers", [("seen", np.float64), ("model", "S12")], 64),  # when alive, and what it serves
+        ("rates", [("key", np.uint64), ("due", np.float64)], 1024),
+    ]
 )
 
 
-class Supervisor:
-    """Runs the workers until it is told to stop.
+def shared_memory() -> IO[bytes]:
+    """Return the memory of all processes: a file without a name, whose descriptor they inherit."""
+    file = TemporaryFile()  # noqa: SIM115  # held as long as the server runs
+    os.ftruncate(file.fileno(), _SHARED.itemsize)
+    return file
 
-    SIGTERM and SIGINT stop it gracefully; SIGHUP takes over what the model folder holds now.
+
+def attach(descriptor: int) -> Any:
+    """Return a view of the shared memory: "wanted", "workers" and "rates"."""
+    return np.frombuffer(mmap.mmap(descriptor, _SHARED.itemsize), dtype=_SHARED)[0]
+
+
+class RateLimits:
+    """How soon each key may ask again (the generic cell rate algorithm).
+
+    A slot holds the time at which a key's requests so far would have been due at the allowed rate;
+    a key may run ahead of it by `burst` requests.
 
     Parameters
     ----------
-    settings : Settings
+    descriptor : int
+        Of what :func:`shared_memory` made.
+    rate : float
+        Requests a second.
+    burst : int
+        Requests that may come at once.
+
+    Examples
+    --------
+    >>> with shared_memory() as memory:
+    ...     limits = RateLimits(memory.fileno(), rate=1.0, burst=2)
+    ...     [limits.wait("ann", now=100.0) for _ in range(3)], limits.wait("bob", now=100.0)
+    ([0.0, 0.0, 1.0], 0.0)
+    """
+
+    def __init__(self, descriptor: int, rate: float, burst: int) -> None:
+        self._descriptor = descriptor
+        self._slots = attach(descriptor)["rates"]
+        self._gap = 1.0 / rate
+        self._ahead = burst * self._gap
+
+    def wait(self, key_id: str, now: float | None = None) -> float:
+        """Count a request; return 0, or the seconds after which it would be allowed."""
+        # The monotonic clock is the system's: the same in all workers.
+        at = time.monotonic() if now is None else now
+        tag = int.from_bytes(hashlib.blake2b(key_id.encode(), digest_size=8).digest(), "little")
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
+        try:
+            known = np.flatnonzero(self._slots["key"] == tag)
+            # A new key takes a free slot, or the longest unused.
+            place = known[0] if len(known) else np.argmin(self._slots["due"])
+            due = max(at, float(self._slots["due"][place])) if len(known) else at
+            excess = due + self._gap - at - self._ahead
+            if excess > 1e-9:  # noqa: PLR2004  # sums of gaps are not exact
+                return excess
+            self._slots[place] = tag, due + self._gap
+            return 0.0
+        finally:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; InputError if the address or the port cannot be had."""
+    kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=kind, flags=flags)
+        family, _, _, _, address = found[0]
+        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        why = str(error.strerror).partition(" (")[0]  # behind which Python repeats the address
+        raise InputError(
+            f"Cannot listen on {host}, port {port} ({why}); choose another --host, such as "
+            "127.0.0.1, or another --port, 0 for a free one."
+        ) from None
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; accepted connections inherit it
+        # A client that asks and never reads would hold the answer in memory for hours.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+    return listener
+
+
+def _url_of(listener: socket.socket) -> str:
+    """Return the address as a browser takes it."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+@dataclass
+class _Place:
+    """The place of one worker, which is filled again when its process ends."""
+
+    number: int
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    not_before: float = 0.0
+    short_lives: int = 0
+
+
+class Supervisor:
+    """Runs the workers until it is asked to stop.
+
+    SIGTERM and SIGINT stop it gracefully; SIGHUP makes the workers load what the model folder
+    holds now.
+
+    Parameters
+    ----------
+    settings : ServerSettings
         Of the server.
     listener : socket
         That the workers accept from.
-    rates : int
-        Descriptor of the memory for rate limits.
+    memory : int
+        Descriptor of the :func:`shared_memory`.
     on_ready : callable
-        Called once, when all workers answer.
+        Called once with the server's address, when all workers answer.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ServerSettings,
         listener: socket.socket,
-        rates: int,
-        on_ready: Callable[[], None],
+        memory: int,
+        on_ready: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._listener = listener
-        self._rates = rates
+        self._memory = memory
+        self._shared = attach(memory)
         self._on_ready = on_ready
-        self._workers: dict[int, WorkerProcess] = {}
-        self._model = ""
-        self._stop = asyncio.Event()
-        self._failed = False
-        self._was_ready = False
-        self._one_reload = asyncio.Lock()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._places = [_Place(number) for number in range(settings.workers)]
+        self._stopping = self._was_ready = self._failed = False
 
-    async def run(self) -> None:
-        """Serve until stopped; InputError if no worker can start."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._ask_to_stop)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self._spawn(self.reload()))
-        self._model = await asyncio.to_thread(self._verify)
-        keepers = [asyncio.create_task(self._keep(n)) for n in range(self._settings.workers)]
-        watcher = asyncio.create_task(self._watch())
-        await self._stop.wait()
-        for worker in self._workers.values():
-            worker.channel.say("stop")
-        patience = self._settings.shutdown_timeout + _BEYOND_SHUTDOWN
-        _, late = await asyncio.wait(keepers, timeout=patience)
-        for worker in self._workers.values() if late else ():
-            log(logging.WARNING, "worker did not stop in time", worker=worker.process.pid)
-            worker.kill()
-        await asyncio.gather(*keepers)
-        watcher.cancel()
-        if self._failed:
-            raise InputError("The workers cannot start; the log above says why.")
-
-    def _ask_to_stop(self) -> None:
-        if self._stop.is_set():  # asked twice: somebody is in a hurry
-            for worker in self._workers.values():
-                worker.kill()
-        self._stop.set()
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _keep(self, place: int) -> None:
-        """Keep one place filled: a worker that ends is replaced, at once the first time."""
-        short_lives = 0
-        while not self._stop.is_set():
-            worker = await WorkerProcess.start(self._settings, self._listener.fileno(), self._rates)
-            self._workers[place] = worker
-            await self._attend(worker)
-            code = await worker.process.wait()
-            worker.gone()
-            del self._workers[place]
-            forget_process(worker.process.pid)
-            if self._stop.is_set():
-                return
-            if not self._was_ready:
-                self._failed = True
-                self._stop.set()
-                return
-            lived = time.monotonic() - worker.started
-            short_lives = short_lives + 1 if lived < _SHORT_LIFE else 0
-            pause = 0.0 if short_lives < 2 else min(0.25 * 2**short_lives, _LONGEST_PAUSE)  # noqa: PLR2004
-            RESTARTS.inc()
-            log(logging.WARNING, "worker ended", worker=worker.process.pid, code=code, pause=pause)
-            await self._pause(pause)
-
-    async def _pause(self, seconds: float) -> None:
+    def run(self) -> None:
+        """Serve until stopped; InputError if the model cannot be loaded or no worker can start."""
+        stop, reload = self._ask_to_stop, self._ask_to_reload
+        handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}
+        before = {number: signal.signal(number, each) for number, each in handlers.items()}
         try:
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
-        except TimeoutError:
-            pass
-
-    async def _attend(self, worker: WorkerProcess) -> None:
-        """Hear what a worker says until it is gone."""
-        while (message := await worker.channel.hear()) is not None:
-            worker.heard = time.monotonic()
-            match message["what"]:
-                case "ready":
-                    self._greet(worker, message["model"])
-                case "prepared" | "unprepared" as what:
-                    worker.answer("prepare", done=what == "prepared")
-                case "swapped":
-                    worker.model = message["model"]
-                    worker.answer("swap", done=True)
-                case "reload":
-                    self._spawn(self._reload_for(worker, message["number"]))
-
-    def _greet(self, worker: WorkerProcess, model: str) -> None:
-        worker.model = model
-        log(logging.INFO, "worker ready", worker=worker.process.pid, model=model)
-        if self._stop.is_set():
-            worker.channel.say("stop")
-        ready = [other for other in self._workers.values() if other.model is not None]
-        if not self._was_ready and len(ready) == self._settings.workers:
-            self._was_ready = True
-            self._on_ready()
-        if model != self._model:  # the folder has changed since the others looked
-            self._spawn(self.reload())
-
-    async def _watch(self) -> None:
-        """End a worker that says nothing any more; a new one takes its place."""
-        limit = self._settings.worker_timeout
-        while True:
-            await asyncio.sleep(limit / 4)
-            for worker in list(self._workers.values()):
-                if worker.model is None:
-                    continue  # still loading
-                if time.monotonic() - worker.heard > limit:
-                    log(logging.ERROR, "worker hangs", worker=worker.process.pid)
-                    worker.kill()
-                worker.channel.say("ping")
-
-    async def _reload_for(self, worker: WorkerProcess, number: int) -> None:
-        worker.channel.say("reloaded", number=number, result=await self.reload())
-
-    async def reload(self) -> dict[str, Any]:
-        """Bring what the folder holds now to all workers: all of them, or none.
-
-        It is verified here; then every worker verifies and loads it beside the old one; only when
-        all have, they swap. A worker that dies meanwhile comes back with the new one.
-        """
-        async with self._one_reload:
-            try:
-                wanted = await asyncio.to_thread(self._verify)
-            except (SurerecError, OSError, MemoryError) as error:
-                log(logging.ERROR, "model not taken over", why=str(error))
-                SWAPS.labels("failed").inc()
-                return {"problem": _NOT_TAKEN_OVER}
-            others = [
-                worker
-                for worker in self._workers.values()
-                if worker.model is not None and worker.model != wanted
-            ]
-            prepared = await asyncio.gather(*(w.ask("prepare", model=wanted) for w in others))
-            failed = [
-                worker
-                for worker, done in zip(others, prepared, strict=True)
-                if not done and worker.process.returncode is None
-            ]
-            if failed:
-                log(logging.ERROR, "model not taken over", why=f"{len(failed)} workers could not")
-                SWAPS.labels("failed").inc()
-                for worker in others:
-                    worker.channel.say("discard")
-                return {"problem": _NOT_TAKEN_OVER}
-            ready = [worker for worker, done in zip(others, prepared, strict=True) if done]
-            await asyncio.gather(*(worker.ask("swap") for worker in ready))
-            changed = wanted != self._model
-            self._model = wanted
-            if changed:
-                SWAPS.labels("done").inc()
-                log(logging.INFO, "model taken over", model=wanted, workers=len(ready))
-            return {"model": wanted, "changed": changed, "workers": len(self._workers)}
-
-    def _verify(self) -> str:
-        model = load(self._settings.model)
-        try:
-            return model.model_id
-        finally:
+            model = load(self._settings.model)
+            self._shared["wanted"] = model.model_id.encode()
             model.close()
             del model
             gc.collect()  # what compiling left behind may hold arrays of it
+            while not self._stopping:
+                for place in self._places:
+                    self._attend(place)
+                if not self._was_ready and all(self._seen(place) for place in self._places):
+                    self._was_ready = True
+                    self._on_ready(_url_of(self._listener))
+                time.sleep(_TICK)
+            self._end_all()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if self._failed:
+            raise InputError("The workers cannot start; the log above has the reason.")
+
+    def _ask_to_stop(self, *_: Any) -> None:
+        for place in self._places if self._stopping else ():  # asked twice: it must be quick
+            if place.process is not None:
+                place.process.kill()
+        self._stopping = True
+
+    def _ask_to_reload(self, *_: Any) -> None:
+        """Ask one worker, which brings the others along; one that is loading will anyway."""
+        for place in self._places:
+            if place.process is not None and self._seen(place):
+                place.process.send_signal(signal.SIGHUP)
+                break
+
+    def _seen(self, place: _Place) -> float:
+        """Return when a worker last gave a sign of life; 0 until it answers."""
+        return float(self._shared["workers"]["seen"][place.number])
+
+    def _attend(self, place: _Place) -> None:
+        """Fill a place, and end a worker that hangs; one that ended is replaced, soon or later."""
+        now, process = time.monotonic(), place.process
+        if process is None:
+            if now >= place.not_before:
+                place.process, place.started = self._start(place.number), now
+            return
+        seen = self._seen(place)
+        if seen and now - seen > self._settings.worker_timeout:
+            log(logging.ERROR, "worker hangs", worker=process.pid)
+            process.kill()
+            process.wait()
+        code = process.poll()
+        if code is None:
+            return
+        place.process = None
+        self._shared["workers"][place.number] = 0.0, b""
+        multiprocess.mark_process_dead(process.pid)  # type: ignore[no-untyped-call]
+        if not self._was_ready:
+            self._failed = self._stopping = True
+            return
+        place.short_lives = place.short_lives + 1 if now - place.started < _SHORT_LIFE else 0
+        pause = 0.0 if place.short_lives < 2 else 0.25 * 2.0**place.short_lives  # noqa: PLR2004
+        place.not_before = now + min(pause, _LONGEST_PAUSE)
+        RESTARTS.inc()
+        log(logging.WARNING, "worker ended", worker=process.pid, code=code, pause=pause)
+
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
+        """Start a worker process.
+
+        A new interpreter, not a fork: threads of polars do not survive a fork. In a session of its
+        own, so that Ctrl-C reaches only the supervisor, which lets it end what it is doing.
+        """
+        share = max(1, available_threads() // self._settings.workers)
+        descriptors = {"listener": self._listener.fileno(), "memory": self._memory}
+        settings = self._settings.model_dump(mode="json")
+        given = json.dumps({"settings": settings, "number": number, **descriptors})
+        return subprocess.Popen(  # noqa: S603  # our own command
+            [sys.executable, "-P", "-m", "surerec.serving._worker", given],
+            stdin=subprocess.DEVNULL,
+            pass_fds=tuple(descriptors.values()),
+            start_new_session=True,
+            env={"SUREREC_THREADS": str(share), **os.environ},
+        )
+
+    def _end_all(self) -> None:
+        running = [place.process for place in self._places if place.process is not None]
+        for process in running:
+            process.terminate()
+        end = time.monotonic() + self._settings.shutdown_timeout + _BEYOND_SHUTDOWN
+        for process in running:
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log(logging.WARNING, "worker did not stop in time", worker=process.pid)
+                process.kill()
+                process.wait()

@@ -1,0 +1,244 @@
+"""A live model over HTTP: events are in every answer, safe, and only from who may send."""
+
+import os
+import signal
+import time
+
+import httpx
+import pytest
+
+import surerec as sr
+from benchmarks.killing import kill_while_ingesting
+from surerec.live import Live
+from surerec.serving import KeyFile
+from tests.serving.serving_server import made_up, problem
+
+EVENTS = "v1/events"
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return sr.PopulationConformal("CM12", n_calibration=100).fit(made_up())
+
+
+@pytest.fixture
+def shop(tmp_path, fitted):
+    Live.create(tmp_path / "shop", fitted).close()
+    return tmp_path / "shop"
+
+
+@pytest.fixture(scope="module")
+def living(fitted, in_process, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("living") / "shop"
+    Live.create(folder, fitted).close()
+    return in_process(folder)
+
+
+def event(user, item, seconds, **more):
+    return {"user": user, "item": item, "time": 1_700_000_000 + seconds, **more}
+
+
+def send(client, *events):
+    return client.post(EVENTS, json={"events": list(events)})
+
+
+def recommend(client, **asked):
+    return client.post("v1/recommendations", json={"user": 7, "confidence": 0.9, **asked})
+
+
+def history_of(client, user):
+    told = client.post("v1/entry-confidences", json={"user": user})
+    assert told.status_code == 200, told.text
+    return told.json()["history"]["item_id"]
+
+
+def test_events_are_in_the_answers_of_every_worker(shop, start):
+    server, consumed = start(shop, "--workers", "2"), []
+    with server.client() as client:
+        before = recommend(client).json()
+        assert "with each user and day counted once" in before["guarantee"]["sentence"]
+        for number in range(12):
+            item = before["items"][number]["item_id"] if number < 3 else 5_000 + number
+            told = send(client, event(7, item, number, id=str(number)))
+            assert told.status_code == 200, told.text
+            assert told.json()["taken"] == 1
+            consumed.append(item)
+            for _ in range(4):  # over new connections: whichever worker takes them
+                with server.client() as other:
+                    assert history_of(other, 7)[-len(consumed) :] == consumed
+        again = send(client, event(7, consumed[0], 0, id="0")).json()
+        assert (again["taken"], again["again"]) == (0, 1)
+        status = client.get("v1/live").json()
+        assert status["promised"] == [0.9, 0.8, 0.7]
+        assert (status["n_events"], status["n_judged"]) == (12, 3)
+        assert status["not_judged"] == {"new item": 9}
+        numbers = client.get("metrics").text
+        for line in (
+            'surerec_events_total{verdict="judged"} 3.0',
+            "surerec_promise_judged_events 3.0",
+            "surerec_promise_user_days 1.0",
+            'surerec_promise_observed_by_user_day{confidence="0.9"}',
+            "surerec_heaviest_users_share 1.0",
+        ):
+            assert line in numbers
+        told = recommend(client, confidence=0.85).json()["guarantee"]["sentence"]
+        assert "kept live at the confidences 0.7, 0.8, 0.9 only" in told
+        assert client.get("v1/items", params={"q": "Film 3"}).json()["items"]
+        # A user is forgotten by all workers.
+        receipt = client.post("admin/forget", json={"user": 7}).json()
+        assert receipt["n_events"] == 12
+        for _ in range(4):
+            with server.client() as other:
+                assert problem(recommend(other), 404) == "There is no such user."
+        assert problem(client.post("admin/forget", json={"user": 7}), 404)
+    with pytest.raises(AssertionError, match="one server at a time"):
+        start(shop, "--workers", "1")
+    assert server.stop() == 0
+    assert "Traceback" not in server.text
+
+
+def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, fitted, start, postgres):
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: surerec[postgres]")
+    address = postgres()
+    Live.create(tmp_path / "shop", fitted, store=address).close()
+    server = start(tmp_path / "shop", "--workers", "1")
+
+    def allow(connections):
+        name = psycopg.conninfo.conninfo_to_dict(address)["dbname"]
+        others = psycopg.conninfo.make_conninfo(address, dbname="postgres")
+        with psycopg.connect(others, autocommit=True) as database:
+            database.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS {connections}")
+            database.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+            )
+
+    with server.client() as client:
+        assert send(client, event(7, 900, 1)).status_code == 200
+        allow("false")
+        away = (send(client, event(7, 901, 2)), recommend(client), client.get("v1/live"))
+        for answer in away:
+            assert "(unavailable). This was not acknowledged" in problem(answer, 503)
+            assert int(answer.headers["retry-after"]) >= 1
+        assert client.get("healthz").status_code == 200
+        allow("true")
+        assert send(client, event(7, 901, 2)).json()["taken"] == 1
+        assert history_of(client, 7)[-2:] == [900, 901]
+    assert "Traceback" not in server.text
+
+
+def test_a_removed_store_is_503_and_readiness_fails(shop, start):
+    server = start(shop, "--workers", "1", "--log-format", "json")
+    with server.client() as client:
+        assert send(client, event(7, 900, 1)).status_code == 200
+        assert client.get("readyz").status_code == 200
+        for file in shop.glob("events.sqlite*"):
+            file.unlink()
+        for answer in (send(client, event(7, 901, 2)), recommend(client), client.get("readyz")):
+            assert "(file removed or replaced)" in problem(answer, 503)
+        assert client.get("healthz").status_code == 200
+    failed = [str(line) for line in server.lines("event store failed")]
+    assert len(failed) == 3
+    assert all("file removed or replaced" in line and str(shop) not in line for line in failed)
+
+
+def test_a_killed_worker_loses_nothing(shop, start):
+    server = start(shop, "--workers", "2")
+    with server.client() as client:
+        for number in range(6):
+            if number == 3:
+                os.kill(server.workers()[0], signal.SIGKILL)
+            end, status = time.monotonic() + 60, 0
+            while status != 200 and time.monotonic() < end:  # a client that retries
+                try:
+                    status = send(client, event(9, 6_000 + number, number)).status_code
+                except httpx.TransportError:
+                    continue
+            assert status == 200, server.text
+        server.wait_for("worker ready", 3, seconds=60)
+        assert client.get("v1/live").json()["n_events"] == 6
+        assert history_of(client, 9)[-6:] == [6_000 + number for number in range(6)]
+
+
+def test_a_server_that_is_killed_again_and_again_has_each_event_once():
+    """As `python -m benchmarks.killing` does at length; what is wrong, it says itself."""
+    seen = kill_while_ingesting(600, 2, batch=60)
+    assert (seen.n_events, seen.n_kills) == (600, 2)
+
+
+def test_events_and_admin_requests_need_a_key_of_their_scope(shop, start, tmp_path):
+    asked = {
+        EVENTS: {"events": [event(7, 8_000, 1)]},
+        "admin/forget": {"user": 7},
+        "admin/reload": {},
+        "admin/nowhere": {},
+    }
+    without = start(shop, "--workers", "1", insecure=False)
+    with without.client() as client:
+        for path, body in asked.items():
+            assert "--insecure-admin" in problem(client.post(path, json=body), 403)
+        assert recommend(client).status_code == 200
+    without.stop()
+    keys = KeyFile(tmp_path / "keys.json")
+    read, events, admin = (keys.create(scope, [scope]) for scope in ("read", "events", "admin"))
+    server = start(shop, "--workers", "1", "--keys", str(keys.path))
+    with server.client(read) as client:
+        assert "lacks the scope events" in problem(send(client, event(7, 8_000, 1)), 403)
+    with server.client(events) as client:
+        assert send(client, event(7, 8_000, 1)).status_code == 200
+        assert "lacks the scope read" in problem(recommend(client), 403)
+        assert "admin" in problem(client.post("admin/forget", json={"user": 7}), 403)
+    with server.client(admin) as client:
+        assert client.post("admin/forget", json={"user": 7}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"events": []}, "events is empty"),
+        ({"events": [{"user": 1}]}, "events[0].item is missing."),
+        ({"events": [{"user": 1, "item": 2, "rating": 5}]}, "There is no field events[0].rating."),
+        ({"events": [{"user": [1], "item": 2}]}, "events[0].user is [1]: "),
+        ({"events": [event("ann", 2, 1)]}, "this model's users are whole numbers"),
+        ({"events": [event(1, 2, 1), {"user": 1, "item": 2, "time": "soon"}]}, "Event 2: the time"),
+        ({"events": [{"user": 1, "item": 2, "time": "2999-01-01"}]}, "more than 5 minutes ahead"),
+    ],
+)
+def test_what_is_no_event_is_one_sentence(living, body, says):
+    assert says in problem(living.post(EVENTS, json=body), 422)
+    assert living.get("v1/live").json()["n_events"] == 0
+
+
+def test_answers_have_adapted_thresholds_or_say_that_they_have_not(shop, in_process):
+    with Live(shop, recount=False) as live:  # adapts the thresholds
+        live.observe(event(n, 1 + n % 9, n) for n in range(1, 200))
+        whole = live.recommend(7, confidence=0.9)
+        assert live.steering_.cuts_nested[0] != 0.1
+    client, asked = in_process(shop), {"users": [7], "confidence": 0.9, "k": 100}
+
+    def batch(**more):
+        return client.post("v1/recommendations/batch", json={**asked, **more}).json()
+
+    told = batch()
+    assert [row["item_id"] for row in told["items"]] == whole.items
+    assert {row["covered"] for row in told["items"]} == {True}
+    assert {row["covered"] for row in batch(confidence=0.85)["items"]} == {False}
+    shown = {row["item_id"]: row["entry_confidence"] for row in told["items"]}
+    values = client.post("v1/p-values", json={"user": 7, "items": list(shown)}).json()["items"]
+    assert {row["item_id"]: row["entry_confidence"] for row in values} == shown
+    short = client.post("v1/recommendations", json={"user": 7, "k": 3}).json()
+    assert short["hit_probability"] > 0
+    for sentence in (
+        batch(items=whole.items)["guarantee"]["sentence"],
+        recommend(client, items=whole.items[:3]).json()["guarantee"]["sentence"],
+        short["about_hit_probability"],
+    ):
+        assert sentence.endswith("not steered by events.")
+
+
+def test_a_model_that_is_not_live_says_so(client):
+    for answer in (
+        send(client, event(1, 2, 1)),
+        client.get("v1/live"),
+        client.post("admin/forget", json={"user": 1}),
+    ):
+        assert "This model takes no events" in problem(answer, 409)
