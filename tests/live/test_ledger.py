@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from surerec.errors import InputError
-from surerec.live import Ledger, Terms
+from surerec.live import Ledger, LiveTerms
 
 DAY = 86_400_000_000
 
 
 def test_windows_close_and_say_what_was_delivered():
-    rng, ledger, closed = np.random.default_rng(0), Ledger.start(Terms()), []
+    rng, ledger, closed = np.random.default_rng(0), Ledger.start(LiveTerms()), []
     for time, level in enumerate(rng.random(4_500)):
         ledger, window, _ = ledger.judge(level, time, ["a" if level > 0.5 else "b"])
         ledger = ledger.passed_over("late") if time % 10 == 0 else ledger
@@ -33,7 +33,7 @@ def test_windows_close_and_say_what_was_delivered():
 
 
 def test_an_alarm_is_a_sentence_on_unsteered_errors():
-    rng, ledger, said = np.random.default_rng(0), Ledger.start(Terms()), []
+    rng, ledger, said = np.random.default_rng(0), Ledger.start(LiveTerms()), []
     for day in range(8_000):
         ledger = ledger.passed_over("new item") if day % 10 == 0 else ledger
         # Uniform levels keep every promise; later they come too low.
@@ -50,7 +50,7 @@ def test_an_alarm_is_a_sentence_on_unsteered_errors():
 
 
 def test_an_alarm_is_not_repeated_on_its_day_but_on_the_next_or_after_a_recount():
-    ledger, days = Ledger.start(Terms()), []
+    ledger, days = Ledger.start(LiveTerms()), []
     for n in range(600):
         day = n // 200
         ledger, _, alarms = ledger.judge(0.0, day * DAY + n, [])
@@ -59,7 +59,7 @@ def test_an_alarm_is_not_repeated_on_its_day_but_on_the_next_or_after_a_recount(
     assert days == [0, 0, 0, 1, 1, 1, 2, 2, 2]  # once a day and confidence
     for n in range(600, 700):
         assert not ledger.judge(0.0, 2 * DAY + n, [])[2]
-    ledger, said = ledger.watching_anew(Terms()), []
+    ledger, said = ledger.refitted(LiveTerms(), [], 0.8), []
     for n in range(600, 700):
         ledger, _, alarms = ledger.judge(0.0, 2 * DAY + n, [])
         said += alarms
@@ -67,7 +67,7 @@ def test_an_alarm_is_not_repeated_on_its_day_but_on_the_next_or_after_a_recount(
 
 
 def test_what_one_person_takes_in_a_row_raises_no_alarm():
-    ledger = Ledger.start(Terms())
+    ledger = Ledger.start(LiveTerms())
     for time in range(500):
         ledger, _, alarms = ledger.judge(0.0, time, [], watched=False)
         assert not alarms
@@ -75,7 +75,7 @@ def test_what_one_person_takes_in_a_row_raises_no_alarm():
 
 
 def test_its_state_is_json_and_comes_back():
-    ledger = Ledger.start(Terms((0.8, 0.95), step=0.05))
+    ledger = Ledger.start(LiveTerms((0.8, 0.95), step=0.05))
     for time in range(30):
         ledger, _, _ = ledger.judge(time / 30, time, ["people", "items"])
         ledger = ledger.passed_over("repeat")
@@ -97,4 +97,4 @@ def test_its_state_is_json_and_comes_back():
 )
 def test_impossible_terms_are_refused(terms, says):
     with pytest.raises(InputError, match=says):
-        Terms(**terms)
+        LiveTerms(**terms)

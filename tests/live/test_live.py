@@ -16,10 +16,8 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.conformal import Steering
 from surerec.errors import InputError, StoreError, UnknownId
-from surerec.live import Ledger, Live, Terms
-from surerec.live._promised import live_guarantee
+from surerec.live import Ledger, Live, LiveTerms
 from surerec.measures import Query
 from tests.precedence.test_growing import assert_same
 
@@ -109,7 +107,7 @@ def test_it_is_judged_by_what_the_person_would_have_been_given(live, films, mode
     level = model.model_.assess(query, np.array([code])).levels_below[0]
     live.observe({"user": user, "item": item, "time": end + 1})
     steering = live._state.ledger.steering
-    assert steering == Terms().steering().after(level)
+    assert steering == LiveTerms().steering().after(level)
     assert [n == 0 for n in steering.errors] == [inside[c] for c in (0.9, 0.8, 0.7)]
     assert item not in live.recommend(user, confidence=0.9).items
 
@@ -203,31 +201,6 @@ def test_the_promise_is_said_and_kept(live, films):
     np.testing.assert_allclose(1 - rows["delivered"], steering.delivered())
 
 
-@pytest.mark.parametrize(
-    ("n", "says"),
-    [
-        (1, "over 1 user day it"),
-        (1, "each of 1 judged event it"),
-        (1, "than 100 points"),
-        (400, "than 23 points"),
-    ],
-)
-def test_how_far_it_can_be_off_is_said_in_plain_numbers(n, says):
-    steering = Steering.start([0.1])
-    for _ in range(n):
-        steering = steering.after(0.5)
-    assert says in str(live_guarantee(steering, 0.1, ""))
-
-
-def test_sets_are_nested_among_the_confidences(live, films):
-    live.observe(stream(films, 100))
-    for user in films.users.ids[:20]:
-        small, middle, large = (
-            set(live.recommend(user, confidence=c).items) for c in (0.7, 0.8, 0.9)
-        )
-        assert small <= middle <= large
-
-
 def test_entry_confidences_are_those_of_steered_sets(live, films):
     live.observe(stream(films, 250))
     assert min(abs(a - b) for a, b in zip(*map(sorted, _cuts(live)), strict=True)) > 0
@@ -264,20 +237,6 @@ def test_a_forgotten_person_is_gone(live, films, tmp_path, store):
         for file in (tmp_path / "shop").rglob("*"):
             if file.is_file():
                 assert b"123454321" not in file.read_bytes()
-
-
-def test_many_may_be_forgotten_and_codes_stay(live, films, tmp_path):
-    calibrating = sorted(live._state.growing.model.calibration.users.users.tolist())
-    for code in (*range(6), calibrating[0], calibrating[1]):
-        if films.users[code] in live._state.growing.profiles.users:
-            live.forget(films.users[code])
-    assert live._state.growing.model.calibration.users.users.max() == calibrating[-1]
-    assert_same(live._state.growing.statistics, counted(live, tmp_path))
-    last = live.recommend(films.users[films.n_users - 1], confidence=0.8)
-    live.close()
-    with Live(tmp_path / "shop", recount=False) as again:
-        said = again.recommend(films.users[films.n_users - 1], confidence=0.8)
-        assert said.items == last.items
 
 
 def test_a_recount_is_taken_over_with_all_that_came_meanwhile(live, films, tmp_path):
@@ -390,14 +349,6 @@ def test_threads_send_and_ask_at_once(tmp_path, model, films):
             list(pool.map(send, range(4)))
         assert live.status().n_events == 160
         assert_same(live._state.growing.statistics, counted(live, tmp_path))
-
-
-def test_another_process_is_refused(tmp_path, model):
-    with (
-        Live.create(tmp_path / "shop", model),
-        pytest.raises(InputError, match="one server at a time"),
-    ):
-        Live(tmp_path / "shop")
 
 
 @pytest.mark.parametrize(

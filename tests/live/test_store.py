@@ -160,7 +160,7 @@ def test_an_error_of_the_disk_is_told_by_its_cause(tmp_path, monkeypatch, free):
 
 
 def test_nobody_waits_for_ever_for_a_server_that_stands_still(postgres, monkeypatch):
-    monkeypatch.setattr("surerec.live._postgres._SECONDS", 1)
+    monkeypatch.setattr("surerec.live._store._SECONDS", 1)
     address = postgres()
     still, other = PostgresStore(address), PostgresStore(address)
     with still.writing() as transaction:

@@ -1,8 +1,7 @@
-"""Events: somebody took something at a time; what cannot be one is refused in a sentence."""
+"""Events: a user consumed an item at a time; what cannot be one is refused in a sentence."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,6 @@ FIELDS: Final = ("user", "item", "time", "id")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _AHEAD: Final = timedelta(minutes=5)  # that clocks may differ by
-_AHEAD_WORDS: Final = "5 minutes"
 _LONGEST: Final = 500  # letters of an id
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -43,7 +41,7 @@ class FutureTimeError(InputError):
 
     def __init__(self, where: str, moment: datetime, now: datetime) -> None:
         problem = (
-            f"the time {moment.isoformat()} is more than {_AHEAD_WORDS} ahead of the server's "
+            f"the time {moment.isoformat()} is more than 5 minutes ahead of the server's "
             f"clock ({now.isoformat(timespec='seconds')})"
         )
         super().__init__(f"{where}: {problem}; correct the sender's clock and send it again.")
@@ -55,7 +53,7 @@ class FutureTimeError(InputError):
 
 @dataclass(frozen=True)
 class Event:
-    """Somebody took something.
+    """A user consumed an item.
 
     Attributes
     ----------
@@ -86,7 +84,7 @@ class Event:
 
     @classmethod
     def of(cls, given: Any, *, now: datetime | None = None, where: str = "The event") -> Self:
-        """Make an event of what somebody sent.
+        """Build an event from what was sent.
 
         Parameters
         ----------
@@ -107,11 +105,10 @@ class Event:
             raise InputError(
                 f"{where} has the field {shown(unknown[0])}; there are {', '.join(FIELDS)}."
             )
-        lacking = [name for name in ("user", "item") if given.get(name) is None]
-        if lacking:
-            raise InputError(f"{where} has no {lacking[0]}.")
-        present = now or datetime.now(UTC)
-        time = _time_of(given.get("time"), present, where)
+        for name in ("user", "item"):
+            if given.get(name) is None:
+                raise InputError(f"{where} has no {name}.")
+        time = _time_of(given.get("time"), now or datetime.now(UTC), where)
         return cls(
             _id_of(given["user"], "user", where),
             _id_of(given["item"], "item", where),
@@ -134,7 +131,8 @@ def _id_of(value: Any, name: str, where: str) -> int | str:
         )
     text = str(value)
     # A text with NUL is one that PostgreSQL does not hold; half a character nothing holds.
-    if not text or len(text) > _LONGEST or "\0" in text or not _is_whole(text):
+    is_whole = text == text.encode(errors="replace").decode()
+    if not text or len(text) > _LONGEST or "\0" in text or not is_whole:
         raise InputError(
             f"{where}: the {name} {shown(value)} cannot be stored; it must have 1 to {_LONGEST} "
             "letters, none of them NUL."
@@ -142,37 +140,24 @@ def _id_of(value: Any, name: str, where: str) -> int | str:
     return value
 
 
-def _is_whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _time_of(value: Any, now: datetime, where: str) -> int:
-    problem = (
-        f"{where}: the time is {shown(value)}; it must be an ISO time such as "
-        "2026-11-17T09:30:00Z, or seconds since 1970."
-    )
-    if value is None:
-        moment = now
-    elif isinstance(value, datetime):
-        moment = value
-    elif isinstance(value, str):
-        try:
+    moment: object = value
+    try:
+        if value is None:
+            moment = now
+        elif isinstance(value, str):
             moment = datetime.fromisoformat(value)
-        except ValueError:
-            raise InputError(problem) from None
-    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            raise InputError(problem)
-        try:
+        elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
+            value, bool
+        ):
             moment = _EPOCH + timedelta(microseconds=round(float(value) * 1_000_000))
-        except OverflowError:
-            raise InputError(problem) from None
-    else:
-        raise InputError(problem)
+    except (ValueError, OverflowError):
+        moment = None
+    if not isinstance(moment, datetime):
+        raise InputError(
+            f"{where}: the time is {shown(value)}; it must be an ISO time such as "
+            "2026-11-17T09:30:00Z, or seconds since 1970."
+        )
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     if moment > now + _AHEAD:

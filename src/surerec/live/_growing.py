@@ -50,22 +50,18 @@ def check_can_live(estimator: Recommender) -> Recommender:
             "Precision cannot be kept live: an event judges one item, and precision is of whole "
             "lists. Fit the promise miss-rate or hit."
         )
-    if not recipe.refits:
+    if not recipe.refits or not recipe.grows:
+        why = "does not grow with events: what it learned has no place for new users and items"
+        if not recipe.refits:
+            why = "comes fitted, and cannot be refitted on events"
         raise InputError(
-            f"{recipe.name} comes fitted, and cannot be refitted on events: fit one of the paper's "
-            "measures, such as CM12, or the learned one, and renew this one by `surerec "
-            "recalibrate`."
-        )
-    if not recipe.grows:
-        raise InputError(
-            f"{recipe.name} does not grow with events: what it learned has no place for new users "
-            "and items. Fit one of the paper's measures, such as CM12, or the learned one, and "
-            "renew this one by `surerec recalibrate`."
+            f"{recipe.name} {why}. Fit one of the paper's measures, such as CM12, or the learned "
+            "one, and renew this one by `surerec recalibrate`."
         )
     return estimator
 
 
-class Verdict(NamedTuple):
+class EventVerdict(NamedTuple):
     """What an event says of the model before it is ingested."""
 
     reason: str
@@ -132,28 +128,28 @@ class GrowingModel:
         self.model = self.model.without_user(code)
         return n_items, calibrated
 
-    def judge(self, user: str, item: str, time: int) -> Verdict:
+    def judge(self, user: str, item: str, time: int) -> EventVerdict:
         """Compare an event with the set that the user would have been given."""
         who, what = self.profiles.users.find(user), self.profiles.items.find(item)
         known = who >= 0
         taken = self.profiles.taken(who) if known else np.empty(0, dtype=np.uint32)
         if what >= 0 and (taken == what).any():
-            return Verdict(REPEAT)
+            return EventVerdict(REPEAT)
         if len(taken) and time < self.profiles.times_of(who)[-1]:
-            return Verdict(LATE)
+            return EventVerdict(LATE)
         if what < 0 or not self.statistics.support[what]:
-            return Verdict(NEW_ITEM)
+            return EventVerdict(NEW_ITEM)
         if len(taken) < self.model.calibration.min_known:
-            return Verdict(TOO_LITTLE)
+            return EventVerdict(TOO_LITTLE)
         segments = self.model.segments
         if segments is not None and segments.label(who) is None:
-            return Verdict(NO_SEGMENT)
+            return EventVerdict(NO_SEGMENT)
         level = self.model.level(Query.of_user(self.profiles, who), what)
         popular = self.statistics.popularity[what] * _POPULAR < self.statistics.n_items
         people = next((words for below, words in _KNOWN if len(taken) < below), _MANY)
         groups = (people, "popular items" if popular else "other items")
         watched = is_first_of_day(int(self.profiles.times_of(who)[-1]), time)
-        return Verdict(JUDGED, level, groups, watched)
+        return EventVerdict(JUDGED, level, groups, watched)
 
     def refitted(self, profiles: Interactions, n_new: int) -> Recommender:
         """Return the estimator fitted on profiles, of whose items so many are new to the base."""

@@ -242,7 +242,7 @@ def sync_folder(folder: Path) -> None:
 
 def open_file(
     path: Path, record: FileRecord, sizes: dict[str, int]
-) -> NDArray[Any] | pl.DataFrame | str:
+) -> Any:
     """Map an array or a table, or read a text; ValueError unless it is as its role says."""
     role = role_of(path.name)
     if role == "text":
