@@ -84,18 +84,6 @@ def test_equal_parts_are_one_file(tmp_path):
     assert_tidy(tmp_path)
 
 
-def test_saving_another_recommender_leaves_the_parts_alone(model):
-    before = {path: path.stat() for path in part_files(model)}
-    assert len(before) == 3
-    save_model(model, old_statistics(), {"other": OTHER})
-    save_model(model, old_statistics(), {"learned-2": LEARNED})
-    for path, stat in before.items():
-        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (stat.st_ino, stat.st_mtime_ns)
-    found = load_model(model).recommenders
-    assert same(found, {"main": MAIN, "learned": LEARNED, "other": OTHER, "learned-2": LEARNED})
-    assert_tidy(model)
-
-
 def test_replaced_parts_go_and_shared_ones_stay(model):
     old = {path.name for path in part_files(model)}
     save_model(model, old_statistics(), {"learned": LEARNED_EARLIER})
@@ -111,12 +99,6 @@ def test_an_older_folder_gets_one_sentence(model, version):
     reseal(model, lambda card: card.update(format_version=version))
     with pytest.raises(InputError, match=rf"earlier surerec \(format {version}\): refit it"):
         load_model(model)
-
-
-def test_a_loaded_part_survives_its_replacement(model):
-    loaded = load_model(model).recommenders
-    save_model(model, old_statistics(), {"learned": OTHER})
-    assert same(loaded, {"main": MAIN, "learned": LEARNED})
 
 
 def test_in_a_hurry_texts_are_compared_but_arrays_are_not(model):

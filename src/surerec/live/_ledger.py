@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -25,7 +25,7 @@ from surerec.conformal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from surerec.conformal import Alarm
     from surerec.interactions import Interactions
@@ -85,7 +85,8 @@ class LiveTerms:
         given = check_list("confidences", self.confidences, "confidences")
         stated = tuple(check_number("confidence", each, 0, 1, "between 0 and 1") for each in given)
         object.__setattr__(self, "confidences", stated)
-        self.watches()  # which refuse what is impossible
+        Steering.start(self.epsilons, step=self.step)  # which refuses what is impossible
+        self.watches()
         for name in _LEAST_NEW:
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), lowest=0)
@@ -101,10 +102,6 @@ class LiveTerms:
         """1 − confidence of each, ascending."""
         return tuple(sorted(round(1 - confidence, 12) for confidence in self.confidences))
 
-    def steering(self) -> Steering:
-        """Return the thresholds before the first event."""
-        return Steering.start(self.epsilons, step=self.step)
-
     def watches(self, usual: Sequence[float] = ()) -> tuple[Watch, ...]:
         """Return watches before the first event, with the false alarms shared among them.
 
@@ -113,7 +110,7 @@ class LiveTerms:
         usual : sequence of float, optional
             The levels of events of the kind that is watched, when nothing had changed yet.
         """
-        share = self.false_alarms / max(len(self.steering().epsilons), 1)
+        share = self.false_alarms / max(len(self.epsilons), 1)
         return tuple(
             Watch.start(
                 epsilon,
@@ -125,7 +122,7 @@ class LiveTerms:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Window:
     """What was observed over some judged events in a row.
 
@@ -133,83 +130,69 @@ class Window:
     ----------
     first, last : int
         When, in microseconds since 1970.
-    n : int
-        Judged events.
-    outside, unsteered : tuple of int
-        For each ε, how many of them were outside of the live sets, and of those without adaptation.
-    groups : dict of str to tuple of int
-        By group of users or items, the judged events and those outside for each ε.
+    groups : dict of str to list of int
+        By group of users or items, "all" among them, the judged events and, for each ε, those that
+        were outside of the live sets.
+    unsteered : list of int
+        For each ε, how many of all were outside of the sets without adaptation.
     not_judged : dict of str to int
         Events meanwhile that were not judged, by reason.
     """
 
     first: int = 0
     last: int = 0
-    n: int = 0
-    outside: tuple[int, ...] = ()
-    unsteered: tuple[int, ...] = ()
-    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    groups: dict[str, list[int]] = field(default_factory=dict)
+    unsteered: list[int] = field(default_factory=list)
     not_judged: dict[str, int] = field(default_factory=dict)
 
-    def judged(
+    @property
+    def n(self) -> int:
+        """Judged events."""
+        return self.groups["all"][0] if self.groups else 0
+
+    def judge(
         self, time: int, outside: Sequence[bool], unsteered: Sequence[bool], groups: Iterable[str]
-    ) -> Self:
-        """Return it with one more judged event."""
-        tallies = dict(self.groups)
-        for group in groups:
-            tallies[group] = _plus(tallies.get(group, ()), (True, *outside))
-        return replace(
-            self,
-            first=min(self.first, time) if self.n else time,
-            last=max(self.last, time) if self.n else time,
-            n=self.n + 1,
-            outside=_plus(self.outside, outside),
-            unsteered=_plus(self.unsteered, unsteered),
-            groups=tallies,
-        )
+    ) -> None:
+        """Count a judged event."""
+        self.first = min(self.first, time) if self.n else time
+        self.last = max(self.last, time) if self.n else time
+        self.unsteered = _plus(self.unsteered, unsteered)
+        for group in ("all", *groups):
+            self.groups[group] = _plus(self.groups.get(group), (True, *outside))
 
-    def rows(self, number: int, epsilons: Sequence[float]) -> Iterator[tuple[Any, ...]]:
-        """Return a row of :func:`observed_frame` for each confidence and group."""
-        when = day_of(self.first), day_of(self.last)
-        for place, epsilon in enumerate(epsilons):
-            confidence = round(1 - epsilon, 12)
-            both = (1 - tally[place] / self.n for tally in (self.outside, self.unsteered))
-            yield number, *when, "all", confidence, *both, self.n
-            for group, (n, *outside) in sorted(self.groups.items()):
-                yield number, *when, group, confidence, 1 - outside[place] / n, None, n
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Build it from what JSON holds of it."""
-        return cls(**_tuples(state))
+def _plus(tally: list[int] | None, more: Sequence[bool]) -> list[int]:
+    return [n + bool(one) for n, one in zip(tally or [0] * len(more), more, strict=True)]
+
+
+def _count(counts: dict[str, int], name: str, more: int = 1) -> None:
+    counts[name] = counts.get(name, 0) + more
 
 
 def observed_frame(windows: Sequence[Window], epsilons: Sequence[float]) -> pl.DataFrame:
-    """Return nominal and observed, a row for each window, group and confidence."""
+    """Return nominal and observed, a row for each window, confidence and group."""
     texts = dict.fromkeys(("from", "until", "group"), pl.String)
     shares = dict.fromkeys(("confidence", "delivered", "unsteered"), pl.Float64)
+    rows = [
+        (
+            number,
+            day_of(window.first),
+            day_of(window.last),
+            group,
+            round(1 - epsilon, 12),
+            1 - outside[place] / n,
+            1 - window.unsteered[place] / n if group == "all" else None,
+            n,
+        )
+        for number, window in enumerate(windows)
+        for place, epsilon in enumerate(epsilons)
+        for group, (n, *outside) in window.groups.items()
+    ]
     schema = {"window": pl.Int64, **texts, **shares, "n": pl.Int64}
-    rows = [row for number, each in enumerate(windows) for row in each.rows(number, epsilons)]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _plus(tally: Sequence[int], more: Sequence[bool]) -> tuple[int, ...]:
-    before = tally or (0,) * len(more)
-    return tuple(n + bool(one) for n, one in zip(before, more, strict=True))
-
-
-def _plus_one(counts: Mapping[str, int], name: str) -> dict[str, int]:
-    return {**counts, name: counts.get(name, 0) + 1}
-
-
-def _tuples(value: Any) -> Any:
-    """Return what JSON holds with tuples for lists."""
-    if isinstance(value, dict):
-        return {name: _tuples(each) for name, each in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-@dataclass(frozen=True)
+@dataclass
 class SenderDay:
     """What senders did on a day, in UTC by the server's clock: events state times of their own.
 
@@ -221,14 +204,14 @@ class SenderDay:
         By number of judged events, how many users have so many. No user is named.
     new_items : int
         Items that events named first on it.
-    alerted : tuple of str
+    alerted : list of str
         The causes of the alerts that it had.
 
     Examples
     --------
     >>> day = SenderDay("2026-11-17")
     >>> for n_before in (0, 0, 1, 2):  # two users, one of whom has three events
-    ...     day = day.judged(n_before)
+    ...     day.judge(n_before)
     >>> day.n_events, day.share
     (4, 0.75)
     """
@@ -236,14 +219,13 @@ class SenderDay:
     day: str = ""
     users: dict[str, int] = field(default_factory=dict)
     new_items: int = 0
-    alerted: tuple[str, ...] = ()
+    alerted: list[str] = field(default_factory=list)
 
-    def judged(self, n_before: int) -> Self:
-        """Return the counts after a judged event of a user who had so many before."""
-        users = _plus_one(self.users, str(n_before + 1))
+    def judge(self, n_before: int) -> None:
+        """Count a judged event of a user who had so many before."""
+        _count(self.users, str(n_before + 1))
         if n_before:
-            users[str(n_before)] -= 1
-        return replace(self, users={n: some for n, some in users.items() if some})
+            _count(self.users, str(n_before), -1)
 
     @property
     def n_events(self) -> int:
@@ -258,24 +240,22 @@ class SenderDay:
     @property
     def share(self) -> float | None:
         """The share of the day's judged events that come from the heaviest users; None of none."""
-        if not self.users:
-            return None
-        left, events = self.n_heaviest, 0
-        for n in sorted(map(int, self.users), reverse=True):
-            some = min(left, self.users[str(n)])
-            events, left = events + n * some, left - some
-        return events / self.n_events
+        by_weight = sorted(((int(n), users) for n, users in self.users.items()), reverse=True)
+        each = [n for n, users in by_weight for _ in range(min(users, self.n_heaviest))]
+        return sum(each[: self.n_heaviest]) / self.n_events if each else None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ledger:
-    """All that is known of a live model's errors and senders; a new one after each event.
+    """All that is known of a live model's errors and senders.
 
     Examples
     --------
-    >>> ledger, closed, alarms = Ledger.start(LiveTerms()).judge(0.15, time=0, groups=["people"])
-    >>> ledger.steering.errors, ledger.window.groups, closed, alarms
-    ((0, 1, 1), {'people': (1, 0, 1, 1)}, None, [])
+    >>> ledger = Ledger.start(LiveTerms())
+    >>> ledger.judge(0.15, time=0, groups=["people"])
+    (None, [])
+    >>> ledger.steering.errors, ledger.window.groups["people"]
+    ((0, 1, 1), [1, 0, 1, 1])
     """
 
     steering: Steering
@@ -284,8 +264,8 @@ class Ledger:
     n_windows: int = 0
     n_alarms: int = 0
     not_judged: dict[str, int] = field(default_factory=dict)
-    quiet: tuple[int, ...] = ()
-    """For each ε, the day of its latest alarm, which is repeated on a later one; if there was."""
+    quiet: dict[str, int] = field(default_factory=dict)
+    """By ε, the day of its latest alarm, which is repeated on a later one."""
     today: SenderDay = field(default_factory=SenderDay)
     new_items: int = 0
     """Items that events named first, since the live model was created."""
@@ -293,28 +273,27 @@ class Ledger:
     """The share of the heaviest users above which a day is unusual."""
 
     @classmethod
-    def start(cls, terms: LiveTerms, usual: Sequence[float] = ()) -> Self:
-        """Return the ledger before the first event; see :meth:`LiveTerms.watches`."""
-        return cls(terms.steering(), terms.watches(usual))
+    def start(cls, terms: LiveTerms) -> Self:
+        """Return the ledger before the first event."""
+        return cls(Steering.start(terms.epsilons, step=terms.step), terms.watches())
 
-    def on(self, day: str) -> Self:
-        """Return the ledger at a day, in UTC by the server's clock."""
-        return self if day == self.today.day else replace(self, today=SenderDay(day))
+    def refit(self, terms: LiveTerms, usual: Sequence[float], heaviest_limit: float) -> None:
+        """Let the watches begin again, as after a refit; see :meth:`LiveTerms.watches`."""
+        self.watches, self.quiet = terms.watches(usual), {}
+        self.heaviest_limit = heaviest_limit
 
-    def passed_over(self, reason: str) -> Self:
-        """Return the ledger after an event that is not judged."""
-        window = replace(self.window, not_judged=_plus_one(self.window.not_judged, reason))
-        return replace(self, window=window, not_judged=_plus_one(self.not_judged, reason))
+    def pass_over(self, reason: str) -> None:
+        """Count an event that is not judged."""
+        _count(self.not_judged, reason)
+        _count(self.window.not_judged, reason)
 
-    def admits(self, terms: LiveTerms) -> bool:
-        """Return whether one more new item is within the limits."""
+    def admit(self, terms: LiveTerms) -> bool:
+        """Count a new item, and return True, if it is within the limits."""
         pairs = (self.today.new_items, terms.new_items_per_day), (self.new_items, terms.new_items)
-        return all(limit is None or n < limit for n, limit in pairs)
-
-    def admitted(self) -> Self:
-        """Return the ledger after one more new item."""
-        today = replace(self.today, new_items=self.today.new_items + 1)
-        return replace(self, today=today, new_items=self.new_items + 1)
+        has_room = all(limit is None or n < limit for n, limit in pairs)
+        self.today.new_items += has_room
+        self.new_items += has_room
+        return has_room
 
     def judge(
         self,
@@ -324,8 +303,8 @@ class Ledger:
         *,
         watched: bool = True,
         so_far: UserDay = _NO_EVENT,
-    ) -> tuple[Self, Window | None, list[str]]:
-        """Return the ledger after a judged event, the window if it closed one, and alarms in words.
+    ) -> tuple[Window | None, list[str]]:
+        """Count a judged event; return the window if it closed one, and alarms in words.
 
         Parameters
         ----------
@@ -341,35 +320,30 @@ class Ledger:
         so_far : UserDay, optional
             The earlier judged events of the same user and day; by default it is their first.
         """
-        outside = self.steering.missed(level)
-        unsteered = [not is_inside(level, epsilon) for epsilon in self.steering.epsilons]
-        window = self.window.judged(time, outside, unsteered, groups)
-        watches, alarms, quiet = [], list[str](), list(self.quiet or (_NEVER,) * len(outside))
-        for place, (watch, epsilon, error) in enumerate(
-            zip(self.watches, self.steering.epsilons, unsteered, strict=True)
-        ):
-            after, alarm = watch.after(error=error, time=time) if watched else (watch, None)
-            watches.append(after)
-            if alarm is not None and time // DAY > quiet[place]:
-                quiet[place] = time // DAY
-                alarms.append(_in_words(alarm, epsilon, watch.expected, window))
-        closed = window if window.n >= WINDOW else None
-        ledger = replace(
-            self,
-            steering=self.steering.after(level, so_far),
-            watches=tuple(watches),
-            window=window if closed is None else Window(),
-            n_windows=self.n_windows + (closed is not None),
-            quiet=tuple(quiet) if alarms else self.quiet,
-            today=self.today.judged(so_far.n),
-        )
-        return ledger, closed, alarms
+        epsilons, alarms = self.steering.epsilons, []
+        unsteered = [not is_inside(level, epsilon) for epsilon in epsilons]
+        self.window.judge(time, self.steering.missed(level), unsteered, groups)
+        if watched:
+            pairs = zip(self.watches, unsteered, strict=True)
+            found = [watch.after(error=error, time=time) for watch, error in pairs]
+            for (_, alarm), watch, epsilon in zip(found, self.watches, epsilons, strict=True):
+                if alarm is not None and time // DAY > self.quiet.get(str(epsilon), _NEVER):
+                    self.quiet[str(epsilon)] = time // DAY
+                    alarms.append(_in_words(alarm, epsilon, watch.expected, self.window))
+            self.watches = tuple(watch for watch, _ in found)
+        self.steering = self.steering.after(level, so_far)
+        self.today.judge(so_far.n)
+        closed = None
+        if self.window.n >= WINDOW:
+            closed, self.window = self.window, Window()
+            self.n_windows += 1
+        return closed, alarms
 
-    def raising(self, alerts: Mapping[str, str]) -> tuple[Self, list[str]]:
-        """Return the ledger and the alerts, by cause, that its day did not have yet."""
+    def once_a_day(self, alerts: Mapping[str, str]) -> list[str]:
+        """Return the alerts, by cause, that this day did not have yet; from now on it has."""
         fresh = {cause: each for cause, each in alerts.items() if cause not in self.today.alerted}
-        today = replace(self.today, alerted=(*self.today.alerted, *fresh))
-        return replace(self, today=today), list(fresh.values())
+        self.today.alerted += fresh
+        return list(fresh.values())
 
     def sender_alerts(self, terms: LiveTerms, *, refused: bool) -> dict[str, str]:
         """Return the alerts that a day's senders are cause for, by cause."""
@@ -394,25 +368,16 @@ class Ledger:
             )
         return found
 
-    def refitted(self, terms: LiveTerms, usual: Sequence[float], heaviest_limit: float) -> Self:
-        """Return the ledger after a refit: its watches begin again."""
-        watches = terms.watches(usual)
-        return replace(self, watches=watches, quiet=(), heaviest_limit=heaviest_limit)
-
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
+    def from_state(cls, state: Any) -> Self:
         """Build it from what JSON holds; KeyError, TypeError or ValueError if that is no ledger."""
         parts = {
             "steering": Steering.from_state(state["steering"]),
             "watches": tuple(Watch.from_state(each) for each in state["watches"]),
-            "window": Window.from_state(state["window"]),
-            "today": SenderDay(**_tuples(state["today"])),
+            "window": Window(**state["window"]),
+            "today": SenderDay(**state["today"]),
         }
-        return cls(**{**_tuples(state), **parts})
-
-    def to_state(self) -> dict[str, Any]:
-        """Return all of it in a form that JSON holds."""
-        return asdict(self)
+        return cls(**{**state, **parts})
 
 
 def is_first_of_day(before: Any, time: Any) -> Any:

@@ -19,13 +19,13 @@ from surerec._files import check_utf8, file_aside
 from surerec._threads import one_thread
 from surerec.conformal import UserDay
 from surerec.errors import InputError, StoreError
-from surerec.live._events import Event, FutureTimeError
-from surerec.live._growing import check_can_live, usual_levels
+from surerec.live._events import Event, FutureTimeError, check_can_live, usual_levels
 from surerec.live._ledger import (
     ABOVE_LIMIT,
     JUDGED,
     Ledger,
     LiveTerms,
+    SenderDay,
     Window,
     now_text,
     observed_frame,
@@ -205,8 +205,8 @@ class Live:
         made = LiveFolder.make(Path(check_path("folder", folder)), terms, store)
         try:
             fitted.save(made.make_model(1), fitted.name_)
-            usual, limit = _usual(fitted.model_)
-            ledger = Ledger.start(made.terms).refitted(made.terms, usual, limit)
+            ledger = Ledger.start(made.terms)
+            ledger.refit(made.terms, *_usual(fitted.model_))
             events = made.open_store()
             try:
                 with events.writing() as transaction:
@@ -216,7 +216,7 @@ class Live:
                             "name another database."
                         )
                     transaction.put("base", {"model": 1, "seq": 0, "counted": now_text()})
-                    transaction.put("ledger", ledger.to_state())
+                    transaction.put("ledger", asdict(ledger))
             finally:
                 events.close()
             made.finish()
@@ -233,7 +233,7 @@ class Live:
 
     def close(self) -> None:
         """Close the store, after a refit that is running."""
-        self._refit.join()
+        self._refit.close()
         self._state.store.close()
 
     # Questions.
@@ -295,9 +295,8 @@ class Live:
     def _alert_of(self, error: FutureTimeError) -> None:
         """Raise the alert that an event was refused for its time, unless this day had it."""
         with suppress(StoreError), self._state.writing() as transaction:
-            ledger = self._at(transaction, today())
-            ledger, alerts = ledger.raising({"future time": error.alert})
-            self._state.keep(transaction, ledger, alerts)
+            alerts = self._at(transaction, today()).once_a_day({"future time": error.alert})
+            self._state.keep(transaction, alerts)
             error.alerted = bool(alerts)
 
     def _checked(self, events: Any, names: Sequence[str] | None) -> list[tuple[Event, str, str]]:
@@ -318,10 +317,12 @@ class Live:
 
     def _at(self, transaction: Transaction, day: str) -> Ledger:
         """Return the ledger at a day; users' counts of the days before yesterday are dropped."""
-        if self._state.ledger.today.day != day:
+        ledger = self._state.ledger
+        if ledger.today.day != day:
             yesterday = date.fromisoformat(day) - timedelta(days=1)
             transaction.drop_user_days(before=yesterday.isoformat())
-        return self._state.ledger.on(day)
+            ledger.today = SenderDay(day)
+        return ledger
 
     def _take(self, transaction: Transaction, given: list[tuple[Event, str, str]]) -> Ingestion:
         state, growing, terms = self._state, self._state.growing, self._state.folder.terms
@@ -329,47 +330,41 @@ class Live:
         ledger = self._at(transaction, day)
         known = transaction.known_keys([event.key for event, _, _ in given])
         user_days = transaction.user_days(day, list({user for _, user, _ in given}))
-        seq, rows, raised, reasons = transaction.last(), [], list[str](), dict[str, int]()
+        seq, rows, alarms, reasons = transaction.last(), [], list[str](), dict[str, int]()
         n_again = refused = 0
         for event, user, item in given:
             if event.key in known:
                 n_again += 1
                 continue
-            if growing.is_new(item):
-                if not ledger.admits(terms):
-                    ledger, refused = ledger.passed_over(ABOVE_LIMIT), refused + 1
-                    continue
-                ledger = ledger.admitted()
+            if growing.is_new(item) and not ledger.admit(terms):
+                ledger.pass_over(ABOVE_LIMIT)
+                refused += 1
+                continue
             known.add(event.key)
             seq += 1
             verdict = growing.judge(user, item, event.time)
             if verdict.reason == JUDGED:
                 so_far = user_days.get(user, UserDay())
                 user_days[user] = so_far.after(ledger.steering.missed(verdict.level))
-                ledger, closed, alarms = ledger.judge(
-                    verdict.level,
-                    event.time,
-                    verdict.groups,
-                    watched=verdict.watched and not so_far.n,
-                    so_far=so_far,
+                watched = verdict.watched and not so_far.n
+                closed, raised = ledger.judge(
+                    verdict.level, event.time, verdict.groups, watched=watched, so_far=so_far
                 )
+                alarms += raised
                 if closed is not None:
                     transaction.put(f"window {ledger.n_windows:09d}", asdict(closed))
-                raised += alarms
             else:
-                ledger = ledger.passed_over(verdict.reason)
+                ledger.pass_over(verdict.reason)
                 reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
             rows.append(StoredEvent(seq, event.key, user, item, event.time, verdict.reason))
             growing.statistics.add(user, item, event.time)
-        alerts = ledger.sender_alerts(terms, refused=bool(refused))
-        ledger, fresh = ledger.raising(alerts)
-        raised += fresh
+        alarms += ledger.once_a_day(ledger.sender_alerts(terms, refused=bool(refused)))
         transaction.append(rows)
         transaction.put_user_days(day, user_days)
-        state.keep(transaction, ledger, raised)
+        state.keep(transaction, alarms)
         state.seq = seq
         n_judged = len(rows) - sum(reasons.values())
-        return Ingestion(len(rows), n_again, n_judged, reasons, tuple(raised), refused)
+        return Ingestion(len(rows), n_again, n_judged, reasons, tuple(alarms), refused)
 
     @property
     def steering_(self) -> Steering:
@@ -379,7 +374,8 @@ class Live:
     @property
     def heaviest_share_(self) -> float | None:
         """The share of this day's judged events from the heaviest 1% of users; None of none."""
-        return self._state.ledger.on(today()).today.share
+        counts = self._state.ledger.today
+        return counts.share if counts.day == today() else None
 
     @property
     def base_(self) -> int:
@@ -401,7 +397,7 @@ class Live:
             and ``n``, the judged events.
         """
         with self._state.reading() as transaction:
-            windows = [Window.from_state(each) for each in transaction.named("window ")]
+            windows = [Window(**each) for each in transaction.named("window ")]
             ledger = self._state.ledger
         windows += [ledger.window] if ledger.window.n else []
         return observed_frame(windows, ledger.steering.epsilons)
@@ -458,7 +454,7 @@ class Live:
         check_whole("n", n)
         with self._state.reading() as transaction:
             rows = transaction.heaviest(today(), n)
-            n_events = self._state.ledger.on(today()).today.n_events
+            n_events = self._state.ledger.today.n_events  # of another day, if there are no rows
         frame = pl.DataFrame(rows, {"user_id": pl.String, "judged": pl.Int64}, orient="row")
         return frame.with_columns(share=pl.col("judged") / n_events)
 
@@ -553,7 +549,8 @@ class Live:
         del old, fresh  # they keep the files of the old base mapped
         with state.lock:
             with state.writing() as transaction:
-                state.keep(transaction, state.ledger.refitted(state.folder.terms, *usual))
+                state.ledger.refit(state.folder.terms, *usual)
+                state.keep(transaction)
                 transaction.put("base", {"model": number, "seq": seq, "counted": now_text()})
                 transaction.forget_names(until=seq)
             state.reload()
@@ -567,7 +564,7 @@ class Live:
             f"tried again in {PAUSE // 60} minutes."
         )
         with suppress(StoreError), self._state.writing() as transaction:
-            self._state.keep(transaction, self._state.ledger, [says])
+            self._state.keep(transaction, [says])
 
 
 def _usual(model: FittedModel) -> tuple[list[float], float]:

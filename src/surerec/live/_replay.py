@@ -29,22 +29,20 @@ from surerec.interactions import Interactions
 from surerec.live._ledger import NEW_ITEM, TOO_LITTLE, WINDOW, is_first_of_day
 from surerec.measures import Query, as_recipe
 from surerec.precedence import Ties
-from surerec.reports import Paragraph, Picture, Table, require_plots, to_markdown
+from surerec.reports import require_plots
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from surerec.measures import Recipe, RecipeLike, Scorer
-    from surerec.reports import Block
 
 MODELS: Final = ("static", "recalibrated", "live")
 """What is compared: never refitted; refitted and recalibrated; that, with adapted thresholds."""
 
 _FEWEST: Final = 100  # events that calibrate
-_FILES: Final = ("replay.md", "summary.csv", "windows.csv")
+_FILES: Final = {"summary.csv", "windows.csv"}
 
 
 @dataclass(frozen=True)
@@ -502,76 +500,54 @@ def check_replay_target(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder.")
     names = {each.name for each in folder.iterdir()} if folder.exists() else set()
-    if names and not names >= set(_FILES):
+    if names and not names >= _FILES:
         raise InputError(f"{folder}: holds something else than a replay; name another folder.")
 
 
 def write_replay(played: Replayed, folder: Path) -> None:
-    """Write tables, the figure and a page of Markdown; the folder appears when it is complete."""
+    """Write the tables and the figure; the folder appears when it is complete."""
     check_replay_target(folder)
-    figure, summary, how = _draw(played), summary_of(played), played.playing
-    passed = ", ".join(f"{n:,} ({reason})" for reason, n in played.not_judged.items())
-    shown = summary.drop("n", "n_user_days")
-    rows = tuple(
-        tuple("–" if x is None else str(x) for x in row)
-        for row in shown.with_columns(pl.selectors.float().round(4)).rows()
-    )
-    blocks: list[Block] = [
-        Paragraph(
-            f"{len(played.times):,} events from {day_of(int(played.times[0]))} to "
-            f"{day_of(int(played.times[-1]))} were judged; not judged: {passed}. Counts were "
-            f"renewed every {how.renew:g} days, and calibrated on the events of {how.window:g} "
-            f"days; thresholds were adapted by γ = {how.step:g}. Each user and day counts once."
-        ),
-        Picture("replay", "Nominal and observed, window by window.", "Lines over the stream."),
-        Table(
-            "Shares of items new to the user outside of the sets, and how large these were.",
-            tuple(shown.columns),
-            rows,
-            words=frozenset({0, 1, len(shown.columns) - 1}),
-        ),
-    ]
+    figure = _draw(played)
     with folder_aside(folder) as aside:
         windows_of(played).write_csv(aside / "windows.csv")
-        summary.write_csv(aside / "summary.csv")
+        summary_of(played).write_csv(aside / "summary.csv")
         (aside / "figures").mkdir()
         for kind, content in figure.items():
             (aside / "figures" / f"replay.{kind}").write_bytes(content)
-        (aside / "replay.md").write_text(to_markdown(f"Replay: {played.name}", blocks))
 
 
 def _draw(played: Replayed) -> dict[str, bytes]:
     """Return the figure in every format: what was outside, window by window, a panel for each ε."""
     require_plots()
-    from surerec.reports.figures import panels, plain, render, styled  # noqa: PLC0415  # an extra
+    from surerec.reports.figures import (  # noqa: PLC0415  # an extra
+        LINES,
+        Line,
+        panels,
+        plain,
+        render,
+        styled,
+    )
 
-    windows, epsilons = windows_of(played), sorted(played.playing.epsilons)
+    looks = {"static": Line("#D55E00", "-", "P"), "recalibrated": LINES[1], "live": LINES[0]}
+    nominal: Any = {"color": "#7f7f7f", "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
+    all_windows, epsilons = windows_of(played), sorted(played.playing.epsilons)
+    title = f"{played.name}: nominal and observed, of items new to the user"
     with styled():
         figure, all_axes = panels(1, len(epsilons), (3.6 * len(epsilons), 3.9))
-        figure.suptitle(
-            plain(f"{played.name}: nominal and observed, of items new to the user", 100),
-            fontsize=12,
-        )
-        for number, (axes, epsilon) in enumerate(zip(all_axes, epsilons, strict=True)):
-            _panel(axes, windows.filter(epsilon=epsilon), epsilon)
-            if not number:
-                axes.set_ylabel("share outside, by users' days")
+        figure.suptitle(plain(title, 100), fontsize=12)
+        for axes, epsilon in zip(all_axes, epsilons, strict=True):
+            windows = all_windows.filter(epsilon=epsilon)
+            axes.axhline(epsilon, label="nominal", **nominal)
+            for model in MODELS:
+                mine = windows.filter(model=model)
+                axes.plot(mine["window"], mine["outside"], label=model, **looks[model].thin())
+            days = windows.filter(model="live")["from"].to_list()
+            step = max(1, len(days) // 4)
+            axes.set_xticks(range(0, len(days), step), days[::step], rotation=30, ha="right")
+            highest: Any = windows["outside"].max()
+            axes.set_ylim(bottom=0, top=max(2.2 * epsilon, 1.08 * highest))
+            axes.set_title(f"ε = {epsilon:g}")
+        figure.axes[0].set_ylabel("share outside, by users' days")
         handles = figure.axes[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=len(MODELS) + 1)
         return render(figure)
-
-
-def _panel(axes: Axes, windows: pl.DataFrame, epsilon: float) -> None:
-    from surerec.reports.figures import LINES, Line  # noqa: PLC0415  # an extra
-
-    looks = {"static": Line("#D55E00", "-", "P"), "recalibrated": LINES[1], "live": LINES[0]}
-    nominal = {"color": "#7f7f7f", "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
-    axes.axhline(epsilon, label="nominal", **nominal)  # type: ignore[arg-type]
-    for model in MODELS:
-        mine = windows.filter(model=model)
-        axes.plot(mine["window"], mine["outside"], label=model, **looks[model].thin())
-    days = windows.filter(model="live")["from"].to_list()
-    step = max(1, len(days) // 4)
-    axes.set_xticks(range(0, len(days), step), days[::step], rotation=30, ha="right")
-    axes.set_ylim(bottom=0, top=max(2.2 * epsilon, 1.08 * float(windows["outside"].max() or 0)))  # type: ignore[arg-type]
-    axes.set_title(f"ε = {epsilon:g}")

@@ -6,17 +6,18 @@ import heapq
 import json
 import logging
 import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from operator import itemgetter
-from threading import Lock, RLock, Thread
+from threading import Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from surerec._files import check_utf8, file_aside
 from surerec._lock import exclusive
 from surerec.errors import InputError, StoreError
-from surerec.live._growing import GrowingModel, check_can_live
+from surerec.live._events import GrowingModel, check_can_live
 from surerec.live._ledger import Ledger, LiveTerms, now_text
 from surerec.live._store import PostgresStore, SqliteStore, held
 from surerec.recommenders import load
@@ -99,25 +100,24 @@ class LiveFolder:
         """
         try:
             about: Any = json.loads((path / _ABOUT).read_text())
+            version = about["version"]
+            known = {
+                each.name: about[each.name] for each in fields(LiveTerms) if version == _VERSION
+            }
+            found = cls(path, LiveTerms(**known), str(about["store"]))
         except (FileNotFoundError, NotADirectoryError):
             raise InputError(
                 f"{path} is no live model, for it has no {_ABOUT}: make one with "
                 f"surerec live init {path} MODEL."
             ) from None
-        except ValueError:
-            about = None
-        if not isinstance(about, dict) or about.get("format") != _FORMAT:
-            raise InputError(f"{path / _ABOUT} is damaged; restore it from a copy.")
-        if about.get("version") != _VERSION:
-            raise InputError(
-                f"{path} is a live model of version {about.get('version')}, and this surerec knows "
-                f"{_VERSION}: upgrade surerec."
-            )
-        try:
-            terms = LiveTerms(**{each.name: about[each.name] for each in fields(LiveTerms)})
-            return cls(path, terms, str(about["store"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path / _ABOUT} is damaged; restore it from a copy.") from error
+        if version != _VERSION:
+            raise InputError(
+                f"{path} is a live model of version {version}, and this surerec knows {_VERSION}: "
+                "upgrade surerec."
+            )
+        return found
 
     def open_store(self, *, hold: bool = True) -> Store:
         """Open the store of its events; keep other processes out of it, unless that is done."""
@@ -238,12 +238,13 @@ class LiveState:
         self.catch_up()
         self.folder.remove_before(self.base)
 
-    def keep(self, transaction: Transaction, ledger: Ledger, alarms: Sequence[str] = ()) -> None:
+    def keep(self, transaction: Transaction, alarms: Sequence[str] = ()) -> None:
         """Write the ledger, and alarms, which it counts."""
-        for place, sentence in enumerate(alarms, ledger.n_alarms):
-            transaction.put(f"alarm {place:09d}", {"at": now_text(), "says": sentence})
-        self.ledger = replace(ledger, n_alarms=ledger.n_alarms + len(alarms))
-        transaction.put("ledger", self.ledger.to_state())
+        for sentence in alarms:
+            says = {"at": now_text(), "says": sentence}
+            transaction.put(f"alarm {self.ledger.n_alarms:09d}", says)
+            self.ledger.n_alarms += 1
+        transaction.put("ledger", asdict(self.ledger))
 
     def _refresh(self, transaction: Transaction) -> None:
         try:
@@ -294,8 +295,8 @@ class RefitJob:
     def __init__(self, lock_file: Path) -> None:
         self._lock_file = lock_file
         self._starting = Lock()
-        self._thread: Thread | None = None
-        self._error: BaseException | None = None
+        self._pool = ThreadPoolExecutor(1, "surerec-refit")
+        self._running: Future[None] | None = None
         self._not_before = 0.0
 
     @property
@@ -318,32 +319,28 @@ class RefitJob:
             Wait until it has ended, and raise its error.
         """
         with self._starting:
-            if self._thread is None or not self._thread.is_alive():
-                self._error = None
-                args = (refit, None if wait else report)
-                self._thread = Thread(target=self._run, args=args, name="surerec-refit")
-                self._thread.start()
+            running = self._running
+            if running is None or running.done():
+                running = self._pool.submit(self._run, refit, None if wait else report)
+            self._running = running
         if wait:
-            self.join()
-            if self._error is not None:
-                raise self._error
+            running.result()
 
-    def join(self) -> None:
-        """Wait for the end of a refit that is running."""
-        if self._thread is not None:
-            self._thread.join()
+    def close(self) -> None:
+        """Wait for the end of a refit that is running; start none any more."""
+        self._pool.shutdown()
 
     def _run(self, refit: Callable[[], None], report: Callable[[str], None] | None) -> None:
         try:
             with exclusive(self._lock_file, wait=False):
                 refit()
         except BlockingIOError:
-            self._error = InputError("Another process refits this model already.")
-        except BaseException as error:  # raised where it is waited for
-            self._error = error
+            raise InputError("Another process refits this model already.") from None
+        except BaseException as error:
             if report is not None:
                 self._not_before = monotonic() + PAUSE
                 _LOGGER.exception("refitting failed", extra={"fields": {"why": str(error)}})
                 # Without the paths and addresses of an error's message.
                 reason = error.reason if isinstance(error, StoreError) else ""
                 report(reason or getattr(error, "strerror", None) or type(error).__name__)
+            raise

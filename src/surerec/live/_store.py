@@ -18,6 +18,7 @@ from surerec.interactions import in_a_few_words, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 SCHEMA_VERSION: Final = 2
@@ -149,12 +150,8 @@ class Transaction:
 
     def heaviest(self, day: str, most: int) -> list[tuple[str, int]]:
         """Return the users with the most judged events of a day, and how many these are."""
-        found: list[tuple[str, int]] = self._run(
-            "SELECT person, n FROM surerec_user_days WHERE day = ? ORDER BY n DESC, person LIMIT ?",
-            day,
-            most,
-        ).fetchall()
-        return found
+        statement = "SELECT person, n FROM surerec_user_days WHERE day = ?"
+        return list(self._run(f"{statement} ORDER BY n DESC, person LIMIT ?", day, most).fetchall())
 
     def events(self, after: int = 0) -> Iterator[StoredEvent]:
         """Return the events behind a place, in the order of commits, some at a time."""
@@ -185,10 +182,8 @@ class Transaction:
 
     def forgotten(self, after: int = 0) -> list[tuple[int, str]]:
         """Return who was forgotten behind a place, with the place of each."""
-        found: list[tuple[int, str]] = self._run(
-            "SELECT seq, person FROM surerec_forgotten WHERE seq > ? ORDER BY seq", after
-        ).fetchall()
-        return found
+        statement = "SELECT seq, person FROM surerec_forgotten WHERE seq > ? ORDER BY seq"
+        return list(self._run(statement, after).fetchall())
 
     def forget_names(self, until: int) -> None:
         """Keep no more who was forgotten up to a place: a refit has left them out."""
@@ -259,8 +254,7 @@ class Store(ABC):
                 transaction.put("schema", SCHEMA_VERSION)
             stack.pop_all()
 
-    @contextmanager
-    def writing(self) -> Iterator[Transaction]:
+    def writing(self) -> AbstractContextManager[Transaction]:
         """Open a transaction in which nobody else writes; it is durable when the block has ended.
 
         Raises
@@ -269,14 +263,11 @@ class Store(ABC):
             If the database is away or full: nothing of the block is kept then, and nothing that
             was kept before is lost.
         """
-        with self._transaction(write=True) as transaction:
-            yield transaction
+        return self._transaction(write=True)
 
-    @contextmanager
-    def reading(self) -> Iterator[Transaction]:
+    def reading(self) -> AbstractContextManager[Transaction]:
         """Open a transaction that sees one state of the store; nothing is to be written in it."""
-        with self._transaction(write=False) as transaction:
-            yield transaction
+        return self._transaction(write=False)
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[Transaction]:
