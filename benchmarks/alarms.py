@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec.conformal import is_inside
-from surerec.live import Terms
+from surerec.live import LiveTerms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ def _levels(rate: float, n: int, rng: np.random.Generator) -> NDArray[np.float64
     return np.asarray(rng.random(n) ** (math.log(_AT) / math.log(rate)))
 
 
-def alarms_of(terms: Terms, usual: NDArray[np.float64], levels: NDArray[np.float64]) -> list[int]:
+def alarms_of(terms: LiveTerms, usual: NDArray[np.float64], levels: NDArray[np.float64]) -> list[int]:
     """Give when the watches of all confidences raise alarms; an event may raise several."""
     watches, found = list(terms.watches(usual.tolist())), []
     for time, level in enumerate(levels.tolist()):
@@ -42,7 +42,7 @@ def alarms_of(terms: Terms, usual: NDArray[np.float64], levels: NDArray[np.float
 
 def measure_false(stated: float, rate: float, n_streams: int, n_events: int) -> float:
     """Give the false alarms for each event on streams that are as hard as their baseline."""
-    terms, n = Terms(false_alarms=stated), 0
+    terms, n = LiveTerms(false_alarms=stated), 0
     for seed in range(n_streams):
         rng = np.random.default_rng([seed, round(1e3 * rate)])
         usual, levels = (_levels(rate, size, rng) for size in (_BASELINE, n_events))
@@ -52,7 +52,7 @@ def measure_false(stated: float, rate: float, n_streams: int, n_events: int) -> 
 
 def measure_delays(before: float, now: float, n_streams: int, n_events: int) -> list[int]:
     """Give for each stream after how many events a change raised the alarm."""
-    terms, found = Terms(), []
+    terms, found = LiveTerms(), []
     for seed in range(n_streams):
         rng = np.random.default_rng([seed, round(1e3 * now)])
         usual, still = (_levels(before, size, rng) for size in (_BASELINE, _BEFORE))

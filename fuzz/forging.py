@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.storage.adopting import file_name
+from surerec.storage import file_name
 
 if TYPE_CHECKING:
     import random

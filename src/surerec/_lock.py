@@ -14,17 +14,33 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock file at `path`; wait for it as long as another holds it.
+def exclusive(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock file at `path`; its folder is made if it is not there.
 
-    The file is there only as long as somebody holds it or waits for it. A file system that knows
+    The file is there only as long as a process holds it or waits for it. A file system that knows
     no locks gives none: what is written under the lock still appears in one step, so at worst the
     same work is done twice.
+
+    Parameters
+    ----------
+    path : Path
+        The lock file.
+    wait : bool, default=True
+        Wait as long as another process holds it; else raise BlockingIOError.
     """
     while True:
-        with path.open("ab") as file:
-            with suppress(OSError):
-                _acquire(file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = path.open("ab")
+        except FileNotFoundError:
+            continue  # another process has just removed the folder
+        with file:
+            try:
+                _acquire(file, wait=wait)
+            except BlockingIOError:
+                raise
+            except OSError:
+                pass
             if not _is_at(file, path):
                 continue  # its last holder took it away while we waited
             try:
@@ -45,11 +61,13 @@ def _is_at(file: IO[bytes], path: Path) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    def _acquire(file: IO[bytes]) -> None:
+    def _acquire(file: IO[bytes], *, wait: bool) -> None:
         while True:
             try:
                 msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
             except PermissionError:
+                if not wait:
+                    raise BlockingIOError from None
                 time.sleep(0.2)
             else:
                 return
@@ -57,5 +75,5 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _acquire(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    def _acquire(file: IO[bytes], *, wait: bool) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

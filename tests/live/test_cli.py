@@ -75,18 +75,6 @@ def test_columns_have_the_names_that_shops_give_them(cli, shop, write):
     assert "1 new item, 1 late" in cli("live", "ingest", shop, write("orders.csv", lines)).err
 
 
-def test_recount_forget_and_export(cli, shop, write, tmp_path):
-    cli("live", "ingest", shop, write("e.jsonl", '{"user": 7, "item": 900, "time": 5}\n'))
-    assert "anew at" in cli("live", "recount", shop).err
-    receipt = json.loads(cli("live", "forget", shop, "7").out)
-    assert receipt["n_events"] == 1
-    assert "7" not in receipt
-    done = cli("live", "export", shop, tmp_path / "all.parquet")
-    assert done.code == 0
-    assert 7 not in sr.read_interactions(tmp_path / "all.parquet").users
-    assert "There is no user '7'" in cli("live", "forget", shop, "7").err
-
-
 @pytest.mark.parametrize(
     ("lines", "says"),
     [

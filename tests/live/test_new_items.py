@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
-from surerec.live import Live, Terms
+from surerec.live import Live, LiveTerms
 
 LATE = "2024-05-01T12:00:00Z"
 
@@ -26,7 +26,7 @@ def events(items, user=7):
 def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeypatch):
     day = ["2026-11-17"]
     monkeypatch.setattr("surerec.live._live.today", lambda: day[-1])
-    terms = Terms(new_items_per_day=3)
+    terms = LiveTerms(new_items_per_day=3)
     with Live.create(tmp_path / "shop", model, terms=terms, recount=False) as live:
         found = live.observe(events(range(900, 905)))
         assert (found.taken, found.refused) == (3, 2)
@@ -48,7 +48,7 @@ def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeyp
 
 def test_new_items_above_the_limit_in_total_are_refused(tmp_path, model):
     folder = tmp_path / "shop"
-    with Live.create(folder, model, terms=Terms(new_items=4), recount=False) as live:
+    with Live.create(folder, model, terms=LiveTerms(new_items=4), recount=False) as live:
         found = live.observe(events(range(900, 910)))
         assert (found.taken, found.refused) == (4, 6)
         assert "4 new items since this model was created" in found.alarms[0]
@@ -63,9 +63,9 @@ def test_new_items_above_the_limit_in_total_are_refused(tmp_path, model):
 
 @pytest.mark.parametrize(("n_items", "limits"), [(40, (1000, 10_000)), (50_000, (5000, 50_000))])
 def test_limits_follow_the_size_of_the_model(n_items, limits):
-    terms = Terms().for_items(n_items)
+    terms = LiveTerms().for_items(n_items)
     assert (terms.new_items_per_day, terms.new_items) == limits
-    assert Terms(new_items=7, new_items_per_day=0).for_items(n_items).new_items == 7
+    assert LiveTerms(new_items=7, new_items_per_day=0).for_items(n_items).new_items == 7
 
 
 @pytest.mark.parametrize("per_user", [1, 6_000], ids=["a user for each item", "one user"])
@@ -75,7 +75,7 @@ def test_new_items_grow_the_folder_with_their_number_and_not_its_square(tmp_path
         {"user": 900 + place // per_user, "item": 9_000 + place, "time": LATE}
         for place in range(n_new)
     ]
-    terms = Terms(new_items_per_day=n_new, new_items=n_new)
+    terms = LiveTerms(new_items_per_day=n_new, new_items=n_new)
     with Live.create(folder, model, terms=terms, recount=False) as live:
         assert live.observe(given).taken == n_new
         live.recount()

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-from contextlib import suppress
+import datetime as dt
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +11,7 @@ import pytest
 
 import surerec as sr
 from surerec.conformal import UserDay
-from surerec.errors import InputError
 from surerec.live import Live
-from surerec.live._reports import day_before, today
 
 DAY = 86_400
 MOVED = 1.15
@@ -65,15 +58,12 @@ def later(films: sr.Interactions, number: int) -> int:
     return int(films.times.max()) // 1_000_000 + 60 * number
 
 
-def send_hits(live: Live, films: sr.Interactions, user: int, n: int, first: int = 0) -> None:
-    """Send events of one user on the items that are best for them."""
+def hits(live: Live, films: sr.Interactions, user: int, n: int, first: int = 0) -> list[dict]:
     items = live.recommend(user, confidence=0.999, k=n).items
-    live.observe(
-        [
-            {"user": user, "item": item, "time": later(films, first + k)}
-            for k, item in enumerate(items)
-        ]
-    )
+    return [
+        {"user": user, "item": item, "time": later(films, first + k), "id": f"{user}-{item}"}
+        for k, item in enumerate(items)
+    ]
 
 
 def test_one_new_user_cannot_enlarge_the_sets(live, films):
@@ -94,7 +84,7 @@ def test_one_user_cannot_shrink_the_sets(live, films):
     """840 hits: the median set became 25 items on MovieLens 100K."""
     before = median_set(live, films)
     for number in range(0, 840, 60):
-        send_hits(live, films, 7, 60, number)
+        live.observe(hits(live, films, 7, 60, number))
     status = live.status()
     assert status.n_judged >= 800
     assert before / MOVED <= median_set(live, films) <= MOVED * before
@@ -113,7 +103,7 @@ def test_nine_attack_events_per_honest_one_do_not_hide_misses(live, films, lates
     honest = latest.filter(pl.col("user_id") != 7).sample(80, seed=0).to_dicts()
     misses = n = 0
     for number, row in enumerate(honest):
-        send_hits(live, films, 7, 9, 10 * number)
+        live.observe(hits(live, films, 7, 9, 10 * number))
         user, item = row["user_id"], row["item_id"]
         missed = item not in live.recommend(user, confidence=0.9).items
         event = {"user": user, "item": item, "time": later(films, 10 * number + 9)}
@@ -139,15 +129,9 @@ def small(tmp_path, place):
 
 def user_day(live: Live, user: int, day: str | None = None) -> UserDay:
     with live._state.store.reading() as transaction:
-        return transaction.user_days(day or today(), [str(user)]).get(str(user), UserDay())
-
-
-def hits(live: Live, films: sr.Interactions, user: int, n: int, first: int = 0) -> list[dict]:
-    items = live.recommend(user, confidence=0.999, k=n).items
-    return [
-        {"user": user, "item": item, "time": later(films, first + k), "id": f"{user}-{item}"}
-        for k, item in enumerate(items)
-    ]
+        return transaction.user_days(day or str(dt.datetime.now(dt.UTC).date()), [str(user)]).get(
+            str(user), UserDay()
+        )
 
 
 def test_users_days_are_kept_once_and_forgotten(small, tmp_path):
@@ -176,66 +160,3 @@ def test_a_new_day_counts_anew_and_old_ones_are_dropped(small, monkeypatch):
     assert live.steering_.user_days == 3
     counts = [user_day(live, 7, f"2026-11-{day}").n for day in (17, 18, 19)]
     assert counts == [0, 2, 2]  # yesterday is kept, as the clocks of servers differ
-
-
-def test_events_that_could_not_be_kept_count_for_nobody(small):
-    live, films = small
-    live.observe(hits(live, films, 7, 3))
-    before = user_day(live, 7), live.steering_
-    bad = {"user": 7, "item": 3, "time": "yesterday"}
-    with pytest.raises(InputError):
-        live.observe([*hits(live, films, 7, 3, first=10), bad])
-    checked = live._checked(hits(live, films, 7, 3, first=10), None)
-    with suppress(RuntimeError), live._state.writing() as transaction:
-        live._take(transaction, checked)
-        raise RuntimeError  # such as a lost connection, before the commit
-    live.status()
-    assert (user_day(live, 7), live.steering_) == before
-
-
-def test_two_servers_count_a_user_together(tmp_path, postgres):
-    films = sr.datasets.synthetic(n_users=150, n_items=200, n_rows=5_000, seed=3)
-    model = sr.PopulationConformal("CM12", n_calibration=60).fit(films)
-    with (
-        Live.create(tmp_path / "shop", model, store=postgres(), recount=False) as one,
-        Live(tmp_path / "shop", recount=False) as two,
-    ):
-        for number in range(6):
-            server = (one, two)[number % 2]
-            server.observe(hits(server, films, 7, 2, first=10 * number))
-        assert user_day(one, 7) == user_day(two, 7)
-        assert user_day(one, 7).n == 12
-        one.status()
-        assert one.steering_ == two.steering_
-        assert one.steering_.user_days == 1
-        assert max(np.abs(np.subtract(one.steering_.cuts, one.steering_.epsilons))) <= 0.01 + 1e-9
-
-
-def test_a_killed_server_counts_what_it_acknowledged(small, tmp_path):
-    live, _ = small
-    live.close()
-    program = textwrap.dedent("""
-        import sys
-        from surerec.live import Live
-        live = Live(sys.argv[1], recount=False)
-        for number in range(40):
-            item = live.recommend(7, confidence=0.999, k=1).items[0]
-            live.observe({"user": 7, "item": item})
-            print(live.steering_.n, flush=True)
-    """)
-    for round_ in range(2):
-        process = subprocess.Popen(  # noqa: S603  # our own
-            [sys.executable, "-c", program, str(tmp_path / "shop")],
-            stdout=subprocess.PIPE, text=True, env={**os.environ},
-        )  # fmt: skip
-        lines = [process.stdout.readline() for _ in range(3 + round_)]
-        process.send_signal(signal.SIGKILL)
-        lines += process.stdout.read().split()
-        process.wait()
-        process.stdout.close()
-        with Live(tmp_path / "shop", recount=False) as again:
-            status = again.status()
-            assert status.n_judged >= int(lines[-1])
-            days = {each: user_day(again, 7, each).n for each in (today(), day_before(today()))}
-            assert sum(days.values()) == status.n_judged  # a day may end meanwhile
-            assert status.n_user_days == sum(n > 0 for n in days.values())

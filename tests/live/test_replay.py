@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -12,7 +10,6 @@ import surerec as sr
 from surerec.errors import InputError
 from surerec.futures import Ranking
 from surerec.live import (
-    MODELS,
     Playing,
     Replayed,
     replay,
@@ -107,12 +104,21 @@ def test_tables_and_the_folder(played, tmp_path):
         "outside",
     ]
     assert (tmp_path / "out" / "figures" / "replay.svg").stat().st_size > 1000
-    assert "recalibrated" in (tmp_path / "out" / "replay.md").read_text()
     write_replay(played, tmp_path / "out")  # again, over itself
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").touch()
     with pytest.raises(InputError, match="holds something else than a replay"):
         write_replay(played, tmp_path / "other")
+
+
+def made(times, outside, watched, sizes, epsilons, usual=0):
+    """Return what a replay would, from arrays by model, event and ε."""
+    n = len(times)
+    usual = np.zeros((*outside.shape, 2), dtype=int) + usual
+    return Replayed(
+        times, outside, sizes, np.full(n, 5), watched, usual, np.arange(n), {},
+        Playing(epsilons=epsilons), "x",
+    )  # fmt: skip
 
 
 def test_the_alarm_is_on_unsteered_errors_of_first_events():
@@ -122,48 +128,29 @@ def test_the_alarm_is_on_unsteered_errors_of_first_events():
     watched = np.arange(n) % 2 == 0
     outside = np.stack([often, np.where(watched, seldom, True), often])[:, :, None]
     times = np.arange(n) * DAY // 20
-    nothing = np.zeros((3, n, 1, 2), dtype=int)
-    made = Replayed(
-        times, outside, outside.astype(int), np.full(n, 9), watched, nothing, np.arange(n), {},
-        Playing(epsilons=(0.1,)), "x",
-    )  # fmt: skip
-    static, recalibrated, live = summary_of(made)["first_alarm"].to_list()
+    given = times, outside, watched, outside.astype(int), (0.1,)
+    static, recalibrated, live = summary_of(made(*given))["first_alarm"].to_list()
     assert static < "1970-02"
     assert recalibrated is None  # what one person takes in a row is not watched
     assert live is None  # nor are steered errors
-    usual = nothing + np.array([300, 1000])  # such events were as hard when it was calibrated
-    assert summary_of(replace(made, usual=usual))["first_alarm"].to_list() == [None] * 3
+    usual = np.array([300, 1000])  # such events were as hard when it was calibrated
+    assert summary_of(made(*given, usual))["first_alarm"].to_list() == [None] * 3
 
 
 def test_the_worst_window_may_begin_anywhere():
     outside = np.array([0, 0, 1, 1, 0, 0, 0, 1], dtype=bool)  # the pairs 00 11 00 01, but also 01
-    made = Replayed(
-        np.arange(8), np.repeat(outside[None, :, None], 3, axis=0), np.ones((3, 8, 1), dtype=int),
-        np.full(8, 9), outside, np.zeros((3, 8, 1, 2), dtype=int), np.arange(8), {},
-        Playing(epsilons=(0.25,)), "x",
-    )  # fmt: skip
+    errors = np.repeat(outside[None, :, None], 3, axis=0)
+    played = made(np.arange(8), errors, outside, errors.astype(int), (0.25,))
     # In threes: 1 2 2 1 0 1 errors; the windows that begin at 0, 3 and so on have 1, 1 of them.
-    worst = summary_of(made, length=3)["worst_window"].to_list()
+    worst = summary_of(played, length=3)["worst_window"].to_list()
     assert worst == pytest.approx([2 / 3 - 0.25] * 3)
-    assert summary_of(made, length=9)["worst_window"].to_list() == [None] * 3
+    assert summary_of(played, length=9)["worst_window"].to_list() == [None] * 3
 
 
 def test_sets_of_everything_or_nothing_are_told():
     sizes = np.array([[[0, 3]], [[5, 5]], [[2, 6]]])
-    made = Replayed(
-        np.array([0]),
-        sizes > 2,
-        sizes,
-        np.array([5]),
-        np.array([True]),
-        np.zeros((3, 1, 2, 2), dtype=int),
-        np.array([0]),
-        {},
-        Playing(epsilons=(0.1, 0.2)),
-        "x",
-    )
-    assert made.all_or_nothing.tolist() == [[[True, False]], [[True, True]], [[False, True]]]
-    assert len(MODELS) == 3
+    played = made(np.array([0]), sizes > 2, np.array([True]), sizes, (0.1, 0.2))
+    assert played.all_or_nothing.tolist() == [[[True, False]], [[True, True]], [[False, True]]]
 
 
 @pytest.mark.parametrize("days", [-5, 10, 400])

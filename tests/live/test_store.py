@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
-import textwrap
-import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -78,20 +71,6 @@ def test_a_forgotten_person_is_gone_and_named_until_the_recount(open_store):
         assert transaction.forgotten() == []
 
 
-def test_nothing_of_a_forgotten_person_is_left_in_the_file(tmp_path):
-    path = tmp_path / "events.sqlite"
-    store = SqliteStore(path)
-    with store.writing() as transaction:
-        transaction.append([event(n, "a-very-secret-name") for n in range(1, 200)])
-    with store.writing() as transaction:
-        transaction.forget("a-very-secret-name")
-        transaction.forget_names(until=10_000)
-    store.compact()
-    store.close()
-    for file in tmp_path.iterdir():
-        assert b"a-very-secret-name" not in file.read_bytes()
-
-
 def test_a_store_of_another_schema_is_refused(open_store):
     with open_store().writing() as transaction:
         transaction.put("schema", 99)
@@ -116,36 +95,6 @@ def test_two_processes_do_not_share_a_file(tmp_path):
     SqliteStore(tmp_path / "events.sqlite").close()
 
 
-def test_two_servers_share_a_database_in_turn(postgres):
-    address = postgres()
-    one, two = PostgresStore(address), PostgresStore(address)
-    with one.writing() as transaction:
-        transaction.append([event(1)])
-    with two.writing() as transaction:
-        assert transaction.last() == 1
-        transaction.append([event(2)])
-    with one.reading() as transaction:
-        assert [each.seq for each in transaction.events()] == [1, 2]
-    one.close()
-    two.close()
-
-
-def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path):
-    store = SqliteStore(tmp_path / "events.sqlite")
-    with store.writing() as transaction:
-        transaction.append([event(1)])
-    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-    store._connection.execute(f"PRAGMA max_page_count = {pages}")
-    full = pytest.raises(StoreError, match="the disk is full; nothing of this was kept")
-    with full, store.writing() as transaction:
-        transaction.append([event(n) for n in range(2, 3000)])
-    store._connection.execute("PRAGMA max_page_count = 100000")
-    with store.writing() as transaction:
-        assert transaction.count() == 1
-        transaction.append([event(2)])
-    store.close()
-
-
 @pytest.mark.parametrize("free", [0, 1 << 30])
 def test_an_error_of_the_disk_is_told_by_its_cause(tmp_path, monkeypatch, free):
     """As where the index of the log cannot be made: SQLite calls that an error of the disk."""
@@ -160,7 +109,7 @@ def test_an_error_of_the_disk_is_told_by_its_cause(tmp_path, monkeypatch, free):
 
 
 def test_nobody_waits_for_ever_for_a_server_that_stands_still(postgres, monkeypatch):
-    monkeypatch.setattr("surerec.live._postgres._SECONDS", 1)
+    monkeypatch.setattr("surerec.live._store._SECONDS", 1)
     address = postgres()
     still, other = PostgresStore(address), PostgresStore(address)
     with still.writing() as transaction:
@@ -199,44 +148,6 @@ def test_a_connection_that_was_cut_is_made_anew(postgres):
         assert transaction.count() == 1
         transaction.append([event(2)])
     store.close()
-
-
-def test_kill_9_leaves_whole_transactions_and_no_lock(tmp_path):
-    path = tmp_path / "events.sqlite"
-    program = textwrap.dedent("""
-        import sys
-        from pathlib import Path
-        from surerec.live import SqliteStore, StoredEvent
-        store = SqliteStore(Path(sys.argv[1]))
-        with store.reading() as transaction:
-            n = transaction.last()
-        while True:
-            with store.writing() as transaction:
-                rows = [StoredEvent(n + k, f"k{n + k}", "p", "i", n, "v") for k in (1, 2, 3)]
-                transaction.append(rows)
-                transaction.put("state", n + 3)
-            n += 3
-            print(n, flush=True)
-    """)
-    acknowledged = 0
-    for round_ in range(3):
-        process = subprocess.Popen(  # noqa: S603  # our own
-            [sys.executable, "-c", program, str(path)],
-            stdout=subprocess.PIPE, text=True, env={**os.environ},
-        )  # fmt: skip
-        for _ in range(5 + round_):
-            acknowledged = int(process.stdout.readline())
-        time.sleep(0.01 * round_)
-        process.send_signal(signal.SIGKILL)
-        rest = process.stdout.read().split()
-        process.wait()
-        process.stdout.close()
-        acknowledged = int(rest[-1]) if rest else acknowledged
-        store = SqliteStore(Path(path))
-        with store.reading() as transaction:
-            assert transaction.last() >= acknowledged
-            assert transaction.last() == transaction.count() == transaction.get("state")
-        store.close()
 
 
 def test_the_pragmas_are_those_that_lose_nothing(tmp_path):

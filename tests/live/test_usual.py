@@ -7,7 +7,7 @@ import numpy as np
 import surerec as sr
 from surerec.conformal import Watch, is_inside
 from surerec.live import Live
-from surerec.live._growing import usual_levels
+from surerec.live._events import usual_levels
 from surerec.measures import Query
 
 _DAY = 86_400_000_000

@@ -107,6 +107,21 @@ def holds(folder, statistics):
     return same
 
 
+def same(found, expected):
+    """Return whether recommenders by name are equal, with all arrays and texts."""
+
+    def plain(spec):
+        arrays = {
+            name: (array.dtype, array.shape, array.tobytes())
+            for name, array in spec.state.arrays.items()
+        }
+        return spec.kind, spec.params, dict(spec.state.texts), arrays
+
+    return {n: plain(each) for n, each in found.items()} == {
+        n: plain(each) for n, each in expected.items()
+    }
+
+
 def is_mapped(array):
     """Tell whether an array lies in a mapped file."""
     while array is not None:

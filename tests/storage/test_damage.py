@@ -1,4 +1,4 @@
-import os
+import hashlib
 import random
 import shutil
 
@@ -7,7 +7,6 @@ import pytest
 
 from surerec.errors import InputError
 from surerec.storage import load_model, read_card, save_model
-from surerec.storage._files import array_content, file_name
 from tests.storage.stored_models import (
     LEARNED,
     MAIN,
@@ -31,16 +30,15 @@ def model(request, tmp_path):
 
 def test_every_flipped_byte_of_the_manifest_is_noticed(tmp_path):
     model = tmp_path / "model"
-    save_model(model, old_statistics(), {"main": MAIN})
+    save_model(model, old_statistics(), {"main": MAIN, "learned": LEARNED})
     path = model / "manifest.json"
     whole = path.read_bytes()
     chance = random.Random(1)
     for position in range(len(whole)):
-        for bits in (chance.randrange(1, 256), 0x20):
-            flip(path, position, bits)
-            with pytest.raises(InputError, match=r"damaged|newer|no surerec model"):
-                read_card(model)
-            path.write_bytes(whole)
+        flip(path, position, chance.choice([chance.randrange(1, 256), 0x20]))
+        with pytest.raises(InputError, match=r"damaged|newer|no surerec model"):
+            read_card(model)
+        path.write_bytes(whole)
     assert load_model(model)
 
 
@@ -62,22 +60,15 @@ def test_truncated_grown_and_missing_files_are_noticed(model, verify):
         whole = path.read_bytes()
         for changed in (b"", whole[:-1], whole + b"\n"):
             path.write_bytes(changed)
-            with pytest.raises(InputError, match=rf"damaged: {path.name}|no surerec model"):
+            with pytest.raises(
+                InputError, match=rf"damaged: {path.name} (was|is)|no surerec model"
+            ):
                 load_model(model, verify=verify)
         path.unlink()
         with pytest.raises(InputError, match=rf"{path.name} is missing|no complete model"):
             load_model(model, verify=verify)
         path.write_bytes(whole)
     assert load_model(model, verify=verify)
-
-
-def test_sentences_for_truncation_name_the_sizes(model):
-    path = next(model.glob("times-*"))
-    os.truncate(path, 100)
-    with pytest.raises(
-        InputError, match=r"model is damaged: times-\w+.npy was truncated to 100 of"
-    ):
-        load_model(model)
 
 
 @pytest.mark.parametrize("sealed", [True, False])
@@ -157,47 +148,6 @@ def test_links_are_not_followed(model, tmp_path):
     assert load_model(model)
 
 
-def replace_array(folder, role, array):
-    """Put another array in a model, with a right checksum, as a hostile hand could."""
-    content = array_content(role, array)
-    checksum = content.sha256
-
-    def change(card):
-        old = next(name for name in card["files"] if name.startswith(f"{role}-"))
-        del card["files"][old]
-        record = {"bytes": content.size, "sha256": checksum}
-        card["files"][file_name(role, checksum)] = record
-
-    reseal(folder, change)
-    (folder / file_name(role, checksum)).write_bytes(b"".join(content.parts))
-
-
-@pytest.mark.parametrize(
-    ("strategy", "role", "array"),
-    [
-        ("dense", "items_taken", np.full(6, 3, dtype=np.uint32)),
-        ("dense", "offsets", np.array([0, 3, 2, 6])),
-        ("dense", "offsets", np.array([0, 3, 5, 7])),
-        ("dense", "followers", np.zeros((3, 4), dtype=np.uint32)),
-        ("dense", "support", np.zeros(3, dtype=np.int64)),
-        ("dense", "times", np.zeros(6, dtype=">i8")),
-        ("on-demand", "following_stops", np.full(6, 7, dtype=np.uint32)),
-        ("on-demand", "preceding_offsets", np.array([0, -1, 2, 6])),
-        ("on-demand", "following_starts", np.zeros(5, dtype=np.uint32)),
-        ("bounded", "followers_held_slots", np.array([0, 1, 9])),
-        ("bounded", "followers_held_items", np.array([9, 9], dtype=np.uint32)),
-        ("bounded", "predecessors_held_offsets", np.array([0, 9])),
-        ("bounded", "predecessors_held_dense", np.zeros((1, 2), dtype=np.uint32)),
-    ],
-)
-def test_indices_that_would_lead_a_kernel_astray_are_refused(tmp_path, strategy, role, array):
-    folder = tmp_path / "model"
-    save_model(folder, statistics_of([0, 1, 2], [2, 0], [1], strategy=strategy), {})
-    replace_array(folder, role, array)
-    with pytest.raises(InputError, match="is damaged"):
-        load_model(folder)
-
-
 def test_pickled_objects_are_never_loaded(tmp_path):
     folder = tmp_path / "model"
     save_model(folder, old_statistics(), {})
@@ -212,11 +162,12 @@ def test_a_model_replaced_while_it_is_opened_is_opened_anew(tmp_path, monkeypatc
     folder = tmp_path / "model"
     save_model(folder, old_statistics(), {})
 
-    def replaced_first(*_):
+    def replaced_first(path, _):
         monkeypatch.undo()
         save_model(folder, new_statistics(), {}, overwrite=True)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
 
-    monkeypatch.setattr("surerec.storage._loading._verify", replaced_first)
+    monkeypatch.setattr("surerec.storage._folder.digest", replaced_first)
     assert holds(folder, new_statistics())
 
 

@@ -13,8 +13,12 @@ from surerec.recommenders import save_all
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, seed=3)
+def films():
+    return sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, seed=3)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, films):
     counts = sr.count_precedence(films, strategy="bounded", memory=20_000)
     models = {
         "icrs": sr.InductiveConformal("CM12"),
@@ -99,6 +103,23 @@ def test_a_flipped_bit_that_leads_a_kernel_outside_is_seen_in_a_hurry(folder, ro
 def test_forged_arrays_are_refused(folder, role, change):
     forge_array(folder, role, change)
     refuses(folder)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "role", "change"),
+    [
+        ("dense", "followers", lambda array: array[:, :-1].copy()),
+        ("dense", "predecessors", lambda array: array.astype(np.int64)),
+        ("on-demand", "following_stops", with_value(slice(None), 10**6)),
+        ("on-demand", "preceding_offsets", with_value(1, -1)),
+        ("on-demand", "following_starts", lambda array: array[:-1]),
+    ],
+)
+def test_forged_rows_of_other_kinds_are_refused(films, tmp_path, strategy, role, change):
+    counts = sr.count_precedence(films, strategy=strategy)
+    sr.InductiveConformal("CM12").fit(counts).save(tmp_path / "model")
+    forge_array(tmp_path / "model", role, change)
+    refuses(tmp_path / "model")
 
 
 @pytest.mark.parametrize("value", [0, 39, 40, 2**32 - 1])

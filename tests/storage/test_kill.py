@@ -16,6 +16,7 @@ from tests.storage.stored_models import (
     holds,
     new_statistics,
     old_statistics,
+    same,
 )
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
@@ -47,7 +48,7 @@ def test_a_first_save_killed_at_any_step_is_a_whole_model_or_none(tmp_path):
         whole.append((folder / "manifest.json").exists())
         if whole[-1]:
             assert holds(folder, new_statistics())
-            assert load_model(folder).recommenders == SAVED
+            assert same(load_model(folder).recommenders, SAVED)
         else:
             with pytest.raises(InputError, match=r"no folder|no complete model|has no manifest"):
                 load_model(folder)
@@ -66,7 +67,7 @@ def test_an_overwrite_killed_at_any_step_leaves_the_old_model_or_the_new(tmp_pat
     for folder in kill_at_every_step(tmp_path / "work", old):
         replaced.append(holds(folder, new_statistics()))
         assert replaced[-1] or holds(folder, old_statistics())
-        assert load_model(folder).recommenders == (SAVED if replaced[-1] else before)
+        assert same(load_model(folder).recommenders, SAVED if replaced[-1] else before)
         save_model(folder, new_statistics(), {"again": OTHER}, overwrite=True)
         assert holds(folder, new_statistics())
         assert_tidy(folder)
@@ -82,9 +83,9 @@ def test_new_parts_killed_at_any_step_leave_the_old_parts_or_the_new(tmp_path):
     for folder in kill_at_every_step(tmp_path / "work", old, n_files=2):
         found = load_model(folder).recommenders
         replaced.append("main" in found)
-        assert found == (before | SAVED if replaced[-1] else before)
+        assert same(found, before | SAVED if replaced[-1] else before)
         save_model(folder, new_statistics(), {"kept": OTHER})
-        assert load_model(folder).recommenders == found | {"kept": OTHER}
+        assert same(load_model(folder).recommenders, found | {"kept": OTHER})
         assert_tidy(folder)
     assert sorted(replaced) == replaced
     assert set(replaced) == {False, True}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from surerec.errors import InputError
 from surerec.measures import State
-from surerec.storage import RecommenderSpec, load_model, read_card, save_model
-from surerec.storage._files import Content, array_content, file_name
+from surerec.storage import RecommenderSpec, file_name, load_model, read_card, save_model
+from surerec.storage._files import Content
 from tests.storage.stored_models import (
     LEARNED,
     LEARNED_EARLIER,
@@ -23,9 +23,9 @@ from tests.storage.stored_models import (
     assert_tidy,
     flip,
     is_mapped,
-    new_statistics,
     old_statistics,
     reseal,
+    same,
 )
 
 TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
@@ -56,7 +56,7 @@ def test_parts_come_back_as_they_were(arrays, texts, verify):
     with TemporaryDirectory() as folder:
         save_model(folder, old_statistics(), {"learned": spec, "main": MAIN})
         found = load_model(folder, verify=verify).recommenders
-        assert found == {"learned": spec, "main": MAIN}
+        assert same(found, {"learned": spec, "main": MAIN})
         for part, array in found["learned"].state.arrays.items():
             assert type(array) is np.ndarray
             assert (array.dtype, array.shape) == (arrays[part].dtype, arrays[part].shape)
@@ -69,82 +69,19 @@ def test_parts_come_back_as_they_were(arrays, texts, verify):
         assert read_card(folder)["files"] == before
 
 
-def test_arrays_in_any_order_of_memory_are_stored_alike(tmp_path):
-    table = np.arange(12.0).reshape(3, 4)
-    views = {"columns": np.asfortranarray(table), "rows": table, "back": table[::-1][::-1]}
-    save_model(tmp_path, old_statistics(), {"x": RecommenderSpec("kind", {}, State(views))})
-    for array in load_model(tmp_path).recommenders["x"].state.arrays.values():
-        np.testing.assert_array_equal(array, table)
-    assert len(part_files(tmp_path)) == 1
-
-
-def test_a_text_of_some_megabytes(tmp_path):
-    text = "".join(f"split_feature={i} ü\n" for i in range(200_000))
-    spec = RecommenderSpec("kind", {}, State(texts={"trees": text}))
-    save_model(tmp_path, old_statistics(), {"x": spec})
-    assert load_model(tmp_path).recommenders["x"].state.texts == {"trees": text}
-
-
-def test_specs_are_equal_if_all_their_parts_are():
-    ones = {"a": np.ones(2)}
-    spec = RecommenderSpec("kind", {}, State(ones, {"t": "x"}))
-    assert spec == RecommenderSpec("kind", {}, State({"a": np.ones(2)}, {"t": "x"}))
-    for other in (
-        RecommenderSpec("kind", {}, State({"a": np.ones(2, dtype="f4")}, {"t": "x"})),
-        RecommenderSpec("kind", {}, State({"a": np.ones((2, 1))}, {"t": "x"})),
-        RecommenderSpec("kind", {}, State({"a": np.zeros(2)}, {"t": "x"})),
-        RecommenderSpec("kind", {}, State({"b": np.ones(2)}, {"t": "x"})),
-        RecommenderSpec("kind", {}, State(ones, {"t": "y"})),
-        RecommenderSpec("kind", {}, State(ones)),
-        RecommenderSpec("kind", {"p": 1}, State(ones, {"t": "x"})),
-        "kind",
-    ):
-        assert spec != other
-
-
-def test_the_card_names_the_parts_and_their_files(model):
-    card = read_card(model)
-    assert card["format_version"] == 6
-    assert card["recommenders"]["main"] == {
-        "kind": MAIN.kind,
-        "params": MAIN.params,
-        "arrays": {},
-        "texts": {},
-    }
-    learned = card["recommenders"]["learned"]
-    assert learned.keys() == {"kind", "params", "arrays", "texts"}
-    assert learned["arrays"].keys() == {"thresholds", "used"}
-    trees = card["files"][learned["texts"]["trees"]]
-    assert trees["bytes"] == len(LEARNED.state.texts["trees"].encode())
-    assert card == load_model(model).card
-    assert "stump" not in repr(RecommenderSpec("kind", {}, State(texts={"trees": "stump"})))
-
-
 def test_equal_parts_are_one_file(tmp_path):
-    same = np.arange(5)
+    one = np.arange(5)
     specs = {
-        "a": RecommenderSpec("kind", {}, State({"x": same, "y": same.copy()}, {"t": "text"})),
-        "b": RecommenderSpec("kind", {}, State({"z": same}, {"u": "text"})),
+        "a": RecommenderSpec("kind", {}, State({"x": one, "y": one.copy()}, {"t": "text"})),
+        "b": RecommenderSpec("kind", {}, State({"z": one}, {"u": "text"})),
     }
     save_model(tmp_path, old_statistics(), specs)
     assert len(part_files(tmp_path)) == 2
-    assert load_model(tmp_path).recommenders == specs
+    assert same(load_model(tmp_path).recommenders, specs)
     save_model(tmp_path, old_statistics(), {"a": OTHER})
-    assert load_model(tmp_path).recommenders == {"a": OTHER, "b": specs["b"]}
+    assert same(load_model(tmp_path).recommenders, {"a": OTHER, "b": specs["b"]})
     assert len(part_files(tmp_path)) == 2
     assert_tidy(tmp_path)
-
-
-def test_saving_another_recommender_leaves_the_parts_alone(model):
-    before = {path: path.stat() for path in part_files(model)}
-    assert len(before) == 3
-    save_model(model, old_statistics(), {"other": OTHER})
-    save_model(model, old_statistics(), {"learned-2": LEARNED})
-    for path, stat in before.items():
-        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (stat.st_ino, stat.st_mtime_ns)
-    found = load_model(model).recommenders
-    assert found == {"main": MAIN, "learned": LEARNED, "other": OTHER, "learned-2": LEARNED}
-    assert_tidy(model)
 
 
 def test_replaced_parts_go_and_shared_ones_stay(model):
@@ -153,14 +90,8 @@ def test_replaced_parts_go_and_shared_ones_stay(model):
     new = {path.name for path in part_files(model)}
     assert len(new) == 3
     assert len(old & new) == 1  # both used the same
-    assert load_model(model).recommenders == {"main": MAIN, "learned": LEARNED_EARLIER}
+    assert same(load_model(model).recommenders, {"main": MAIN, "learned": LEARNED_EARLIER})
     assert_tidy(model)
-
-
-def test_recommenders_without_parts_replace_those_with(model):
-    save_model(model, old_statistics(), {"learned": OTHER})
-    assert part_files(model) == []
-    assert load_model(model).recommenders == {"main": MAIN, "learned": OTHER}
 
 
 @pytest.mark.parametrize("version", [1, 5])
@@ -168,32 +99,6 @@ def test_an_older_folder_gets_one_sentence(model, version):
     reseal(model, lambda card: card.update(format_version=version))
     with pytest.raises(InputError, match=rf"earlier surerec \(format {version}\): refit it"):
         load_model(model)
-
-
-def test_other_statistics_take_the_parts_away(model):
-    with pytest.raises(InputError, match="holds a model of other statistics"):
-        save_model(model, new_statistics(), {"learned": LEARNED})
-    save_model(model, new_statistics(), {"main": MAIN}, overwrite=True)
-    assert part_files(model) == []
-    assert_tidy(model)
-
-
-def test_a_loaded_part_survives_its_replacement(model):
-    loaded = load_model(model).recommenders["learned"]
-    save_model(model, old_statistics(), {"learned": OTHER})
-    assert loaded == LEARNED
-
-
-def test_saving_again_repairs_damaged_parts(model):
-    first, *others = part_files(model)
-    first.unlink()
-    for path in others:
-        flip(path, 1, 7)
-    save_model(model, old_statistics(), {"other": OTHER})
-    with pytest.raises(InputError, match=rf"damaged: {first.name} is missing"):
-        load_model(model)
-    save_model(model, old_statistics(), {"learned": LEARNED})
-    assert load_model(model).recommenders["learned"] == LEARNED
 
 
 def test_in_a_hurry_texts_are_compared_but_arrays_are_not(model):
@@ -222,18 +127,6 @@ def test_any_flipped_byte_of_a_part_gives_a_sentence_or_an_answer_in_a_hurry(mod
             with pytest.raises(InputError, match=f"damaged: {path.name} is not as it was saved"):
                 load_model(model)
             path.write_bytes(whole)
-    assert load_model(model)
-
-
-def test_every_flipped_byte_of_what_the_manifest_says_of_parts_is_noticed(model):
-    path = model / "manifest.json"
-    whole = path.read_bytes()
-    chance = random.Random(4)
-    for position in range(whole.index(b'"learned"'), whole.index(b'"files"')):
-        flip(path, position, chance.randrange(1, 256))
-        with pytest.raises(InputError, match=r"damaged: manifest\.json is not as it was saved"):
-            read_card(model)
-        path.write_bytes(whole)
     assert load_model(model)
 
 
@@ -345,12 +238,6 @@ def test_arrays_that_no_recommender_has_saved(model, content, verify):
         load_model(model, verify=verify)
 
 
-def test_a_sealed_array_of_another_shape_is_the_recommenders_to_judge(model):
-    replace_part(model, "arrays", "thresholds", array_content("array", np.arange(3)))
-    found = load_model(model).recommenders["learned"].state.arrays["thresholds"]
-    np.testing.assert_array_equal(found, np.arange(3))
-
-
 def test_bytes_that_are_no_text(model):
     name = replace_part(model, "texts", "trees", Content("text", (memoryview(b"tree \xff"),)))
     with pytest.raises(InputError, match=f"damaged: {name} is not as it was saved"):
@@ -374,15 +261,10 @@ def test_names_that_no_part_can_have(tmp_path, part):
     ("array", "what"),
     [
         ([1, 2], "of type list, not a NumPy array"),
-        (np.float64(1), "of type float64, not a NumPy array"),
         (np.ma.masked_array([1, 2], [True, False]), "of type MaskedArray"),
-        (np.array([print]), "it is object"),
-        (np.array(["a"]), "it is str"),
-        (np.array([1.0], dtype=">f8"), "it is float64"),
-        (np.array([1.0], dtype="f2"), "it is float16"),
-        (np.array([1j]), "it is complex128"),
-        (np.array(["2000-01-01"], dtype="M8[s]"), r"it is datetime64\[s\]"),
-        (np.zeros(1, dtype=[("a", "f8")]), "it is void64"),
+        (np.array([print]), "array is object"),
+        (np.array([1.0], dtype=">f8"), "array is float64"),
+        (np.zeros(1, dtype=[("a", "f8")]), "array is void64"),
     ],
 )
 def test_arrays_that_cannot_be_stored(tmp_path, array, what):
@@ -392,24 +274,9 @@ def test_arrays_that_cannot_be_stored(tmp_path, array, what):
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        (b"bytes", "of type bytes, not text"),
-        (None, "of type NoneType, not text"),
-        ("ab\udcff", "UTF-8 cannot say its character 3"),
-        ("ü" * 6, "it has 12 bytes, more than 10 bytes"),
-    ],
-)
-def test_texts_that_cannot_be_stored(tmp_path, monkeypatch, text, what):
+def test_texts_that_cannot_be_stored(tmp_path, monkeypatch):
     monkeypatch.setattr("surerec.storage._files.MOST_TEXT", 10)
-    spec = RecommenderSpec("kind", {}, State({}, {"t": text}))
-    with pytest.raises(InputError, match=f"'t' in the texts of the recommender 'x' .*{what}"):
-        save_model(tmp_path / "model", old_statistics(), {"x": spec})
-
-
-@pytest.mark.parametrize("parts", [(None, {}), ({}, "text"), ([], {})])
-def test_parts_that_are_no_dicts(tmp_path, parts):
-    spec = RecommenderSpec("kind", {}, State(*parts))
-    with pytest.raises(InputError, match="state of the recommender 'x' must be a State"):
-        save_model(tmp_path / "model", old_statistics(), {"x": spec})
+    for text, what in (("ab\udcff", "surrogates not allowed"), ("ü" * 6, "12 bytes, more than 10")):
+        spec = RecommenderSpec("kind", {}, State({}, {"t": text}))
+        with pytest.raises(InputError, match=f"'t' in the texts of the recommender 'x' .*{what}"):
+            save_model(tmp_path / "model", old_statistics(), {"x": spec})

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,7 @@ from tests.storage.stored_models import (
     holds,
     new_statistics,
     old_statistics,
+    same,
     statistics_of,
 )
 
@@ -41,7 +43,7 @@ def test_recommenders_come_to_statistics_that_are_not_written_again(model):
     created = read_card(model)["created"]
     save_model(model, old_statistics(), {"other": MAIN})
     save_model(model, old_statistics(), {"other": OTHER}, overwrite=True)
-    assert load_model(model).recommenders == {"main": MAIN, "other": OTHER}
+    assert same(load_model(model).recommenders, {"main": MAIN, "other": OTHER})
     assert read_card(model)["created"] == created
     for path, before in files.items():
         assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
@@ -63,7 +65,7 @@ def test_other_statistics_are_refused_unless_asked_for(model, other):
         save_model(model, other, {"main": OTHER})
     assert contents(model) == before
     save_model(model, other, {"new": OTHER}, overwrite=True)
-    assert load_model(model).recommenders == {"new": OTHER}
+    assert same(load_model(model).recommenders, {"new": OTHER})
     assert_same(load_model(model).statistics, other)
     assert_tidy(model)
 
@@ -97,13 +99,6 @@ def test_a_link_to_nowhere(tmp_path):
     (tmp_path / "model").symlink_to(tmp_path / "gone")
     with pytest.raises(InputError, match="cannot be written into"):
         save_model(tmp_path / "model", old_statistics(), {})
-
-
-def test_an_empty_folder_and_one_far_away_are_fine(tmp_path):
-    save_model(str(tmp_path), old_statistics(), {})
-    assert_tidy(tmp_path)
-    save_model(tmp_path / "a" / "b" / "c", old_statistics(), {})
-    assert_tidy(tmp_path / "a" / "b" / "c")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
@@ -160,22 +155,12 @@ def test_names_that_no_recommender_can_have(tmp_path, name):
     assert not (tmp_path / "model").exists()
 
 
-def test_names_with_every_kind_of_character(tmp_path):
-    save_model(tmp_path, old_statistics(), {"CM-12_v1.0": MAIN, "...x": MAIN})
-    assert set(load_model(tmp_path).recommenders) == {"CM-12_v1.0", "...x"}
-
-
 @pytest.mark.parametrize(
     "params", [{"a": float("nan")}, {"a": {1, 2}}, {1: 2}, {"a": (1, 2)}, {"a": np.int64(3)}, 7]
 )
 def test_parameters_that_json_cannot_say(tmp_path, params):
     with pytest.raises(InputError, match="parameters of the recommender 'x' cannot be stored"):
         save_model(tmp_path / "model", old_statistics(), {"x": RecommenderSpec("kind", params)})
-
-
-def test_a_recommender_that_is_no_spec(tmp_path):
-    with pytest.raises(InputError, match="'x' is not a RecommenderSpec"):
-        save_model(tmp_path / "model", old_statistics(), {"x": {"kind": "x"}})
 
 
 def test_statistics_without_a_user_cannot_be_stored(tmp_path):
@@ -190,38 +175,18 @@ def test_statistics_of_the_wrong_make_cannot_be_stored(tmp_path):
         save_model(tmp_path / "model", statistics, {})
     interactions = sr.Interactions.from_profiles([0, 1], [0])
     interactions.items = IdMap(pl.Series([1.5]), noun="item")
-    with pytest.raises(InputError, match="items' ids are of type Float64"):
+    with pytest.raises(InputError, match="items' ids are of type Float64, not integers or text"):
         save_model(tmp_path / "model", sr.count_precedence(interactions), {})
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 128 KB, where this user may mount one."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(folder)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True)  # noqa: S603
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no right to mount a small file system here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607
-
-
-@pytest.mark.parametrize("seen_beforehand", [True, False])
-def test_a_full_disk(small_disk, monkeypatch, seen_beforehand):
-    if not seen_beforehand:
-        monkeypatch.setattr("surerec.storage._saving.require_room", lambda *_: None)
-    large = sr.count_precedence(sr.datasets.synthetic(n_users=50, n_items=200, n_rows=900, seed=1))
-    full = r"does not fit into .*model \(.*\), and nothing was changed"
-    with pytest.raises(InputError, match=full):
-        save_model(small_disk / "model", large, {})
-    assert list(small_disk.iterdir()) == []
-    save_model(small_disk / "model", old_statistics(), {})
-    with pytest.raises(InputError, match=full):
-        save_model(small_disk / "model", large, {}, overwrite=True)
-    assert holds(small_disk / "model", old_statistics())
-    assert_tidy(small_disk / "model")
+def test_a_full_disk(model, monkeypatch):
+    before = contents(model)
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=99))
+        full = r"cannot be written into .*model \(.* 99 bytes free\), and what was there stays"
+        with pytest.raises(InputError, match=full):
+            save_model(model, new_statistics(), {}, overwrite=True)
+    assert contents(model) == before
 
 
 def test_a_limit_on_file_sizes_is_like_a_full_disk(model):
@@ -229,7 +194,7 @@ def test_a_limit_on_file_sizes_is_like_a_full_disk(model):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (150, hard))
     try:
-        with pytest.raises(InputError, match="does not fit"):
+        with pytest.raises(InputError, match="make room there"):
             save_model(model, new_statistics(), {}, overwrite=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -24,7 +24,7 @@ from surerec.recommenders import load
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from surerec.live import Live, Observed
+    from surerec.live import Ingestion, Live
 
 live_app = typer.Typer(
     help="Live models: take events in, keep the promise as the world moves.", no_args_is_help=True
@@ -62,9 +62,9 @@ def init(
 
     [bold]Example:[/bold] surerec live init alive films
     """
-    from surerec.live import Live, Terms  # noqa: PLC0415  # only these commands need it
+    from surerec.live import Live, LiveTerms  # noqa: PLC0415  # only these commands need it
 
-    terms = Terms(
+    terms = LiveTerms(
         _numbers(confidences),
         step=step,
         false_alarms=false_alarms,
@@ -212,7 +212,7 @@ def _numbers(text: str) -> tuple[float, ...]:
         ) from None
 
 
-def _add(total: dict[str, int], found: Observed) -> None:
+def _add(total: dict[str, int], found: Ingestion) -> None:
     counts = {
         "judged": found.judged,
         **found.not_judged,

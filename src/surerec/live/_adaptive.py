@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.calibration import Calibration, UserAssessment
+from surerec._shown import counted
+from surerec.calibration import NEW_ITEMS, Calibration, Guarantee, UserAssessment, level_of
 from surerec.conformal import TOLERANCE
-from surerec.live._promised import ages, live_guarantee
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, BestOfMany, Guarantee
-    from surerec.conformal import CalibratedProbability, Steering
+    from surerec.calibration import Assessment, BestOfMany
+    from surerec.conformal import Steering
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 _NEAREST: Final = 1e-12  # that a threshold comes to 0 and 1
+_LONG_RUN: Final = "the long run"
+_AS_FITTED: Final = (
+    "features", "reasons", "people", "chances", "period", "valid_until", "min_known", "about",
+    "headline", "has_user", "list_hits", "about_hits",
+)  # fmt: skip
 
 
 def adapted_level(steering: Steering, significance: float) -> float:
@@ -37,11 +40,6 @@ def adapted_level(steering: Steering, significance: float) -> float:
     if place is None:
         return significance
     return min(max(steering.cuts_nested[place], _NEAREST), 1 - _NEAREST)
-
-
-def nominal(steering: Steering, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nominal confidences of those that the fitted calibration has."""
-    return np.asarray(1 - steering.nominal(1 - confidences))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +62,12 @@ class AdaptedAssessment(UserAssessment):
     @property
     def entry_confidences(self) -> NDArray[np.float64]:
         """The nominal confidence above which each candidate is in the set."""
-        return nominal(self.steering, super().entry_confidences)
+        return np.asarray(1 - self.steering.nominal(1 - super().entry_confidences))
 
     @property
     def highest_confidence(self) -> float:
         """The highest nominal confidence at which anything can be left out."""
-        return float(nominal(self.steering, np.array([super().highest_confidence]))[0])
+        return float(1 - self.steering.nominal([1 - super().highest_confidence])[0])
 
     def everything_qualifies(self, significance: float | None) -> bool:
         """Return whether the adapted threshold is so small that nothing can be left out."""
@@ -107,25 +105,19 @@ class AdaptiveCalibration(Calibration):
     ) -> None:
         self._fitted = fitted
         self._steering = steering
-        self._ages = ages(learned, calibrated)
-        self.features, self.reasons = fitted.features, fitted.reasons
-        self.people, self.chances = fitted.people, fitted.chances
-        self.period, self.valid_until = fitted.period, fitted.valid_until
-        self.min_known, self.about = fitted.min_known, fitted.about
+        and_learned = f" and {learned} are" if learned else " is"
+        self._ages = (
+            f"Counts are of this moment; the threshold that is steered{and_learned} of "
+            f"{calibrated[:10]}."
+        )
         self.unadapted = f"This is as calibrated on {calibrated[:10]}, not steered by events."
+        for name in _AS_FITTED:
+            setattr(self, name, getattr(fitted, name))
 
     @property
     def fitted(self) -> Calibration:
         """The calibration with its thresholds as fitted."""
         return self._fitted
-
-    def headline(self, confidence: float) -> str:
-        """Return what is guaranteed in a few words."""
-        return self._fitted.headline(confidence)
-
-    def has_user(self, user: int) -> bool:
-        """Return whether a user, by code, calibrates."""
-        return self._fitted.has_user(user)
 
     def assess(
         self,
@@ -152,28 +144,39 @@ class AdaptiveCalibration(Calibration):
         found = self._fitted.best_of_many(scorer, statistics, queries, level, k, in_set)
         if found is None:
             return None
-        is_stated = self._steering.place_of(significance) is not None
         return found._replace(
-            entry_confidences=nominal(self._steering, found.entry_confidences),
-            covered=found.covered & is_stated,
+            entry_confidences=1 - self._steering.nominal(1 - found.entry_confidences),
+            covered=found.covered & (self._steering.place_of(significance) is not None),
         )
-
-    def list_hits(
-        self,
-        queries: Sequence[Query],
-        assessments: Sequence[Assessment],
-        lengths: Sequence[int],
-    ) -> CalibratedProbability:
-        """Return the probabilities of at least one, two, three hits in lists, 3 × users."""
-        return self._fitted.list_hits(queries, assessments, lengths)
-
-    def about_hits(self, query: Query, n_items: int) -> str:
-        """Return what the probability of at least one hit means, in words."""
-        return self._fitted.about_hits(query, n_items)
 
     def guarantee(self, significance: float, assessment: Any = None) -> Guarantee:  # noqa: ARG002
         """Return what is guaranteed and was observed at a stated confidence."""
-        return live_guarantee(self._steering, significance, self._ages)
+        steering, place = self._steering, self._steering.place_of(significance)
+        if place is None:
+            stated = ", ".join(f"{1 - each:.4g}" for each in steering.epsilons[::-1])
+            found = Guarantee(kind="live", level=level_of(significance), horizon=_LONG_RUN)
+            return found.broken(f"a guarantee is kept live at the confidences {stated} only")
+        percent = f"{100 * steering.epsilons[place]:.4g}%"
+        so_far = "no event has been judged yet"
+        if steering.n:
+            bound = 100 * steering.bound(place)
+            points = f"{bound:.0f}" if bound >= 10 else f"{bound:.2g}"  # noqa: PLR2004
+            so_far = (
+                f"over {counted(steering.user_days, 'user days')} it was "
+                f"{steering.observed_by_user_day()[place]:.2%}, and it cannot be more than "
+                f"{points} points away from {percent}; counting each of "
+                f"{counted(steering.n, 'judged events')} it was {steering.delivered()[place]:.2%}"
+            )
+        return Guarantee(
+            kind="live",
+            level=level_of(steering.epsilons[place]),
+            claim=(
+                f"Of {NEW_ITEMS}, with each user and day counted once, {percent} is outside such "
+                f"sets in the long run, whatever happens: {so_far}"
+            ),
+            horizon=_LONG_RUN,
+            covers="users whose events are judged",
+        ).assuming(self._ages)
 
     def beyond(self, significance: float, assessment: Assessment) -> str:  # noqa: ARG002
         """Return "": the guarantee is about the long run, and holds where every item qualifies."""

@@ -1,26 +1,42 @@
-"""Events: somebody took something at a time; what cannot be one is refused in a sentence."""
+"""Events: what may be one, and how a fitted model on growing statistics judges and ingests them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
+from surerec._memory import available_memory
 from surerec._shown import shown
+from surerec._threads import run_blocks
 from surerec.errors import InputError
+from surerec.live import _ledger as reasons
+from surerec.live._adaptive import AdaptiveCalibration
+from surerec.live._ledger import is_first_of_day
+from surerec.measures import Query
+from surerec.precedence import GrowingStatistics, count_precedence, linear_budget
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from surerec.conformal import Steering
+    from surerec.interactions import Interactions
+    from surerec.recommenders import FittedModel, Recommender
 
 FIELDS: Final = ("user", "item", "time", "id")
 """What an event may have; the last two may be missing."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _AHEAD: Final = timedelta(minutes=5)  # that clocks may differ by
-_AHEAD_WORDS: Final = "5 minutes"
 _LONGEST: Final = 500  # letters of an id
 _MICROSECOND: Final = timedelta(microseconds=1)
+_KNOWN: Final = ((10, "people with fewer than 10 known items"), (30, "people with 10 to 29"))
+_MANY: Final = "people with 30 or more"
+_POPULAR: Final = 10  # one item in so many is popular
+_MOST: Final = 2000  # events whose levels are usual
 
 
 class FutureTimeError(InputError):
@@ -43,7 +59,7 @@ class FutureTimeError(InputError):
 
     def __init__(self, where: str, moment: datetime, now: datetime) -> None:
         problem = (
-            f"the time {moment.isoformat()} is more than {_AHEAD_WORDS} ahead of the server's "
+            f"the time {moment.isoformat()} is more than 5 minutes ahead of the server's "
             f"clock ({now.isoformat(timespec='seconds')})"
         )
         super().__init__(f"{where}: {problem}; correct the sender's clock and send it again.")
@@ -55,7 +71,7 @@ class FutureTimeError(InputError):
 
 @dataclass(frozen=True)
 class Event:
-    """Somebody took something.
+    """A user consumed an item.
 
     Attributes
     ----------
@@ -86,7 +102,7 @@ class Event:
 
     @classmethod
     def of(cls, given: Any, *, now: datetime | None = None, where: str = "The event") -> Self:
-        """Make an event of what somebody sent.
+        """Build an event from what was sent.
 
         Parameters
         ----------
@@ -107,11 +123,10 @@ class Event:
             raise InputError(
                 f"{where} has the field {shown(unknown[0])}; there are {', '.join(FIELDS)}."
             )
-        lacking = [name for name in ("user", "item") if given.get(name) is None]
-        if lacking:
-            raise InputError(f"{where} has no {lacking[0]}.")
-        present = now or datetime.now(UTC)
-        time = _time_of(given.get("time"), present, where)
+        for name in ("user", "item"):
+            if given.get(name) is None:
+                raise InputError(f"{where} has no {name}.")
+        time = _time_of(given.get("time"), now or datetime.now(UTC), where)
         return cls(
             _id_of(given["user"], "user", where),
             _id_of(given["item"], "item", where),
@@ -134,7 +149,8 @@ def _id_of(value: Any, name: str, where: str) -> int | str:
         )
     text = str(value)
     # A text with NUL is one that PostgreSQL does not hold; half a character nothing holds.
-    if not text or len(text) > _LONGEST or "\0" in text or not _is_whole(text):
+    is_whole = text == text.encode(errors="replace").decode()
+    if not text or len(text) > _LONGEST or "\0" in text or not is_whole:
         raise InputError(
             f"{where}: the {name} {shown(value)} cannot be stored; it must have 1 to {_LONGEST} "
             "letters, none of them NUL."
@@ -142,39 +158,191 @@ def _id_of(value: Any, name: str, where: str) -> int | str:
     return value
 
 
-def _is_whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _time_of(value: Any, now: datetime, where: str) -> int:
-    problem = (
-        f"{where}: the time is {shown(value)}; it must be an ISO time such as "
-        "2026-11-17T09:30:00Z, or seconds since 1970."
-    )
-    if value is None:
-        moment = now
-    elif isinstance(value, datetime):
-        moment = value
-    elif isinstance(value, str):
-        try:
+    moment: object = value
+    try:
+        if value is None:
+            moment = now
+        elif isinstance(value, str):
             moment = datetime.fromisoformat(value)
-        except ValueError:
-            raise InputError(problem) from None
-    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            raise InputError(problem)
-        try:
+        elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
+            value, bool
+        ):
             moment = _EPOCH + timedelta(microseconds=round(float(value) * 1_000_000))
-        except OverflowError:
-            raise InputError(problem) from None
-    else:
-        raise InputError(problem)
+    except (ValueError, OverflowError):
+        moment = None
+    if not isinstance(moment, datetime):
+        raise InputError(
+            f"{where}: the time is {shown(value)}; it must be an ISO time such as "
+            "2026-11-17T09:30:00Z, or seconds since 1970."
+        )
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     if moment > now + _AHEAD:
         raise FutureTimeError(where, moment, now)
     return (moment - _EPOCH) // _MICROSECOND
+
+
+def check_can_live(estimator: Recommender) -> Recommender:
+    """Return a fitted estimator whose statistics can grow, or raise InputError with the reason."""
+    features, recipe = estimator.model_.features, estimator.recipe()
+    if "period" not in features:
+        raise InputError(
+            f"A live model needs sets calibrated over users, and this is "
+            f"{type(estimator).__name__}: fit PopulationConformal, on the command line "
+            "--recommender population-cm12."
+        )
+    if "levels" not in features:
+        raise InputError(
+            "Precision cannot be kept live: an event judges one item, and precision is of whole "
+            "lists. Fit the promise miss-rate or hit."
+        )
+    if not recipe.refits or not recipe.grows:
+        why = "does not grow with events: what it learned has no place for new users and items"
+        if not recipe.refits:
+            why = "comes fitted, and cannot be refitted on events"
+        raise InputError(
+            f"{recipe.name} {why}. Fit one of the paper's measures, such as CM12, or the learned "
+            "one, and renew this one by `surerec recalibrate`."
+        )
+    return estimator
+
+
+class EventVerdict(NamedTuple):
+    """What an event says of the model before it is ingested."""
+
+    reason: str
+    """"judged", or why it is not."""
+    level: float = float("nan")
+    """The ε below which the fitted calibration includes the item."""
+    groups: tuple[str, ...] = ()
+    """The groups of users and items that it counts for."""
+    watched: bool = False
+    """Whether it is the user's first event of a day."""
+
+
+class GrowingModel:
+    """A fitted model that ingests events.
+
+    Parameters
+    ----------
+    estimator : Recommender
+        As it was loaded; it stays as it is.
+
+    Attributes
+    ----------
+    model : FittedModel
+        On the growing statistics, with thresholds as fitted.
+    statistics : GrowingStatistics
+        What is known at this moment.
+    learned : str
+        What the scorer knows beside counts, which stays until a refit; in words.
+    """
+
+    def __init__(self, estimator: Recommender) -> None:
+        fitted, recipe = estimator.model_, estimator.recipe()
+        self.statistics = GrowingStatistics(fitted.statistics)
+        self.learned = recipe.stays
+        scorer = recipe.grown(fitted.scorer, self.statistics)
+        self.model = replace(fitted, statistics=self.statistics, scorer=scorer)
+        self._estimator = estimator
+
+    @property
+    def profiles(self) -> Any:
+        """The users' profiles at this moment."""
+        return self.statistics.interactions
+
+    def adapted(self, steering: Steering, calibrated: str) -> FittedModel:
+        """Return the model with adapted thresholds; see :class:`AdaptiveCalibration`."""
+        calibration = AdaptiveCalibration(
+            self.model.calibration, steering, calibrated, self.learned
+        )
+        return replace(self.model, calibration=calibration)
+
+    def check(self, user: Any, item: Any) -> tuple[str, str]:
+        """Return the ids of an event as they are stored, or refuse them."""
+        return str(self.profiles.users.check(user)), str(self.profiles.items.check(item))
+
+    def is_new(self, item: str) -> bool:
+        """Return whether the model has no such item yet."""
+        return bool(self.profiles.items.find(item) < 0)
+
+    def forget(self, user: str) -> tuple[int, bool]:
+        """Remove a user; return how many items they had, and whether they calibrated."""
+        code = self.profiles.users.code(user)
+        n_items, calibrated = len(self.profiles.taken(code)), self.model.calibrates(code)
+        self.statistics.forget(user)
+        self.model = self.model.without_user(code)
+        return n_items, calibrated
+
+    def judge(self, user: str, item: str, time: int) -> EventVerdict:
+        """Compare an event with the set that the user would have been given."""
+        who, what = self.profiles.users.find(user), self.profiles.items.find(item)
+        known = who >= 0
+        taken = self.profiles.taken(who) if known else np.empty(0, dtype=np.uint32)
+        if what >= 0 and (taken == what).any():
+            return EventVerdict(reasons.REPEAT)
+        if len(taken) and time < self.profiles.times_of(who)[-1]:
+            return EventVerdict(reasons.LATE)
+        if what < 0 or not self.statistics.support[what]:
+            return EventVerdict(reasons.NEW_ITEM)
+        if len(taken) < self.model.calibration.min_known:
+            return EventVerdict(reasons.TOO_LITTLE)
+        segments = self.model.segments
+        if segments is not None and segments.label(who) is None:
+            return EventVerdict(reasons.NO_SEGMENT)
+        level = self.model.level(Query.of_user(self.profiles, who), what)
+        popular = self.statistics.popularity[what] * _POPULAR < self.statistics.n_items
+        people = next((words for below, words in _KNOWN if len(taken) < below), _MANY)
+        groups = (people, "popular items" if popular else "other items")
+        watched = is_first_of_day(int(self.profiles.times_of(who)[-1]), time)
+        return EventVerdict(reasons.JUDGED, level, groups, watched)
+
+    def refitted(self, profiles: Interactions, n_new: int) -> Recommender:
+        """Return the estimator fitted on profiles, of whose items so many are new to the base."""
+        # Dense counts would let new items fill the disk with the square of their number.
+        budget = linear_budget(profiles.n_rows, max(profiles.n_items - n_new, 0))
+        memory = max(min(available_memory() // 2, budget), 2 * profiles.n_items)
+        counted = count_precedence(profiles, ties=self.statistics.ties, memory=memory)
+        fresh = self._estimator.fitted_on(counted)
+        for name, items in self._estimator.lists_.items():
+            known = [item for item in items if item in profiles.items]
+            if known:
+                fresh.allow(name, known)
+        return fresh
+
+
+def usual_levels(model: FittedModel, most: int = _MOST) -> NDArray[np.float64]:
+    """Return the level of each of the latest watched events of the model's own profiles.
+
+    Each is judged as an event is when it comes: by what was known of the user before it, with the
+    user left out of all that scores them. The counts also know what others consumed later, which
+    is why the latest events are taken.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> levels = usual_levels(sr.PopulationConformal("CM12").fit(films).model_, most=100)
+    >>> len(levels), bool((levels <= 1).all())
+    (100, True)
+    """
+    profiles, segments = model.profiles(), model.segments
+    items, times, offsets = profiles.items_taken, profiles.times, profiles.offsets
+    owners = np.repeat(np.arange(profiles.n_users), np.diff(offsets))
+    before = np.concatenate((times[:1], times[:-1]))  # another user's at the start of a profile
+    watched = np.arange(len(times)) - offsets[owners] >= model.calibration.min_known
+    watched &= np.array(is_first_of_day(before, times))
+    watched &= model.statistics.support[items] > 1  # else it would have been a new item
+    if segments is not None:
+        watched &= segments.codes[owners] >= 0
+    places = np.flatnonzero(watched)
+    places = places[np.argsort(-times[places], kind="stable")[:most]]
+
+    def level(place: int) -> float:
+        user = int(owners[place])
+        known = slice(int(offsets[user]), place)
+        query = Query(items[known].astype(np.int64), (user,), times[known])
+        return model.level(query, int(items[place]))
+
+    return np.array(list(run_blocks(level, places.tolist())), dtype=np.float64)

@@ -1,13 +1,19 @@
-"""What a live model knows of its own errors: cuts, alarms, and what was delivered by window."""
+"""What a live model knows of its errors and senders: thresholds, alarms, windows, days."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import polars as pl
 
 from surerec._arguments import check_list, check_number
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
+from surerec._shown import counted
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
@@ -17,12 +23,12 @@ from surerec.conformal import (
     Watch,
     is_inside,
 )
-from surerec.live._senders import LEAST_IN_TOTAL, LEAST_PER_DAY, HeaviestUsers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from surerec.conformal import Alarm
+    from surerec.interactions import Interactions
 
 WINDOW: Final = 2000
 """Judged events of a window."""
@@ -34,7 +40,14 @@ TOO_LITTLE: Final = "too little known of the person"
 LATE: Final = "late"
 REPEAT: Final = "repeat"
 NO_SEGMENT: Final = "segment not known"
+ABOVE_LIMIT: Final = "new item above the limit"
+"""Why an event is refused."""
 
+_LEAST_NEW: Final = {"new_items_per_day": 1_000, "new_items": 10_000}  # that are always admitted
+_HEAVIEST: Final = 0.01  # of users are the heaviest; one user at the least
+_TELLING: Final = 200  # events of a day whose share is telling
+_LIMITS: Final = (0.25, 0.8)  # between which a share becomes unusual, whatever the data
+_RARE: Final = 0.99  # of days are less uneven than an unusual one
 _ENOUGH: Final = 100  # events to say a share of
 _NEVER: Final = -(2**63)  # before any day
 _NO_EVENT: Final = UserDay()
@@ -42,15 +55,15 @@ _SHARE: Final = 0.01  # of new items that is worth a word
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What a live model promises, and when it raises the alarm.
+class LiveTerms:
+    """What a live model guarantees, and when it raises an alarm.
 
     Attributes
     ----------
     confidences : tuple of float
-        Those at which a live promise is kept.
+        Those at which a live guarantee is kept.
     step : float
-        γ: how far one error moves a cut.
+        γ: how far one error moves a threshold.
     false_alarms : float
         How many false alarms there may be for each judged event, over all confidences.
     tolerance : float
@@ -72,47 +85,32 @@ class Terms:
         given = check_list("confidences", self.confidences, "confidences")
         stated = tuple(check_number("confidence", each, 0, 1, "between 0 and 1") for each in given)
         object.__setattr__(self, "confidences", stated)
-        self.watches()  # which refuse what is impossible
-        for name in ("new_items_per_day", "new_items"):
+        Steering.start(self.epsilons, step=self.step)  # which refuses what is impossible
+        self.watches()
+        for name in _LEAST_NEW:
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), lowest=0)
 
     def for_items(self, n_items: int) -> Self:
         """Return the terms with the limits on new items of a model of so many items."""
-        per_day, in_total = self.new_items_per_day, self.new_items
-        return replace(
-            self,
-            new_items_per_day=max(LEAST_PER_DAY, n_items // 10) if per_day is None else per_day,
-            new_items=max(LEAST_IN_TOTAL, n_items) if in_total is None else in_total,
-        )
-
-    @property
-    def limits(self) -> tuple[int, int]:
-        """The limits on new items, per day and in total."""
-        per_day, in_total = self.new_items_per_day, self.new_items
-        return (
-            LEAST_PER_DAY if per_day is None else per_day,
-            LEAST_IN_TOTAL if in_total is None else in_total,
-        )
+        shares = {"new_items_per_day": n_items // 10, "new_items": n_items}
+        limits = {name: max(_LEAST_NEW[name], share) for name, share in shares.items()}
+        return replace(self, **{n: x for n, x in limits.items() if getattr(self, n) is None})  # type: ignore[arg-type]
 
     @property
     def epsilons(self) -> tuple[float, ...]:
         """1 − confidence of each, ascending."""
         return tuple(sorted(round(1 - confidence, 12) for confidence in self.confidences))
 
-    def steering(self) -> Steering:
-        """Begin to steer."""
-        return Steering.start(self.epsilons, step=self.step)
-
     def watches(self, usual: Sequence[float] = ()) -> tuple[Watch, ...]:
-        """Begin to watch, with the false alarms shared among the confidences.
+        """Return watches before the first event, with the false alarms shared among them.
 
         Parameters
         ----------
         usual : sequence of float, optional
             The levels of events of the kind that is watched, when nothing had changed yet.
         """
-        share = self.false_alarms / max(len(self.steering().epsilons), 1)
+        share = self.false_alarms / max(len(self.epsilons), 1)
         return tuple(
             Watch.start(
                 epsilon,
@@ -124,86 +122,140 @@ class Terms:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Window:
-    """What was delivered over some judged events in a row.
+    """What was observed over some judged events in a row.
 
     Attributes
     ----------
     first, last : int
         When, in microseconds since 1970.
-    n : int
-        Judged events.
-    outside, unsteered : tuple of int
-        For each ε, how many of them were outside of the live sets, and of those without steering.
-    groups : dict of str to tuple of int
-        By group of people or items, the judged events and those outside for each ε.
+    groups : dict of str to list of int
+        By group of users or items, "all" among them, the judged events and, for each ε, those that
+        were outside of the live sets.
+    unsteered : list of int
+        For each ε, how many of all were outside of the sets without adaptation.
     not_judged : dict of str to int
         Events meanwhile that were not judged, by reason.
     """
 
     first: int = 0
     last: int = 0
-    n: int = 0
-    outside: tuple[int, ...] = ()
-    unsteered: tuple[int, ...] = ()
-    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    groups: dict[str, list[int]] = field(default_factory=dict)
+    unsteered: list[int] = field(default_factory=list)
     not_judged: dict[str, int] = field(default_factory=dict)
 
-    def judged(
+    @property
+    def n(self) -> int:
+        """Judged events."""
+        return self.groups["all"][0] if self.groups else 0
+
+    def judge(
         self, time: int, outside: Sequence[bool], unsteered: Sequence[bool], groups: Iterable[str]
-    ) -> Self:
-        """Give it with one more judged event."""
-        tallies = dict(self.groups)
-        for group in groups:
-            tallies[group] = _plus(tallies.get(group, ()), (True, *outside))
-        return replace(
-            self,
-            first=min(self.first, time) if self.n else time,
-            last=max(self.last, time) if self.n else time,
-            n=self.n + 1,
-            outside=_plus(self.outside, outside),
-            unsteered=_plus(self.unsteered, unsteered),
-            groups=tallies,
+    ) -> None:
+        """Count a judged event."""
+        self.first = min(self.first, time) if self.n else time
+        self.last = max(self.last, time) if self.n else time
+        self.unsteered = _plus(self.unsteered, unsteered)
+        for group in ("all", *groups):
+            self.groups[group] = _plus(self.groups.get(group), (True, *outside))
+
+
+def _plus(tally: list[int] | None, more: Sequence[bool]) -> list[int]:
+    return [n + bool(one) for n, one in zip(tally or [0] * len(more), more, strict=True)]
+
+
+def _count(counts: dict[str, int], name: str, more: int = 1) -> None:
+    counts[name] = counts.get(name, 0) + more
+
+
+def observed_frame(windows: Sequence[Window], epsilons: Sequence[float]) -> pl.DataFrame:
+    """Return nominal and observed, a row for each window, confidence and group."""
+    texts = dict.fromkeys(("from", "until", "group"), pl.String)
+    shares = dict.fromkeys(("confidence", "delivered", "unsteered"), pl.Float64)
+    rows = [
+        (
+            number,
+            day_of(window.first),
+            day_of(window.last),
+            group,
+            round(1 - epsilon, 12),
+            1 - outside[place] / n,
+            1 - window.unsteered[place] / n if group == "all" else None,
+            n,
         )
-
-    def passed_over(self, reason: str) -> Self:
-        """Give it with one more event that was not judged."""
-        counts = {**self.not_judged, reason: self.not_judged.get(reason, 0) + 1}
-        return replace(self, not_judged=counts)
-
-    def to_state(self) -> dict[str, Any]:
-        """Give all of it in a form that JSON holds."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Read it back."""
-        return cls(
-            first=int(state["first"]),
-            last=int(state["last"]),
-            n=int(state["n"]),
-            outside=tuple(state["outside"]),
-            unsteered=tuple(state["unsteered"]),
-            groups={name: tuple(tally) for name, tally in state["groups"].items()},
-            not_judged=dict(state["not_judged"]),
-        )
+        for number, window in enumerate(windows)
+        for place, epsilon in enumerate(epsilons)
+        for group, (n, *outside) in window.groups.items()
+    ]
+    schema = {"window": pl.Int64, **texts, **shares, "n": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _plus(tally: Sequence[int], more: Sequence[bool]) -> tuple[int, ...]:
-    before = tally or (0,) * len(more)
-    return tuple(n + bool(one) for n, one in zip(before, more, strict=True))
+@dataclass
+class SenderDay:
+    """What senders did on a day, in UTC by the server's clock: events state times of their own.
 
-
-@dataclass(frozen=True)
-class Ledger:
-    """All that is known of a live model's errors; a new one after each event.
+    Attributes
+    ----------
+    day : str
+        Which.
+    users : dict of str to int
+        By number of judged events, how many users have so many. No user is named.
+    new_items : int
+        Items that events named first on it.
+    alerted : list of str
+        The causes of the alerts that it had.
 
     Examples
     --------
-    >>> ledger, closed, alarms = Ledger.start(Terms()).judge(0.15, time=0, groups=["people"])
-    >>> ledger.steering.errors, ledger.window.groups, closed, alarms
-    ((0, 1, 1), {'people': (1, 0, 1, 1)}, None, [])
+    >>> day = SenderDay("2026-11-17")
+    >>> for n_before in (0, 0, 1, 2):  # two users, one of whom has three events
+    ...     day.judge(n_before)
+    >>> day.n_events, day.share
+    (4, 0.75)
+    """
+
+    day: str = ""
+    users: dict[str, int] = field(default_factory=dict)
+    new_items: int = 0
+    alerted: list[str] = field(default_factory=list)
+
+    def judge(self, n_before: int) -> None:
+        """Count a judged event of a user who had so many before."""
+        _count(self.users, str(n_before + 1))
+        if n_before:
+            _count(self.users, str(n_before), -1)
+
+    @property
+    def n_events(self) -> int:
+        """Judged events of the day."""
+        return sum(int(n) * users for n, users in self.users.items())
+
+    @property
+    def n_heaviest(self) -> int:
+        """The number of users who are the heaviest."""
+        return math.ceil(_HEAVIEST * sum(self.users.values()))
+
+    @property
+    def share(self) -> float | None:
+        """The share of the day's judged events that come from the heaviest users; None of none."""
+        by_weight = sorted(((int(n), users) for n, users in self.users.items()), reverse=True)
+        each = [n for n, users in by_weight for _ in range(min(users, self.n_heaviest))]
+        return sum(each[: self.n_heaviest]) / self.n_events if each else None
+
+
+@dataclass
+class Ledger:
+    """All that is known of a live model's errors and senders.
+
+    Examples
+    --------
+    >>> ledger = Ledger.start(LiveTerms())
+    >>> ledger.judge(0.15, time=0, groups=["people"])
+    (None, [])
+    >>> ledger.steering.errors, ledger.window.groups["people"]
+    ((0, 1, 1), [1, 0, 1, 1])
     """
 
     steering: Steering
@@ -212,19 +264,36 @@ class Ledger:
     n_windows: int = 0
     n_alarms: int = 0
     not_judged: dict[str, int] = field(default_factory=dict)
-    quiet: tuple[int, ...] = ()
-    """For each ε, the day of its latest alarm, which is repeated on a later one; if there was."""
-    heaviest: HeaviestUsers = field(default_factory=HeaviestUsers)
+    quiet: dict[str, int] = field(default_factory=dict)
+    """By ε, the day of its latest alarm, which is repeated on a later one."""
+    today: SenderDay = field(default_factory=SenderDay)
+    new_items: int = 0
+    """Items that events named first, since the live model was created."""
+    heaviest_limit: float = _LIMITS[1]
+    """The share of the heaviest users above which a day is unusual."""
 
     @classmethod
-    def start(cls, terms: Terms, usual: Sequence[float] = ()) -> Self:
-        """Begin; see :meth:`Terms.watches`."""
-        return cls(terms.steering(), terms.watches(usual))
+    def start(cls, terms: LiveTerms) -> Self:
+        """Return the ledger before the first event."""
+        return cls(Steering.start(terms.epsilons, step=terms.step), terms.watches())
 
-    def passed_over(self, reason: str) -> Self:
-        """Give it after an event that is not judged."""
-        counts = {**self.not_judged, reason: self.not_judged.get(reason, 0) + 1}
-        return replace(self, window=self.window.passed_over(reason), not_judged=counts)
+    def refit(self, terms: LiveTerms, usual: Sequence[float], heaviest_limit: float) -> None:
+        """Let the watches begin again, as after a refit; see :meth:`LiveTerms.watches`."""
+        self.watches, self.quiet = terms.watches(usual), {}
+        self.heaviest_limit = heaviest_limit
+
+    def pass_over(self, reason: str) -> None:
+        """Count an event that is not judged."""
+        _count(self.not_judged, reason)
+        _count(self.window.not_judged, reason)
+
+    def admit(self, terms: LiveTerms) -> bool:
+        """Count a new item, and return True, if it is within the limits."""
+        pairs = (self.today.new_items, terms.new_items_per_day), (self.new_items, terms.new_items)
+        has_room = all(limit is None or n < limit for n, limit in pairs)
+        self.today.new_items += has_room
+        self.new_items += has_room
+        return has_room
 
     def judge(
         self,
@@ -234,85 +303,85 @@ class Ledger:
         *,
         watched: bool = True,
         so_far: UserDay = _NO_EVENT,
-    ) -> tuple[Self, Window | None, list[str]]:
-        """Give it after a judged event, the window if that closed one, and alarms in words.
+    ) -> tuple[Window | None, list[str]]:
+        """Count a judged event; return the window if it closed one, and alarms in words.
 
         Parameters
         ----------
         level : float
-            The ε below which calibration lets in what was taken.
+            The ε below which the fitted calibration includes what was consumed.
         time : int
             When, in microseconds since 1970.
         groups : iterable of str
-            Of people and items that it counts for.
+            Of users and items that it counts for.
         watched : bool, default=True
-            Whether it is the person's first event of a day. Only these are watched: what somebody
-            takes in a row goes together, and one person is no cause for alarm.
+            Whether it is the user's first event of a day. Only these are watched: what a user
+            consumes in a row goes together, and one user is no cause for alarm.
         so_far : UserDay, optional
             The earlier judged events of the same user and day; by default it is their first.
         """
-        outside = self.steering.missed(level)
-        unsteered = [not is_inside(level, epsilon) for epsilon in self.steering.epsilons]
-        window = self.window.judged(time, outside, unsteered, groups)
-        watches, alarms, quiet = [], list[str](), list(self.quiet or (_NEVER,) * len(outside))
-        for place, (watch, epsilon, error) in enumerate(
-            zip(self.watches, self.steering.epsilons, unsteered, strict=True)
-        ):
-            after, alarm = watch.after(error=error, time=time) if watched else (watch, None)
-            watches.append(after)
-            if alarm is not None and time // DAY > quiet[place]:
-                quiet[place] = time // DAY
-                alarms.append(_in_words(alarm, epsilon, watch.expected, window))
-        closed = window if window.n >= WINDOW else None
-        ledger = replace(
-            self,
-            steering=self.steering.after(level, so_far),
-            watches=tuple(watches),
-            window=window if closed is None else Window(),
-            n_windows=self.n_windows + (closed is not None),
-            quiet=tuple(quiet) if alarms else self.quiet,
-            heaviest=self.heaviest.judged(so_far.n),
-        )
-        return ledger, closed, alarms
+        epsilons, alarms = self.steering.epsilons, []
+        unsteered = [not is_inside(level, epsilon) for epsilon in epsilons]
+        self.window.judge(time, self.steering.missed(level), unsteered, groups)
+        if watched:
+            pairs = zip(self.watches, unsteered, strict=True)
+            found = [watch.after(error=error, time=time) for watch, error in pairs]
+            for (_, alarm), watch, epsilon in zip(found, self.watches, epsilons, strict=True):
+                if alarm is not None and time // DAY > self.quiet.get(str(epsilon), _NEVER):
+                    self.quiet[str(epsilon)] = time // DAY
+                    alarms.append(_in_words(alarm, epsilon, watch.expected, self.window))
+            self.watches = tuple(watch for watch, _ in found)
+        self.steering = self.steering.after(level, so_far)
+        self.today.judge(so_far.n)
+        closed = None
+        if self.window.n >= WINDOW:
+            closed, self.window = self.window, Window()
+            self.n_windows += 1
+        return closed, alarms
 
-    def watching_anew(self, terms: Terms, usual: Sequence[float] = ()) -> Self:
-        """Give it with watches that begin anew, as after a recount."""
-        return replace(self, watches=terms.watches(usual), quiet=())
+    def once_a_day(self, alerts: Mapping[str, str]) -> list[str]:
+        """Return the alerts, by cause, that this day did not have yet; from now on it has."""
+        fresh = {cause: each for cause, each in alerts.items() if cause not in self.today.alerted}
+        self.today.alerted += fresh
+        return list(fresh.values())
 
-    def with_heaviest(self, **changes: Any) -> Self:
-        """Return it with some fields of the heaviest users changed."""
-        return replace(self, heaviest=replace(self.heaviest, **changes))
-
-    def to_state(self) -> dict[str, Any]:
-        """Give all of it in a form that JSON holds."""
-        return {
-            "steering": self.steering.to_state(),
-            "watches": [watch.to_state() for watch in self.watches],
-            "window": self.window.to_state(),
-            "n_windows": self.n_windows,
-            "n_alarms": self.n_alarms,
-            "not_judged": self.not_judged,
-            "quiet": list(self.quiet),
-            "heaviest": self.heaviest.to_state(),
-        }
+    def sender_alerts(self, terms: LiveTerms, *, refused: bool) -> dict[str, str]:
+        """Return the alerts that a day's senders are cause for, by cause."""
+        found, today, share = {}, self.today, self.today.share
+        if refused:
+            limit = f"{terms.new_items_per_day:,} new items on {today.day}"
+            until = "send them again tomorrow (UTC), or raise new_items_per_day in live.json"
+            if terms.new_items is not None and self.new_items >= terms.new_items:
+                limit = f"{terms.new_items:,} new items since this model was created"
+                until = "raise new_items in live.json and restart"
+            found["new items"] = (
+                f"Events on further new items are refused: there were {limit}. If the items are "
+                f"real, {until}."
+            )
+        if today.n_events >= _TELLING and share is not None and share > self.heaviest_limit:
+            found["heaviest users"] = (
+                f"{counted(today.n_heaviest, 'users')} sent {share:.0%} of the {today.n_events:,} "
+                f"judged events of {today.day}; above {self.heaviest_limit:.0%} is unusual. Each "
+                "user counts once a day, so one user cannot move the sets of others far, but many "
+                "accounts of one sender can. See who they are with surerec live status "
+                "--heaviest, and revoke the key that sends them or lower its rate limit."
+            )
+        return found
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Read it back."""
-        return cls(
-            Steering.from_state(state["steering"]),
-            tuple(Watch.from_state(each) for each in state["watches"]),
-            Window.from_state(state["window"]),
-            int(state["n_windows"]),
-            int(state["n_alarms"]),
-            dict(state["not_judged"]),
-            tuple(state["quiet"]),
-            HeaviestUsers.from_state(state["heaviest"]),
-        )
+    def from_state(cls, state: Any) -> Self:
+        """Build it from what JSON holds; KeyError, TypeError or ValueError if that is no ledger."""
+        parts = {
+            "steering": Steering.from_state(state["steering"]),
+            "watches": tuple(Watch.from_state(each) for each in state["watches"]),
+            "window": Window(**state["window"]),
+            "today": SenderDay(**state["today"]),
+        }
+        return cls(**{**state, **parts})
 
 
 def is_first_of_day(before: Any, time: Any) -> Any:
-    """Tell whether a person's event is not on the day of the one before it, in UTC.
+    """Return whether a user's event is not on the day of the one before it, in UTC.
 
     Of one event, or of arrays of them.
 
@@ -325,22 +394,46 @@ def is_first_of_day(before: Any, time: Any) -> Any:
 
 
 def _in_words(alarm: Alarm, epsilon: float, expected: float, window: Window) -> str:
-    """Say what is alarming: since when, how much, what may be the cause, what to do."""
-    share = alarm.errors / alarm.n
+    """Return what is alarming: since when, how much, what may be the cause, what to do."""
     n_new, n_passed = window.not_judged.get(NEW_ITEM, 0), sum(window.not_judged.values())
     of_new = n_new / (window.n + n_passed)
-    cause = ""
+    cause, usual = "", f"{epsilon:.1%}"
     if window.n + n_passed >= _ENOUGH and of_new >= _SHARE:
         cause = f"; new items are {of_new:.0%} of what is taken"
+    if expected > epsilon:  # such events are harder than others
+        usual = f"{expected:.1%} when it was counted (of all events {epsilon:.1%})"
     return (
         f"Since {day_of(alarm.since)}, over {alarm.n:,} people's first events of a day, "
-        f"{share:.1%} of what they took is outside of sets that are not steered, instead of "
-        f"{_usual_words(epsilon, expected)}{cause}: recount or recalibrate."
+        f"{alarm.errors / alarm.n:.1%} of what they took is outside of sets that are not steered, "
+        f"instead of {usual}{cause}: recount or recalibrate."
     )
 
 
-def _usual_words(epsilon: float, expected: float) -> str:
-    """Say what is expected of such events, where they are harder than others."""
-    if expected <= epsilon:
-        return f"{epsilon:.1%}"
-    return f"{expected:.1%} when it was counted (of all events {epsilon:.1%})"
+def usual_limit(profiles: Interactions) -> float:
+    """Return the share of the heaviest users above which a day is unusual for some profiles.
+
+    99% of the days of the data have a smaller share; it is between 25% and 80%. Only days with
+    enough interactions count; without any, it is 80%.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, days=10, seed=1)
+    >>> usual_limit(films)
+    0.25
+    """
+    owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
+    pairs = np.stack([profiles.times // DAY, owners])
+    (days, _), n = np.unique(pairs, axis=1, return_counts=True)
+    by_day = np.split(n, np.flatnonzero(np.diff(days)) + 1)
+    shares = [
+        np.sort(some)[-math.ceil(_HEAVIEST * len(some)) :].sum() / some.sum()
+        for some in by_day
+        if some.sum() >= _TELLING
+    ]
+    return float(np.clip(np.quantile(shares, _RARE), *_LIMITS)) if shares else _LIMITS[1]
+
+
+def now_text() -> str:
+    """Return the present moment as ISO text."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
+import polars as pl
 from polars.exceptions import PolarsError
 
 from surerec._arguments import check_list, check_path
@@ -18,32 +19,25 @@ from surerec._files import check_utf8, file_aside
 from surerec._threads import one_thread
 from surerec.conformal import UserDay
 from surerec.errors import InputError, StoreError
-from surerec.live._events import Event, FutureTimeError
-from surerec.live._folder import SQLITE, LiveFolder
-from surerec.live._growing import check_can_live, usual_levels
-from surerec.live._ledger import JUDGED, Ledger, Terms, Window
-from surerec.live._promised import stays_of_the_forgotten
-from surerec.live._refit import PAUSE, RefitJob
-from surerec.live._reports import (
-    Observed,
-    Receipt,
-    Status,
-    day_before,
-    delivered_frame,
-    heaviest_frame,
+from surerec.live._events import Event, FutureTimeError, check_can_live, usual_levels
+from surerec.live._ledger import (
+    ABOVE_LIMIT,
+    JUDGED,
+    Ledger,
+    LiveTerms,
+    SenderDay,
+    Window,
     now_text,
-    today,
+    observed_frame,
+    usual_limit,
 )
-from surerec.live._senders import ABOVE_LIMIT, NewItems, usual_limit
-from surerec.live._state import LiveState
+from surerec.live._state import PAUSE, SQLITE, LiveFolder, LiveState, RefitJob
 from surerec.live._store import StoredEvent
 from surerec.recommenders import FittedModel
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
-
-    import polars as pl
 
     from surerec.conformal import Steering
     from surerec.live._store import Transaction
@@ -54,6 +48,73 @@ R = TypeVar("R")
 
 _GROWN: Final = 0.1  # of the base, at which it is refitted
 _LEAST_GROWN: Final = 1000
+
+
+@dataclass(frozen=True)
+class Ingestion:
+    """What became of events that were sent; all are kept but for those that were refused."""
+
+    taken: int
+    """New ones."""
+    again: int
+    """Those that had been sent before, which change nothing."""
+    judged: int
+    not_judged: dict[str, int]
+    """By reason."""
+    alarms: tuple[str, ...]
+    """That they raised, in words."""
+    refused: int
+    """Events on new items above the limit, which are not kept; see :class:`LiveTerms`."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was deleted of a user, and what was learned from them and stays; it names nobody."""
+
+    at: str
+    n_events: int
+    """Events that were deleted."""
+    n_items: int
+    """Items of the profile that was taken out of the counts."""
+    calibrated: bool
+    """Whether they were a calibration user, and are taken out of the curve."""
+    stays: tuple[str, ...]
+    """What stays, and until when, in words."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a live model does."""
+
+    folder: str
+    store: str
+    recommender: str
+    counted: str
+    """When the base was fitted."""
+    n_events: int
+    n_since: int
+    """Events since the base was fitted."""
+    n_judged: int
+    not_judged: dict[str, int]
+    promised: tuple[float, ...]
+    """The confidences, from the highest on."""
+    delivered: tuple[float, ...]
+    """The share of judged events inside the sets of each."""
+    within: tuple[float, ...]
+    """How far each of `observed_by_user_day` can be from what is nominal, whatever happened."""
+    alarms: tuple[str, ...]
+    """The latest, last."""
+    n_user_days: int
+    """Days of users with a judged event, by the server's clock."""
+    observed_by_user_day: tuple[float, ...]
+    """The same as `delivered` with each user and day counted once: the mean of their shares."""
+    heaviest_share: float | None
+    """The share of this day's judged events from the heaviest 1% of users; None of none."""
+
+
+def today() -> str:
+    """Return the present day, in UTC."""
+    return now_text()[:10]
 
 
 def _asked(
@@ -119,7 +180,7 @@ class Live:
         model: Recommender,
         *,
         store: str = SQLITE,
-        terms: Terms | None = None,
+        terms: LiveTerms | None = None,
         recount: bool = True,
     ) -> Self:
         """Create a live model from a fitted one, in a new folder, and open it.
@@ -134,18 +195,18 @@ class Live:
         store : str, default="sqlite"
             Where events go: a file in the folder, or the address of a PostgreSQL database, which
             several servers may share.
-        terms : Terms, optional
+        terms : LiveTerms, optional
             At which confidences a promise is kept, and when the alarm is raised.
         recount : bool, default=True
             As of the class.
         """
         fitted = check_can_live(model)
-        terms = (terms or Terms()).for_items(fitted.statistics_.n_items)
+        terms = (terms or LiveTerms()).for_items(fitted.statistics_.n_items)
         made = LiveFolder.make(Path(check_path("folder", folder)), terms, store)
         try:
             fitted.save(made.make_model(1), fitted.name_)
-            ledger = Ledger.start(made.terms, usual_levels(fitted.model_).tolist())
-            ledger = ledger.with_heaviest(limit=usual_limit(fitted.model_.profiles()))
+            ledger = Ledger.start(made.terms)
+            ledger.refit(made.terms, *_usual(fitted.model_))
             events = made.open_store()
             try:
                 with events.writing() as transaction:
@@ -155,7 +216,7 @@ class Live:
                             "name another database."
                         )
                     transaction.put("base", {"model": 1, "seq": 0, "counted": now_text()})
-                    transaction.put("ledger", ledger.to_state())
+                    transaction.put("ledger", asdict(ledger))
             finally:
                 events.close()
             made.finish()
@@ -172,7 +233,7 @@ class Live:
 
     def close(self) -> None:
         """Close the store, after a refit that is running."""
-        self._refit.join()
+        self._refit.close()
         self._state.store.close()
 
     # Questions.
@@ -194,7 +255,7 @@ class Live:
 
     # Events.
 
-    def observe(self, events: Any, *, names: Sequence[str] | None = None) -> Observed:
+    def observe(self, events: Any, *, names: Sequence[str] | None = None) -> Ingestion:
         """Take in one event, or several in their order; all of them are safe when this returns.
 
         Parameters
@@ -234,10 +295,9 @@ class Live:
     def _alert_of(self, error: FutureTimeError) -> None:
         """Raise the alert that an event was refused for its time, unless this day had it."""
         with suppress(StoreError), self._state.writing() as transaction:
-            if transaction.get("future time") != today():
-                self._state.alert(transaction, error.alert)
-                transaction.put("future time", today())
-                error.alerted = True
+            alerts = self._at(transaction, today()).once_a_day({"future time": error.alert})
+            self._state.keep(transaction, alerts)
+            error.alerted = bool(alerts)
 
     def _checked(self, events: Any, names: Sequence[str] | None) -> list[tuple[Event, str, str]]:
         if isinstance(events, (Event, dict)):
@@ -255,64 +315,56 @@ class Live:
             checked.append((replace(event, user=ids[0], item=ids[1]), *ids))
         return checked
 
-    def _take(self, transaction: Transaction, given: list[tuple[Event, str, str]]) -> Observed:
-        state, ledger, growing = self._state, self._state.ledger, self._state.growing
+    def _at(self, transaction: Transaction, day: str) -> Ledger:
+        """Return the ledger at a day; users' counts of the days before yesterday are dropped."""
+        ledger = self._state.ledger
+        if ledger.today.day != day:
+            yesterday = date.fromisoformat(day) - timedelta(days=1)
+            transaction.drop_user_days(before=yesterday.isoformat())
+            ledger.today = SenderDay(day)
+        return ledger
+
+    def _take(self, transaction: Transaction, given: list[tuple[Event, str, str]]) -> Ingestion:
+        state, growing, terms = self._state, self._state.growing, self._state.folder.terms
+        day = today()  # the server's: a sender chooses the times of events
+        ledger = self._at(transaction, day)
         known = transaction.known_keys([event.key for event, _, _ in given])
-        seq, rows, raised, reasons = transaction.last(), [], [], dict[str, int]()
-        # The server's day: a sender chooses the times of events.
-        day, n_again, limits = today(), 0, state.folder.terms.limits
-        new_items = NewItems.from_state(transaction.get("new items")).on(day)
-        if ledger.heaviest.day != day:
-            transaction.drop_user_days(before=day_before(day))
-            ledger = replace(ledger, heaviest=ledger.heaviest.on(day))
         user_days = transaction.user_days(day, list({user for _, user, _ in given}))
+        seq, rows, alarms, reasons = transaction.last(), [], list[str](), dict[str, int]()
+        n_again = refused = 0
         for event, user, item in given:
             if event.key in known:
                 n_again += 1
                 continue
-            if growing.is_new(item):
-                if not new_items.has_room(*limits):
-                    ledger = ledger.passed_over(ABOVE_LIMIT)
-                    continue
-                new_items = new_items.admitted()
+            if growing.is_new(item) and not ledger.admit(terms):
+                ledger.pass_over(ABOVE_LIMIT)
+                refused += 1
+                continue
             known.add(event.key)
             seq += 1
             verdict = growing.judge(user, item, event.time)
             if verdict.reason == JUDGED:
                 so_far = user_days.get(user, UserDay())
                 user_days[user] = so_far.after(ledger.steering.missed(verdict.level))
-                ledger, closed, alarms = ledger.judge(
-                    verdict.level,
-                    event.time,
-                    verdict.groups,
-                    watched=verdict.watched and not so_far.n,
-                    so_far=so_far,
+                watched = verdict.watched and not so_far.n
+                closed, raised = ledger.judge(
+                    verdict.level, event.time, verdict.groups, watched=watched, so_far=so_far
                 )
+                alarms += raised
                 if closed is not None:
-                    transaction.put(f"window {ledger.n_windows:09d}", closed.to_state())
-                ledger = state.alerted(transaction, ledger, alarms)
-                raised += alarms
+                    transaction.put(f"window {ledger.n_windows:09d}", asdict(closed))
             else:
-                ledger = ledger.passed_over(verdict.reason)
+                ledger.pass_over(verdict.reason)
                 reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
             rows.append(StoredEvent(seq, event.key, user, item, event.time, verdict.reason))
             growing.statistics.add(user, item, event.time)
-        refused = len(given) - len(rows) - n_again
-        alerts = list[str]()
-        if refused and (alert := new_items.alert(*limits)):
-            new_items = replace(new_items, alerted=day)
-            alerts.append(alert)
-        if alert := ledger.heaviest.alert():
-            ledger = ledger.with_heaviest(alerted=day)
-            alerts.append(alert)
-        ledger = state.alerted(transaction, ledger, alerts)
+        alarms += ledger.once_a_day(ledger.sender_alerts(terms, refused=bool(refused)))
         transaction.append(rows)
         transaction.put_user_days(day, user_days)
-        transaction.put("ledger", ledger.to_state())
-        transaction.put("new items", new_items.to_state())
-        state.seq, state.ledger = seq, ledger
+        state.keep(transaction, alarms)
+        state.seq = seq
         n_judged = len(rows) - sum(reasons.values())
-        return Observed(len(rows), n_again, n_judged, reasons, (*raised, *alerts), refused)
+        return Ingestion(len(rows), n_again, n_judged, reasons, tuple(alarms), refused)
 
     @property
     def steering_(self) -> Steering:
@@ -322,7 +374,8 @@ class Live:
     @property
     def heaviest_share_(self) -> float | None:
         """The share of this day's judged events from the heaviest 1% of users; None of none."""
-        return self._state.ledger.heaviest.on(today()).share
+        counts = self._state.ledger.today
+        return counts.share if counts.day == today() else None
 
     @property
     def base_(self) -> int:
@@ -334,7 +387,7 @@ class Live:
         self._state.store.check()
 
     def delivered(self) -> pl.DataFrame:
-        """Give what was promised and delivered, window by window, the current one last.
+        """Return nominal and observed confidences, window by window, the current one last.
 
         Returns
         -------
@@ -344,13 +397,13 @@ class Live:
             and ``n``, the judged events.
         """
         with self._state.reading() as transaction:
-            windows = [Window.from_state(each) for each in transaction.named("window ")]
+            windows = [Window(**each) for each in transaction.named("window ")]
             ledger = self._state.ledger
         windows += [ledger.window] if ledger.window.n else []
-        return delivered_frame(windows, ledger.steering.epsilons)
+        return observed_frame(windows, ledger.steering.epsilons)
 
     def status(self) -> Status:
-        """Give how it does: promised and delivered, events by what became of them, alarms."""
+        """Return nominal and observed confidences, events by what became of them, and alarms."""
         state = self._state
         with state.reading() as transaction:
             n_events = transaction.count()
@@ -401,7 +454,9 @@ class Live:
         check_whole("n", n)
         with self._state.reading() as transaction:
             rows = transaction.heaviest(today(), n)
-            return heaviest_frame(rows, self._state.ledger.heaviest.on(today()).n_events)
+            n_events = self._state.ledger.today.n_events  # of another day, if there are no rows
+        frame = pl.DataFrame(rows, {"user_id": pl.String, "judged": pl.Int64}, orient="row")
+        return frame.with_columns(share=pl.col("judged") / n_events)
 
     def forget(self, user: Any) -> Receipt:
         """Delete a person: from the events and the counts at once, from files at the next recount.
@@ -427,11 +482,18 @@ class Live:
                 state.seq = transaction.last()
             state.store.compact()
             learned = state.growing.learned
-        stays = stays_of_the_forgotten(learned, calibrated=calibrated)
-        return Receipt(now_text(), n_events, n_items, calibrated, stays)
+        stays = [
+            "the model that was fitted last holds their profile until a recount begun after this",
+            "the thresholds of the live guarantee, one number each, were moved by their events",
+        ]
+        if learned:
+            stays.append(f"{learned} were learned from them too, and stay until the next recount")
+        if calibrated:
+            stays.append("probabilities and named lists are not offered until the next recount")
+        return Receipt(now_text(), n_events, n_items, calibrated, tuple(stays))
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write everybody's profiles as they are now to a Parquet file; give the rows.
+        """Write all profiles as they are now to a Parquet file; return the number of rows.
 
         A fit on it, here or on Spark, gives the same counts.
 
@@ -471,12 +533,11 @@ class Live:
 
     def _refit_now(self) -> None:
         state = self._state
-        with state.reading() as transaction:
+        with state.reading():
             seq, old, profiles = state.seq, state.growing, state.growing.profiles.settled()
-            n_new = NewItems.from_state(transaction.get("new items")).total
+            n_new = state.ledger.new_items
         fresh = old.refitted(profiles, n_new)
-        usual = usual_levels(fresh.model_).tolist()
-        limit = usual_limit(fresh.model_.profiles())
+        usual = _usual(fresh.model_)
         number = state.folder.numbers()[-1] + 1
         place = state.folder.make_model(number)
         try:
@@ -488,9 +549,8 @@ class Live:
         del old, fresh  # they keep the files of the old base mapped
         with state.lock:
             with state.writing() as transaction:
-                ledger = state.ledger.watching_anew(state.folder.terms, usual)
-                ledger = ledger.with_heaviest(limit=limit)
-                transaction.put("ledger", ledger.to_state())
+                state.ledger.refit(state.folder.terms, *usual)
+                state.keep(transaction)
                 transaction.put("base", {"model": number, "seq": seq, "counted": now_text()})
                 transaction.forget_names(until=seq)
             state.reload()
@@ -504,4 +564,9 @@ class Live:
             f"tried again in {PAUSE // 60} minutes."
         )
         with suppress(StoreError), self._state.writing() as transaction:
-            self._state.alert(transaction, says)
+            self._state.keep(transaction, [says])
+
+
+def _usual(model: FittedModel) -> tuple[list[float], float]:
+    """Return the usual levels of watched events, and the usual share of the heaviest users."""
+    return usual_levels(model).tolist(), usual_limit(model.profiles())

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 import numpy as np
+import polars as pl
 
 from surerec._arguments import check_choice, check_kind, check_number
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
+from surerec._files import check_utf8, folder_aside
 from surerec._progress import progress
 from surerec._threads import run_blocks
 from surerec.calibration import Cut
-from surerec.conformal import DEFAULT_STEP, RiskCurve, Steering, UserDay
+from surerec.conformal import (
+    DEFAULT_FALSE_ALARMS,
+    DEFAULT_STEP,
+    RiskCurve,
+    Steering,
+    UserDay,
+    Watch,
+)
 from surerec.errors import InputError
 from surerec.futures import Ranking, candidates_of
 from surerec.interactions import Interactions
-from surerec.live._ledger import is_first_of_day
+from surerec.live._ledger import NEW_ITEM, TOO_LITTLE, WINDOW, is_first_of_day
 from surerec.measures import Query, as_recipe
 from surerec.precedence import Ties
+from surerec.reports import require_plots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from surerec.measures import Recipe, RecipeLike, Scorer
-    from surerec.precedence import PrecedenceStatistics
 
 MODELS: Final = ("static", "recalibrated", "live")
-"""What is compared: never renewed; counted and calibrated anew; that, steered by its errors."""
+"""What is compared: never refitted; refitted and recalibrated; that, with adapted thresholds."""
 
 _FEWEST: Final = 100  # events that calibrate
+_FILES: Final = {"summary.csv", "windows.csv"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Playing:
     cut : {"rank", "score"}
         Where sets are cut; see :class:`surerec.PopulationConformal`.
     epsilons : tuple of float
-        The shares of misses that are promised.
+        The nominal shares of misses.
     step : float
         γ, by which the live model is steered.
     renew : float
@@ -56,7 +65,7 @@ class Playing:
     window : float
         Days of judged events that calibrate.
     min_known : int
-        Events of people of whom less is known are not judged.
+        Events of users of whom less is known are not judged.
     ties : {"order", "strict"}
         See :func:`surerec.count_precedence`.
     """
@@ -133,124 +142,6 @@ class Replayed:
         return np.asarray((self.sizes == 0) | (self.sizes >= self.n_candidates[:, None]))
 
 
-class _Seen(NamedTuple):
-    """One judged event, as one model's counts rank it."""
-
-    entry: float
-    """The cut that lets in what was taken; infinite if the counts do not know it."""
-    ordered: NDArray[np.float64]
-    """Every candidate's share, ascending."""
-    rank_cut: bool
-
-    def size(self, cut: float) -> int:
-        """Give how many candidates a cut lets in."""
-        n = len(self.ordered)
-        if self.rank_cut:
-            return int(np.clip(cut, 0, n))
-        return n - int(np.searchsorted(self.ordered, -cut, side="left"))
-
-
-class _Judged(NamedTuple):
-    """What is recorded of a judged event; see :class:`Replayed`."""
-
-    time: int
-    outside: list[list[bool]]
-    sizes: list[list[int]]
-    n_candidates: int
-    watched: bool
-    usual: Any
-    user_day: int
-
-
-class _Entry(NamedTuple):
-    """An event that may calibrate, by the counts that were renewed last."""
-
-    entry: float
-    time: int
-    user_day: int
-    watched: bool
-
-
-class _Calibrated(NamedTuple):
-    """The calibration on the events of a window."""
-
-    curve: RiskCurve
-    cuts: tuple[float, ...]
-    """For each ε."""
-    usual: tuple[tuple[int, int], ...]
-    """For each ε, the errors among users' first events of a day, and how many there are."""
-
-    @classmethod
-    def of(cls, recent: list[_Entry], epsilons: list[float]) -> _Calibrated:
-        """Calibrate on events, with each user and day counted once."""
-        entries, _, user_days, watched = (np.array(each) for each in zip(*recent, strict=True))
-        _, owners, sizes = np.unique(user_days, return_inverse=True, return_counts=True)
-        curve = RiskCurve(entries, 1 / sizes[owners], owners, len(sizes))
-        cuts = tuple(_cut_of(curve, epsilon) for epsilon in epsilons)
-        first = entries[watched]
-        usual = tuple((int((first > cut).sum()), len(first)) for cut in cuts)
-        return cls(curve, cuts, usual)
-
-
-def _cut_of(curve: RiskCurve, level: float) -> float:
-    """Return the largest entry that is in a set at a level."""
-    if level <= 0 or level >= 1:
-        return np.inf if level <= 0 else -np.inf
-    return curve.cut(level)
-
-
-class _Counted:
-    """Counts up to a date, and what they say of events after it."""
-
-    def __init__(
-        self,
-        profiles: Interactions,
-        recipe: Recipe,
-        until: int,
-        playing: Playing,
-        earlier: _Counted | None = None,
-    ) -> None:
-        self.profiles = profiles
-        self.playing = playing
-        self.statistics: PrecedenceStatistics = recipe.count(profiles.until(until), playing.ties)
-        self.fitted = until
-        """When what was learned was learned."""
-        self.scorer: Scorer
-        days = int(playing.retrain * DAY)
-        if earlier is None or not recipe.grows or until >= earlier.fitted + days:
-            self.scorer = recipe.fit(self.statistics)
-        else:
-            self.fitted = earlier.fitted
-            self.scorer = recipe.grown(earlier.scorer, self.statistics)
-        self.knows = self.statistics.support > 0
-
-    def history(self, user: int, place: int) -> NDArray[np.int64]:
-        """Give what was known of a user before a place in the flat profiles, as far as counted."""
-        taken = self.profiles.items_taken[self.profiles.offsets[user] : place].astype(np.int64)
-        return taken[self.knows[taken]]
-
-    def see(self, user: int, place: int) -> _Seen:
-        """Rank all that a user might take at a place in the flat profiles."""
-        history, item = self.history(user, place), int(self.profiles.items_taken[place])
-        rank_cut = self.playing.cut == "rank"
-        if not len(history):
-            return _Seen(np.inf, np.empty(0), rank_cut)
-        times = self.profiles.times[self.profiles.offsets[user] : place]
-        moment = int(self.profiles.times[place])
-        taken = self.profiles.items_taken[self.profiles.offsets[user] : place]
-        query = Query(history, (user,), times[self.knows[taken]], moment).known_to(self.statistics)
-        scores = self.scorer.score_query(query)
-        values = self.scorer.value(scores, len(query.history), self.statistics.n_users)
-        candidates = candidates_of(self.scorer, self.statistics, query, scores)
-        popularity = self.statistics.popularity_without(query.users, query.history)
-        ranking = Ranking.of(candidates, scores, values, popularity)
-        at = np.flatnonzero(ranking.items == item)
-        entry = np.inf
-        if len(at):
-            entry = float(at[0] + 1) if rank_cut else -float(ranking.shares[at[0]])
-        return _Seen(entry, ranking.shares[::-1], rank_cut)
-
-
 def replay(
     interactions: Interactions,
     begin: int,
@@ -300,8 +191,7 @@ def replay(
             "function that makes it from statistics."
         )
     _check_begin(interactions, begin, how)
-    player = _Player(interactions, recipe, begin, how)
-    return player.play()
+    return _Player(interactions, recipe, begin, how).play()
 
 
 def _check_begin(interactions: Interactions, begin: int, playing: Playing) -> None:
@@ -315,127 +205,349 @@ def _check_begin(interactions: Interactions, begin: int, playing: Playing) -> No
         )
 
 
+class _Calibrated(NamedTuple):
+    """The calibration on the events of a window."""
+
+    curve: RiskCurve
+    cuts: tuple[float, ...]
+    """For each ε."""
+    usual: tuple[tuple[int, int], ...]
+    """For each ε, the errors among users' first events of a day, and how many there are."""
+
+
+def _cut_of(curve: RiskCurve, level: float) -> float:
+    """Return the largest entry that is in a set at a level."""
+    if level <= 0 or level >= 1:
+        return np.inf if level <= 0 else -np.inf
+    return curve.cut(level)
+
+
+class _Fit:
+    """A fit on what was known at an instant, which ranks what users may consume after it."""
+
+    def __init__(
+        self, profiles: Interactions, recipe: Recipe, until: int, how: Playing, earlier: Any = None
+    ) -> None:
+        self._profiles, self._how = profiles, how
+        self.statistics = recipe.count(profiles.until(until), how.ties)
+        self.fitted = until
+        """When what was learned was learned."""
+        self.scorer: Scorer
+        if earlier is None or not recipe.grows or until >= earlier.fitted + int(how.retrain * DAY):
+            self.scorer = recipe.fit(self.statistics)
+        else:
+            self.fitted = earlier.fitted
+            self.scorer = recipe.grown(earlier.scorer, self.statistics)
+        self.knows = (self.statistics.support > 0)[profiles.items_taken]
+        """Whether the item of each row of the profiles is known."""
+
+    def rank(self, user: int, place: int) -> tuple[float, NDArray[np.float64]]:
+        """Return the threshold at which the item of a row enters the set, and all scores' shares.
+
+        The threshold is infinite if the item is not known; shares are ascending.
+        """
+        profiles, before = self._profiles, slice(int(self._profiles.offsets[user]), place)
+        knows = self.knows[before]
+        history = profiles.items_taken[before][knows].astype(np.int64)
+        if not len(history):
+            return np.inf, np.empty(0)
+        query = Query(history, (user,), profiles.times[before][knows], int(profiles.times[place]))
+        query = query.known_to(self.statistics)
+        scores = self.scorer.score_query(query)
+        values = self.scorer.value(scores, len(query.history), self.statistics.n_users)
+        candidates = candidates_of(self.scorer, self.statistics, query, scores)
+        popularity = self.statistics.popularity_without(query.users, query.history)
+        ranking = Ranking.of(candidates, scores, values, popularity)
+        at = np.flatnonzero(ranking.items == int(profiles.items_taken[place]))
+        entry = np.inf
+        if len(at):
+            is_rank = self._how.cut == "rank"
+            entry = float(at[0] + 1) if is_rank else -float(ranking.shares[at[0]])
+        return entry, ranking.shares[::-1]
+
+
 class _Player:
     def __init__(self, profiles: Interactions, recipe: Recipe, begin: int, how: Playing) -> None:
         self._profiles, self._recipe, self._begin, self._how = profiles, recipe, begin, how
-        self._judged_events: list[_Judged] = []
-        self._entries: list[_Entry] = []
+        self._name = profiles.name or "The data"
+        self._epsilons = sorted(how.epsilons)
         self._steering = Steering.start(how.epsilons, step=how.step)
-        self._static: _Counted | None = None
-        self._now: _Counted | None = None
-        self._static_calibrated: _Calibrated | None = None
+        self._static: tuple[_Fit, _Calibrated] | None = None
+        self._now: _Fit | None = None
         self._calibrated: _Calibrated | None = None
-        self._user_days: dict[tuple[int, int], int] = {}
         self._so_far: dict[int, UserDay] = {}
-        self._not_judged = {"new item": 0, "too little known of the person": 0}
+        self._not_judged = {NEW_ITEM: 0, TOO_LITTLE: 0}
+        # Of every event, in the order of time: its row, user, time, day of a user, first of a day.
         owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
         self._order = np.argsort(profiles.times, kind="stable")
-        self._owners = owners[self._order]
-        self._times = profiles.times[self._order]
+        self._owners, self._times = owners[self._order], profiles.times[self._order]
+        pairs = np.stack([self._owners, self._times // DAY])
+        self._user_days = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
+        self._watched = is_first_of_day(profiles.times[self._order - 1], self._times)
+        self._entries = np.full(len(owners), np.nan)  # of judged events, by the latest fit
+        self._events: list[int] = []
+        self._seen: list[tuple[Any, ...]] = []
 
     def play(self) -> Replayed:
         """Play all of it."""
-        dates = self._dates()
+        every, last = int(self._how.renew * DAY), int(self._times[-1])
+        n_before = -(-int(self._how.window * DAY) // every)
+        # Fitted for the events that calibrate, and exactly at the beginning.
+        dates = [self._begin - back * every for back in range(n_before, 0, -1)]
+        dates += range(self._begin, last + 1, every)
         with progress("Playing history", total=len(dates)) as advance:
-            for start, stop in zip(dates, [*dates[1:], int(self._times[-1]) + 1], strict=True):
-                self._play_until_renewal(start, stop)
+            for start, stop in zip(dates, [*dates[1:], last + 1], strict=True):
+                first, end = np.searchsorted(self._times, [start, stop])
+                if first < end:
+                    self._refit(start)
+                    self._judge_all(np.arange(first, end), counts=start >= self._begin)
                 advance(1)
-        if not self._judged_events:
+        if not self._events:
             raise InputError(
-                f"{self._profiles.name or 'The data'}: no event after {day_of(self._begin)} could "
-                "be judged; begin earlier, or set a smaller min_known."
+                f"{self._name}: no event after {day_of(self._begin)} could be judged; begin "
+                "earlier, or set a smaller min_known."
             )
-        times, outside, sizes, n_candidates, watched, usual, user_days = (
-            np.array(each) for each in zip(*self._judged_events, strict=True)
+        outside, sizes, usual, n_candidates = (
+            np.array(each) for each in zip(*self._seen, strict=True)
         )
+        outside, sizes, usual = (np.moveaxis(each, 1, 0) for each in (outside, sizes, usual))
         return Replayed(
-            times,
-            np.moveaxis(outside, 1, 0),
-            np.moveaxis(sizes, 1, 0),
+            self._times[self._events],
+            outside,
+            sizes,
             n_candidates,
-            watched,
-            np.moveaxis(usual, 1, 0),
-            user_days,
+            self._watched[self._events],
+            usual,
+            self._user_days[self._events],
             self._not_judged,
             self._how,
-            self._profiles.name or "The data",
+            self._name,
         )
 
-    def _dates(self) -> list[int]:
-        """Give when it is counted: for the events that calibrate, and exactly at the beginning."""
-        every = int(self._how.renew * DAY)
-        n_before = -(-int(self._how.window * DAY) // every)
-        last = int(self._times[-1])
-        before = [self._begin - back * every for back in range(n_before, 0, -1)]
-        return [*before, *range(self._begin, last + 1, every)]
-
-    def _play_until_renewal(self, start: int, stop: int) -> None:
-        first, last = np.searchsorted(self._times, [start, stop])
-        if first == last:
-            return
+    def _refit(self, start: int) -> None:
+        """Refit at an instant, and recalibrate on the events of the window before it."""
         # The static model is fitted on all that was known at the beginning, as a team would.
         earlier = None if start == self._begin else self._now
-        now = self._now = _Counted(self._profiles, self._recipe, start, self._how, earlier)
+        self._now = _Fit(self._profiles, self._recipe, start, self._how, earlier)
         since = start - int(self._how.window * DAY)
-        recent = self._entries[bisect_left(self._entries, since, key=lambda each: each.time) :]
-        calibrated = None
-        if len(recent) >= _FEWEST:
-            calibrated = _Calibrated.of(recent, sorted(self._how.epsilons))
-        if start == self._begin:
-            if calibrated is None:
-                raise InputError(
-                    f"{self._profiles.name or 'The data'}: fewer than {_FEWEST} events of the "
-                    f"{self._how.window:g} days before {day_of(start)} can calibrate; set a longer "
-                    "window."
-                )
-            self._static, self._static_calibrated = now, calibrated
-        self._calibrated = calibrated or self._calibrated
-        judged = list(self._judged(now, first, last, counts=start >= self._begin))
-        static = self._static if self._static is not now else None
-
-        def see(at: int) -> tuple[int, _Seen, _Seen]:
-            user, place = int(self._owners[at]), int(self._order[at])
-            seen = now.see(user, place)
-            return at, seen, seen if static is None else static.see(user, place)
-
-        for at, seen, old in run_blocks(see, judged):
-            day = int(self._owners[at]), int(self._times[at]) // DAY
-            user_day = self._user_days.setdefault(day, len(self._user_days))
-            watched = self._is_watched(at)
-            self._judge(int(self._times[at]), user_day, seen, old, watched=watched)
-
-    def _judged(self, now: _Counted, first: int, last: int, *, counts: bool) -> Iterator[int]:
-        profiles = self._profiles
-        for at in range(first, last):
-            place = int(self._order[at])
-            reason = ""
-            if not now.knows[profiles.items_taken[place]]:
-                reason = "new item"
-            elif len(now.history(int(self._owners[at]), place)) < self._how.min_known:
-                reason = "too little known of the person"
-            if not reason:
-                yield at
-            elif counts:
-                self._not_judged[reason] += 1
-
-    def _is_watched(self, at: int) -> bool:
-        """Tell whether an event is its person's first of a day; a judged one has others before."""
-        before = int(self._profiles.times[self._order[at] - 1])
-        return bool(is_first_of_day(before, int(self._times[at])))
-
-    def _judge(self, time: int, user_day: int, seen: _Seen, old: _Seen, *, watched: bool) -> None:
-        static, renewed = self._static_calibrated, self._calibrated
-        if time >= self._begin and renewed is not None and static is not None:
-            steered = [_cut_of(renewed.curve, cut) for cut in self._steering.cuts_nested]
-            models = list(zip((old, seen, seen), (static.cuts, renewed.cuts, steered), strict=True))
-            outside = [[one.entry > cut for cut in some] for one, some in models]
-            sizes = [[one.size(cut) for cut in some] for one, some in models]
-            usual = static.usual, renewed.usual, renewed.usual
-            self._judged_events.append(
-                _Judged(time, outside, sizes, len(seen.ordered), watched, usual, user_day)
+        recent = (self._times >= since) & (self._times < start) & ~np.isnan(self._entries)
+        if recent.sum() >= _FEWEST:
+            entries, watched = self._entries[recent], self._watched[recent]
+            _, owners, sizes = np.unique(
+                self._user_days[recent], return_inverse=True, return_counts=True
             )
-            level = float(renewed.curve.levels([seen.entry])[0])
-            so_far = self._so_far.get(user_day, UserDay())
-            self._so_far[user_day] = so_far.after(self._steering.missed(level))
-            self._steering = self._steering.after(level, so_far)
-        self._entries.append(_Entry(seen.entry, time, user_day, watched))
+            curve = RiskCurve(entries, 1 / sizes[owners], owners, len(sizes))
+            cuts = tuple(_cut_of(curve, epsilon) for epsilon in self._epsilons)
+            first = entries[watched]
+            usual = tuple((int((first > cut).sum()), len(first)) for cut in cuts)
+            self._calibrated = _Calibrated(curve, cuts, usual)
+        elif start == self._begin:
+            raise InputError(
+                f"{self._name}: fewer than {_FEWEST} events of the {self._how.window:g} days "
+                f"before {day_of(start)} can calibrate; set a longer window."
+            )
+        if start == self._begin and self._calibrated is not None:
+            self._static = self._now, self._calibrated
+
+    def _judge_all(self, events: NDArray[np.int64], *, counts: bool) -> None:
+        now, static = self._now, self._static
+        assert now is not None  # noqa: S101  # it was fitted a line before
+        rows = self._order[events]
+        known = np.concatenate(([0], np.cumsum(now.knows)))
+        is_new = ~now.knows[rows]
+        n_known = known[rows] - known[self._profiles.offsets[self._owners[events]]]
+        is_little = ~is_new & (n_known < self._how.min_known)
+        if counts:
+            self._not_judged[NEW_ITEM] += int(is_new.sum())
+            self._not_judged[TOO_LITTLE] += int(is_little.sum())
+
+        def rank(at: int) -> tuple[int, Any, Any]:
+            user, row = int(self._owners[at]), int(self._order[at])
+            found = now.rank(user, row)
+            is_old = static is not None and static[0] is not now
+            return at, found, static[0].rank(user, row) if static and is_old else found
+
+        for at, found, old in run_blocks(rank, events[~is_new & ~is_little].tolist()):
+            if counts and static is not None:
+                self._judge(at, found, old, static[1])
+            self._entries[at] = found[0]
+
+    def _judge(self, at: int, found: Any, old: Any, static: _Calibrated) -> None:
+        renewed = self._calibrated or static
+        adapted = tuple(_cut_of(renewed.curve, cut) for cut in self._steering.cuts_nested)
+        models = [(old, static.cuts), (found, renewed.cuts), (found, adapted)]
+        outside = [[entry > cut for cut in cuts] for (entry, _), cuts in models]
+        sizes = [[self._size(shares, cut) for cut in cuts] for (_, shares), cuts in models]
+        usual = static.usual, renewed.usual, renewed.usual
+        self._events.append(at)
+        self._seen.append((outside, sizes, usual, len(found[1])))
+        level, user_day = float(renewed.curve.levels([found[0]])[0]), int(self._user_days[at])
+        so_far = self._so_far.get(user_day, UserDay())
+        self._so_far[user_day] = so_far.after(self._steering.missed(level))
+        self._steering = self._steering.after(level, so_far)
+
+    def _size(self, shares: NDArray[np.float64], cut: float) -> int:
+        """Return how many candidates a threshold lets in."""
+        if self._how.cut == "rank":
+            return int(np.clip(cut, 0, len(shares)))
+        return len(shares) - int(np.searchsorted(shares, -cut, side="left"))
+
+
+def windows_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
+    """Return nominal and observed in windows of so many judged events.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``window``, ``from``, ``until``, ``n``, ``epsilon``, ``model``, ``outside`` (the share of
+        what was consumed that was outside, with each user and day counted once),
+        ``outside_events`` (with each event counted once), ``size`` (the mean), ``all_or_nothing``
+        (the share of sets that were); the last window may be shorter.
+    """
+    rows = list[dict[str, Any]]()
+    for number, first in enumerate(range(0, len(played.times), length)):
+        some = slice(first, first + length)
+        days = {
+            "from": day_of(int(played.times[first])),
+            "until": day_of(int(played.times[some][-1])),
+        }
+        rows += [
+            {"window": number, **days, "n": len(played.times[some]), **shares}
+            for shares in _shares(played, some)
+        ]
+    return pl.DataFrame(rows)
+
+
+def _shares(played: Replayed, some: slice) -> list[dict[str, Any]]:
+    """Return for each ε and model what was outside of its sets, and how large these were."""
+    weights = played.weights[some]
+    return [
+        {
+            "epsilon": epsilon,
+            "model": model,
+            "outside": float(np.average(played.outside[m, some, place], weights=weights)),
+            "outside_events": float(played.outside[m, some, place].mean()),
+            "size": float(played.sizes[m, some, place].mean()),
+            "all_or_nothing": float(played.all_or_nothing[m, some, place].mean()),
+        }
+        for place, epsilon in enumerate(sorted(played.playing.epsilons))
+        for m, model in enumerate(MODELS)
+    ]
+
+
+def summary_of(played: Replayed, length: int = WINDOW) -> pl.DataFrame:
+    """Return nominal and observed over the whole stream, for each ε and model.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``epsilon``, ``model``, ``outside`` (with each user and day counted once),
+        ``outside_events`` (with each event counted once), ``size``, ``all_or_nothing``,
+        ``size_ratio`` (to the recalibrated model's), ``worst_window`` (how far ``outside`` was
+        from ε in the worst of all windows, wherever they begin; null if there is none),
+        ``first_alarm`` (the day on which errors were first alarming, null if never; adapted errors
+        are not watched), ``n`` and ``n_user_days``.
+    """
+    rows, weights = _shares(played, slice(None)), played.weights
+    for number, row in enumerate(rows):
+        place, m = divmod(number, len(MODELS))
+        recalibrated = rows[len(MODELS) * place + MODELS.index("recalibrated")]["size"]
+        is_live = row["model"] == "live"
+        row |= {
+            "size_ratio": row["size"] / max(recalibrated, 1e-9),
+            "worst_window": _worst_window(
+                played.outside[m, :, place], weights, row["epsilon"], length
+            ),
+            "first_alarm": None if is_live else _first_alarm(played, m, place, row["epsilon"]),
+            "n": len(played.times),
+            "n_user_days": round(weights.sum()),
+        }
+    return pl.DataFrame(rows, schema_overrides={"first_alarm": pl.String})
+
+
+def _worst_window(
+    outside: NDArray[np.bool_], weights: NDArray[np.float64], epsilon: float, length: int
+) -> float | None:
+    """Return how far from ε the share outside was in the worst of all windows of some length."""
+    if len(outside) < length:
+        return None
+    missed, all_of_it = (
+        np.concatenate(([0.0], np.cumsum(each))) for each in (outside * weights, weights)
+    )
+    shares = (missed[length:] - missed[:-length]) / (all_of_it[length:] - all_of_it[:-length])
+    return float(np.abs(shares - epsilon).max())
+
+
+def _first_alarm(played: Replayed, model: int, place: int, epsilon: float) -> str | None:
+    """Return the day of the first alarm on the errors of a model that is not adapted."""
+    false_alarms = DEFAULT_FALSE_ALARMS / len(played.playing.epsilons)
+    watch, usual = Watch.start(epsilon, false_alarms=false_alarms), None
+    for at in np.flatnonzero(played.watched).tolist():
+        now = tuple(played.usual[model, at, place].tolist())
+        if now != usual:  # it was recalibrated
+            usual = now
+            watch = watch.expecting(Watch.start(epsilon, false_alarms=false_alarms, usual=now))
+        time = int(played.times[at])
+        watch, alarm = watch.after(error=bool(played.outside[model, at, place]), time=time)
+        if alarm is not None:
+            return day_of(time)
+    return None
+
+
+def check_replay_target(folder: Path) -> None:
+    """Refuse a folder that holds something else than a replay; before minutes of work."""
+    check_utf8(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder.")
+    names = {each.name for each in folder.iterdir()} if folder.exists() else set()
+    if names and not names >= _FILES:
+        raise InputError(f"{folder}: holds something else than a replay; name another folder.")
+
+
+def write_replay(played: Replayed, folder: Path) -> None:
+    """Write the tables and the figure; the folder appears when it is complete."""
+    check_replay_target(folder)
+    figure = _draw(played)
+    with folder_aside(folder) as aside:
+        windows_of(played).write_csv(aside / "windows.csv")
+        summary_of(played).write_csv(aside / "summary.csv")
+        (aside / "figures").mkdir()
+        for kind, content in figure.items():
+            (aside / "figures" / f"replay.{kind}").write_bytes(content)
+
+
+def _draw(played: Replayed) -> dict[str, bytes]:
+    """Return the figure in every format: what was outside, window by window, a panel for each ε."""
+    require_plots()
+    from surerec.reports.figures import (  # noqa: PLC0415  # an extra
+        LINES,
+        Line,
+        panels,
+        plain,
+        render,
+        styled,
+    )
+
+    looks = {"static": Line("#D55E00", "-", "P"), "recalibrated": LINES[1], "live": LINES[0]}
+    nominal: Any = {"color": "#7f7f7f", "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
+    all_windows, epsilons = windows_of(played), sorted(played.playing.epsilons)
+    title = f"{played.name}: nominal and observed, of items new to the user"
+    with styled():
+        figure, all_axes = panels(1, len(epsilons), (3.6 * len(epsilons), 3.9))
+        figure.suptitle(plain(title, 100), fontsize=12)
+        for axes, epsilon in zip(all_axes, epsilons, strict=True):
+            windows = all_windows.filter(epsilon=epsilon)
+            axes.axhline(epsilon, label="nominal", **nominal)
+            for model in MODELS:
+                mine = windows.filter(model=model)
+                axes.plot(mine["window"], mine["outside"], label=model, **looks[model].thin())
+            days = windows.filter(model="live")["from"].to_list()
+            step = max(1, len(days) // 4)
+            axes.set_xticks(range(0, len(days), step), days[::step], rotation=30, ha="right")
+            highest: Any = windows["outside"].max()
+            axes.set_ylim(bottom=0, top=max(2.2 * epsilon, 1.08 * highest))
+            axes.set_title(f"ε = {epsilon:g}")
+        figure.axes[0].set_ylabel("share outside, by users' days")
+        handles = figure.axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=len(MODELS) + 1)
+        return render(figure)

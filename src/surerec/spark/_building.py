@@ -160,6 +160,6 @@ def seal_arrays(
 
     def seal(number: int) -> tuple[str, int, str]:
         name, record = staging.seal(largest_first[number])
-        return name, record.bytes, record.sha256
+        return name, record["bytes"], record["sha256"]
 
     return [tuple(x) for x in run_numbered(spark, len(arrays), seal, "Writing the model")]

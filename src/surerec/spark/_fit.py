@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -24,17 +24,15 @@ from surerec.spark._rows import RowCounting
 from surerec.spark._shared import check_shared, cores
 from surerec.spark._source import read_source
 from surerec.spark._staging import SealedArray, Staging
-from surerec.storage import load_model
-from surerec.storage.adopting import (
-    Counts,
-    DataCard,
+from surerec.storage import (
     FileRecord,
-    Settings,
     adopt_model,
+    array_content,
     check_free,
+    load_model,
     seal_model,
-    write_array,
-    write_table,
+    table_content,
+    write_content,
     writing_errors,
 )
 
@@ -191,9 +189,15 @@ def fit_spark(
         files.seal(spark)
         seal_model(
             staging.model,
-            DataCard(name, origin, profiles.rows_read),
-            Counts(profiles.n_users, len(profiles.items), profiles.n_rows),
-            Settings(counting.ties, strategy),
+            {
+                "data": {"name": name, "origin": origin, "rows_read": asdict(profiles.rows_read)},
+                "counts": {
+                    "users": profiles.n_users,
+                    "items": len(profiles.items),
+                    "rows": profiles.n_rows,
+                },
+                "settings": {"ties": counting.ties, "rows": strategy},
+            },
             files.records,
         )
         statistics = load_model(staging.model, verify=False).statistics
@@ -244,7 +248,7 @@ class _Files:
 
     def add(self, role: str, array: NDArray[Any]) -> None:
         """Write a small array."""
-        name, record = write_array(self.staging.model, role, array)
+        name, record = write_content(self.staging.model, array_content(role, array))
         self.records[name] = record
 
     def add_profiles(self, profiles: StagedProfiles, titles: pl.DataFrame | None) -> None:
@@ -258,14 +262,14 @@ class _Files:
             ("users", {Columns.User: profiles.users}),
             ("items", {Columns.Item: profiles.items, **texts}),
         ):
-            file, record = write_table(self.staging.model, role, columns)
+            file, record = write_content(self.staging.model, table_content(role, columns))
             self.records[file] = record
         self.in_parts += profiles.arrays()
 
     def seal(self, spark: SparkSession) -> None:
         """Let executors put together what is in parts."""
         for name, size, checksum in building.seal_arrays(spark, self.staging, self.in_parts):
-            self.records[name] = FileRecord(size, checksum)
+            self.records[name] = FileRecord(bytes=size, sha256=checksum)
 
 
 def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:

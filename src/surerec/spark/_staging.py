@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from surerec.errors import InputError
-from surerec.storage.adopting import FileRecord, file_name
+from surerec.storage import FileRecord, file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -145,7 +145,7 @@ class Staging:
             aside.replace(self.model / name)
         finally:
             aside.unlink(missing_ok=True)
-        return name, FileRecord(size, checksum.hexdigest())
+        return name, FileRecord(bytes=size, sha256=checksum.hexdigest())
 
     def _end_to_end(self, array: SealedArray) -> Iterator[Any]:
         left = math.prod(array.shape)

@@ -25,8 +25,34 @@ alone: equal ones are one file, whichever recommenders use it. There is one form
 earlier one is refused with the advice to refit.
 """
 
-from surerec.storage._loading import StoredModel, load_model, read_card
-from surerec.storage._saving import save_model
-from surerec.storage._spec import JSON, RecommenderSpec
+from surerec.storage._files import FileRecord, array_content, file_name, table_content
+from surerec.storage._folder import (
+    StoredModel,
+    adopt_model,
+    check_free,
+    load_model,
+    read_card,
+    save_model,
+    seal_model,
+    write_content,
+    writing_errors,
+)
+from surerec.storage._manifest import JSON, RecommenderSpec
 
-__all__ = ["JSON", "RecommenderSpec", "StoredModel", "load_model", "read_card", "save_model"]
+__all__ = [
+    "JSON",
+    "FileRecord",
+    "RecommenderSpec",
+    "StoredModel",
+    "adopt_model",
+    "array_content",
+    "check_free",
+    "file_name",
+    "load_model",
+    "read_card",
+    "save_model",
+    "seal_model",
+    "table_content",
+    "write_content",
+    "writing_errors",
+]

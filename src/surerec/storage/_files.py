@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
-import tokenize
+import os
+import secrets
+import stat
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from tokenize import TokenError
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 import polars as pl
@@ -17,7 +21,7 @@ from surerec._memory import in_words
 from surerec._state import ArraySchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
 TABLES: Final = {"users": Columns.User, "items": Columns.Item}
 """The tables by role, with the column of ids."""
+_PROFILES: Final = (*TABLES, "offsets", "items_taken", "times")
 
 _INDEX: Final = ("uint32", "uint64")
 _COUNTS: Final = ("uint16", "uint32")
@@ -49,6 +54,7 @@ _HELD: Final = {
         ("counts", ArraySchema(_COUNTS, (None,))),
     )
 }
+_INTEGERS: Final = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 ARRAYS: Final[dict[str, ArraySchema]] = {
     "support": ArraySchema("uint32", ("n_items",)),
     "offsets": ArraySchema("int64", ("n_users+1",)),
@@ -58,8 +64,9 @@ ARRAYS: Final[dict[str, ArraySchema]] = {
     "predecessors": ArraySchema(_COUNTS, ("n_items", "n_items")),
     **_SPANS,
     **_HELD,
+    "array": ArraySchema(("bool", "float32", "float64", *_INTEGERS), None),
 }
-"""The arrays of statistics by role; their numbers are looked at as they are read."""
+"""The arrays by role; "array" is any number of files of what recommenders learned."""
 
 ROW_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "dense": ("followers", "predecessors"),
@@ -70,35 +77,32 @@ ROW_ROLES: Final[dict[str, tuple[str, ...]]] = {
 """The arrays of rows, by the kind of their store; only dense ones do without profiles."""
 
 STATE_ROLES: Final = {"arrays": "array", "texts": "text"}
-"""What recommenders keep beside the statistics, by field: any number of files of each role."""
+"""The roles of a recommender's state, by field of its card."""
 MOST_TEXT: Final = 1 << 30
 """Bytes of one text: texts are read, not mapped, and a stranger's file must not fill the memory."""
-_STATE_ARRAY: Final = ArraySchema(
-    (
-        "bool", "float32", "float64",
-        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-    ),
-    None,
-)  # fmt: skip
 
-ROLES: Final = frozenset({*TABLES, *ARRAYS, *STATE_ROLES.values()})
-
+_BINARY: Final = getattr(os, "O_BINARY", 0)  # of Windows
 _PIECE: Final = 16 << 20  # bytes between two moves of the progress bar
 
 # What NumPy's reader raises, beside ValueError, at a header that was made to lead it astray.
-_BAD_HEADER = (
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    SyntaxError,
-    TypeError,
-    tokenize.TokenError,
+_BAD_HEADER = (MemoryError, OverflowError, RecursionError, SyntaxError, TypeError, TokenError)
+
+
+class FileRecord(TypedDict):
+    """What the manifest says of a file."""
+
+    bytes: int
+    sha256: str
+
+
+def _file_kind(role: str) -> str:
+    return "arrow" if role in TABLES else "txt" if role == "text" else "npy"
+
+
+FILE_NAME: Final = "|".join(
+    rf"{role}-[0-9a-f]{{16}}\.{_file_kind(role)}" for role in (*TABLES, *ARRAYS, "text")
 )
-
-
-def file_kind(role: str) -> str:
-    """Return the ending of a file's name."""
-    return "arrow" if role in TABLES else "txt" if role == STATE_ROLES["texts"] else "npy"
+"""A pattern of the names of all files but the manifest."""
 
 
 def file_name(role: str, sha256: str) -> str:
@@ -109,7 +113,7 @@ def file_name(role: str, sha256: str) -> str:
     >>> file_name("users", 64 * "a"), file_name("times", 64 * "b"), file_name("text", 64 * "c")
     ('users-aaaaaaaaaaaaaaaa.arrow', 'times-bbbbbbbbbbbbbbbb.npy', 'text-cccccccccccccccc.txt')
     """
-    return f"{role}-{sha256[:16]}.{file_kind(role)}"
+    return f"{role}-{sha256[:16]}.{_file_kind(role)}"
 
 
 def role_of(name: str) -> str:
@@ -117,44 +121,11 @@ def role_of(name: str) -> str:
     return name.partition("-")[0]
 
 
-def roles_for(rows: str, *, with_profiles: bool) -> set[str]:
-    """Return the roles of the files that a model has; ValueError if there is no such model."""
-    profiles = {*TABLES, "offsets", "items_taken", "times"} if with_profiles else set()
+def roles_for(rows: str, *, with_profiles: bool) -> list[str]:
+    """Return the roles of the files of statistics; ValueError if there are no such statistics."""
     if rows not in ROW_ROLES or not (with_profiles or rows == "dense"):
         raise ValueError(rows)
-    return {"support", *ROW_ROLES[rows]} | profiles
-
-
-def check_state_array(array: object) -> None:
-    """Raise ValueError unless it is an array that can be part of a state."""
-    # By type, for a masked array would lose its mask.
-    if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
-        raise ValueError(f"it is of type {type(array).__name__}, not a NumPy array")
-    _STATE_ARRAY.check("it", array, {})
-
-
-def check_state_text(text: object) -> None:
-    """Raise ValueError unless it is a text that can be part of a state."""
-    if not isinstance(text, str):
-        raise ValueError(f"it is of type {type(text).__name__}, not text")  # noqa: TRY004
-    try:
-        size = len(text.encode("utf-8"))
-    except UnicodeEncodeError as error:
-        raise ValueError(f"UTF-8 cannot say its character {error.start + 1:,}") from None
-    if size > MOST_TEXT:
-        raise ValueError(f"it has {in_words(size)}, more than {in_words(MOST_TEXT)}")
-
-
-def check_table(role: str, table: pl.DataFrame, sizes: dict[str, int]) -> None:
-    """Raise ValueError unless a table holds as many ids as there are, and texts if any."""
-    types = dict(table.schema)
-    ids = types.pop(TABLES[role], None)
-    texts = {types.pop(name, pl.String()) for name in (Columns.Title, Columns.Genres)}
-    is_id = ids is not None and (ids.is_integer() or ids == pl.String)
-    length = sizes["n_users" if role == "users" else "n_items"]
-    has_all = is_id and not table[TABLES[role]].null_count()
-    if not has_all or texts != {pl.String()} or types or len(table) != length:
-        raise ValueError(f"{role} has {len(table)} rows of {table.schema}, not {length} ids")
+    return ["support", *ROW_ROLES[rows], *(_PROFILES if with_profiles else ())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +159,18 @@ class Content:
         """The name of the file, by role and checksum."""
         return file_name(self.role, self.sha256)
 
+    @property
+    def record(self) -> FileRecord:
+        """What the manifest says of the file."""
+        return FileRecord(bytes=self.size, sha256=self.sha256)
 
-def array_content(role: str, array: NDArray[Any]) -> Content:
-    """Return an array as the bytes of a ``.npy`` file."""
+
+def array_content(role: str, array: object, sizes: dict[str, int] | None = None) -> Content:
+    """Return an array as the bytes of a ``.npy`` file; ValueError unless it fits its schema."""
+    # By type, for a masked array would lose its mask.
+    if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
+        raise ValueError(f"{role} is of type {type(array).__name__}, not a NumPy array")
+    ARRAYS[role].check(role, array, dict(sizes or {}))
     flat = np.asarray(array, order="C")  # a single number keeps its shape, ()
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(flat))
@@ -198,18 +178,24 @@ def array_content(role: str, array: NDArray[Any]) -> Content:
 
 
 def text_content(role: str, text: str) -> Content:
-    """Return a text as the bytes of a UTF-8 file, line ends as they are."""
-    return Content(role, (memoryview(text.encode("utf-8")),))
+    """Return a text as the bytes of a UTF-8 file, line ends as they are, or raise ValueError."""
+    content = text.encode("utf-8")
+    if len(content) > MOST_TEXT:
+        raise ValueError(f"it has {in_words(len(content))}, more than {in_words(MOST_TEXT)}")
+    return Content(role, (memoryview(content),))
 
 
 def table_content(role: str, columns: dict[str, pl.Series]) -> Content:
-    """Return columns as the bytes of an Arrow IPC file.
+    """Return columns as the bytes of an Arrow IPC file; ValueError for ids of another type.
 
     Written by pyarrow in one batch with plain types, so that equal columns give equal bytes
     however polars holds them.
     """
     import pyarrow as pa  # noqa: PLC0415  # a tenth of a second that nobody waits for before this
 
+    kind = columns[TABLES[role]].dtype
+    if not kind.is_integer() and kind != pl.String:
+        raise ValueError(f"the {role}' ids are of type {kind}, not integers or text")
     plain = pl.CompatLevel.oldest()
     table = pa.table(
         {name: column.to_arrow(compat_level=plain) for name, column in columns.items()}
@@ -220,7 +206,58 @@ def table_content(role: str, columns: dict[str, pl.Series]) -> Content:
     return Content(role, (memoryview(sink.getvalue()),))
 
 
-def open_array(path: Path) -> NDArray[Any]:
+def write(
+    path: Path, pieces: Iterable[memoryview], advance: Callable[[float], None] = lambda _: None
+) -> None:
+    """Put a complete file in its place in one step, on the disk before it has its name.
+
+    Nobody may read it who may not list its folder: those of a private folder are private.
+    """
+    aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    mode = stat.S_IMODE(path.parent.stat().st_mode) & 0o666
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode | 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        for piece in pieces:
+            file.write(piece)
+            advance(piece.nbytes)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names durable, where folders can be synced: not on Windows."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def open_file(
+    path: Path, record: FileRecord, sizes: dict[str, int]
+) -> Any:
+    """Map an array or a table, or read a text; ValueError unless it is as its role says."""
+    role = role_of(path.name)
+    if role == "text":
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != record["sha256"]:
+            raise ValueError(path)
+        return content.decode("utf-8")
+    if role in TABLES:
+        return _open_table(path, role, sizes)
+    array = _open_array(path)
+    ARRAYS[role].check(role, array, dict(sizes))
+    return array
+
+
+def _open_array(path: Path) -> NDArray[Any]:
     """Map an array from its file, read-only, as the plain kind that kernels know; no pickle."""
     try:
         with np.errstate(over="ignore"):  # a shape beyond all memory is refused a line later
@@ -232,16 +269,8 @@ def open_array(path: Path) -> NDArray[Any]:
     return array
 
 
-def read_text(path: Path, sha256: str) -> str:
-    """Read a text, line ends as they are; ValueError if it is another than was saved."""
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(path)
-    return content.decode("utf-8")
-
-
-def open_table(path: Path) -> pl.DataFrame:
-    """Map a table from its file, one batch of plain columns, all of whose text lies inside it."""
+def _open_table(path: Path, role: str, sizes: dict[str, int]) -> pl.DataFrame:
+    """Map a table from its file: as many ids as there are, and texts if any, in one batch."""
     import pyarrow as pa  # noqa: PLC0415
 
     try:
@@ -250,15 +279,18 @@ def open_table(path: Path) -> pl.DataFrame:
             if reader.num_record_batches > 1 or not all(map(_is_plain, reader.schema.types)):
                 raise ValueError(path)
             table = reader.read_all()
-        table.validate(full=True)
+        table.validate(full=True)  # all text lies inside it
     except OSError as error:
         if error.errno is not None:  # the disk's; Arrow's own have none
             raise
         raise ValueError(path) from error
     except (pa.ArrowException, MemoryError) as error:
         raise ValueError(path) from error
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)  # noqa: S101  # what a table becomes
+    frame = pl.DataFrame(table)
+    types, is_text = dict(frame.schema), {Columns.Title: pl.String, Columns.Genres: pl.String}
+    has_ids = types.pop(TABLES[role], None) is not None and not frame[TABLES[role]].null_count()
+    if not has_ids or types.items() - is_text.items() or len(frame) != sizes[f"n_{role}"]:
+        raise ValueError(path)
     return frame
 
 

@@ -1,48 +1,491 @@
-"""A model folder on disk: its manifest, how it is changed, and errors as sentences."""
+"""A model folder: loaded with every byte checked, and replaced in one step."""
 
 from __future__ import annotations
 
 import errno
-import json
-import os
 import re
-import secrets
 import shutil
 import stat
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args
 
+from surerec._checks import check_profiles
+from surerec._columns import Columns
 from surerec._files import DISK_FULL, check_utf8, digest
 from surerec._inputs import did_you_mean
 from surerec._lock import exclusive
 from surerec._memory import in_words
+from surerec._progress import progress
+from surerec._state import State
+from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.storage._files import ROLES, file_kind
-from surerec.storage._manifest import FORMAT, FORMAT_VERSION, Manifest, is_intact
+from surerec.interactions import IdMap, Interactions, RowsRead
+from surerec.precedence import PrecedenceStatistics, Ties, rows_from
+from surerec.storage._files import (
+    FILE_NAME,
+    ROW_ROLES,
+    Content,
+    array_content,
+    open_file,
+    role_of,
+    sync_folder,
+    table_content,
+    write,
+)
+from surerec.storage._manifest import (
+    MANIFEST,
+    RecommenderSpec,
+    damaged,
+    decode,
+    encode,
+    merged,
+    new_card,
+    sizes_of,
+    stored,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from pathlib import Path
+    import os
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from surerec.storage._manifest import FileRecord
+    import polars as pl
+
+    from surerec.storage._files import FileRecord
 
 
-MANIFEST: Final = "manifest.json"
-LOCK: Final = ".lock"
-
+_LOCK: Final = ".lock"
+_LOOKS: Final = 20  # at the same manifest, before a file that it lists counts as missing
 _NAME_ANOTHER: Final = "name the folder that a model was saved into"
-
-_DATA_FILE = "|".join(rf"{role}-[0-9a-f]{{16}}\.{file_kind(role)}" for role in sorted(ROLES))
-_PART = r"\.[0-9a-f]{8}\.part"
-_OURS = re.compile(rf"(?:{_DATA_FILE})(?:{_PART})?|{re.escape(MANIFEST)}{_PART}")
+_PART: Final = r"\.[0-9a-f]{8}\.part"
+_OURS: Final = re.compile(rf"(?:{FILE_NAME})(?:{_PART})?|{re.escape(MANIFEST)}{_PART}")
 
 
-def is_ours(name: str) -> bool:
-    """Return whether a name is that of a data file, or of any file on its way."""
-    return _OURS.fullmatch(name) is not None
+# Loading.
 
 
-def names_in(folder: Path) -> set[str]:
+@dataclass(frozen=True)
+class StoredModel:
+    """A loaded model: statistics, recommenders, and what the folder says of itself."""
+
+    statistics: PrecedenceStatistics
+    """The statistics, on memory-mapped files."""
+    recommenders: dict[str, RecommenderSpec]
+    """The recommenders by name."""
+    card: dict[str, Any]
+    """What the folder says of itself; see :func:`read_card`."""
+
+
+def load_model(folder: str | os.PathLike[str], *, verify: bool = True) -> StoredModel:
+    """Load a model folder; its arrays are memory-mapped, read-only, and read when used.
+
+    Parameters
+    ----------
+    folder : path
+        Where a model was saved.
+    verify : bool, default=True
+        Compare every byte with the checksums. Without it, the files' presence, sizes, types and
+        shapes are checked, ids and titles, texts, and that no index leads out of its array; but
+        the counts, the times and what recommenders learned are taken for granted, so that a
+        model of gigabytes opens in milliseconds: for folders that you have verified before.
+
+    Raises
+    ------
+    InputError
+        If there is no model, or a damaged one, or one that a newer surerec wrote.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import surerec as sr
+    >>> statistics = sr.count_precedence(sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0]))
+    >>> from surerec.storage import RecommenderSpec, save_model
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(folder, statistics, {"main": RecommenderSpec("InductiveConformal")})
+    ...     model = load_model(folder)
+    ...     model.statistics.followers(0), sorted(model.recommenders)
+    (array([0, 1], dtype=uint32), ['main'])
+    """
+    place = Path(folder)
+    card, looks = read_card(place), 0
+    while True:
+        try:
+            with _reading_errors(place):
+                return _open(place, card, verify=verify)
+        except FileNotFoundError as error:
+            # A save may have replaced the model since its manifest was read, or another one after
+            # it brought the same manifest back.
+            latest = read_card(place)
+            looks = looks + 1 if latest == card else 0
+            if looks == _LOOKS:
+                name = Path(error.filename or MANIFEST).name
+                raise damaged(place, f"{name} is missing") from None
+            card = latest
+
+
+def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a model folder says of itself, without opening its arrays.
+
+    Parameters
+    ----------
+    folder : path
+        Where a model was saved.
+
+    Returns
+    -------
+    dict
+        ``format``, ``format_version``, ``surerec_version``, ``created`` and ``updated`` (UTC),
+        ``data`` (``name``, ``origin`` and ``rows_read``; None for given counts), ``counts``
+        (``users``, ``items``, ``rows``), ``settings``, ``recommenders`` (``kind`` and ``params``
+        by name, ``arrays`` and ``texts`` with the file of each) and ``files``
+        (``bytes`` and ``sha256`` by name).
+
+    Raises
+    ------
+    InputError
+        If there is no model, or its manifest is damaged, or a newer surerec wrote it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import surerec as sr
+    >>> from surerec.storage import save_model
+    >>> statistics = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(folder, statistics, {})
+    ...     read_card(folder)["counts"]
+    {'users': 3, 'items': 2, 'rows': None}
+    """
+    place = Path(folder)
+    with _reading_errors(place):
+        if not place.exists():
+            hint = did_you_mean(place, f"; {_NAME_ANOTHER}.")
+            raise InputError(f"There is no folder {place}{hint}")
+        if not place.is_dir():
+            raise InputError(f"{place} is a file; {_NAME_ANOTHER}.")
+        try:
+            _plain_size(place, MANIFEST)
+            raw = (place / MANIFEST).read_bytes()
+        except FileNotFoundError:
+            if (names := _names_in(place)) and _is_unfinished(names):
+                raise InputError(
+                    f"The folder {place} holds no complete model, for its saving was interrupted "
+                    "or is still going on; wait for it, or save the model again."
+                ) from None
+            raise InputError(
+                f"The folder {place} holds no surerec model, for it has no {MANIFEST}; "
+                f"{_NAME_ANOTHER}."
+            ) from None
+    return decode(raw, place)
+
+
+def _open(folder: Path, card: dict[str, Any], *, verify: bool) -> StoredModel:
+    records: dict[str, FileRecord] = card["files"]
+    sizes = sizes_of(card["counts"])
+
+    def check(name: str) -> str:
+        size, expected = _plain_size(folder, name), records[name]["bytes"]
+        if size != expected:
+            what = "truncated to" if size < expected else "grown to"
+            raise damaged(folder, f"{name} was {what} {size:,} of {expected:,} bytes")
+        if verify and digest(folder / name, "sha256") != records[name]["sha256"]:
+            raise damaged(folder, f"{name} is not as it was saved")
+        return name
+
+    files, total = {}, sum(record["bytes"] for record in records.values())
+    with progress("Checking the model", total=total, unit="bytes") as advance:
+        # The largest first, so that no thread begins one when the others are done.
+        for name in run_blocks(check, sorted(records, key=lambda each: -records[each]["bytes"])):
+            advance(records[name]["bytes"])
+    for name, record in records.items():
+        try:
+            files[name] = open_file(folder / name, record, sizes)
+        except ValueError:
+            raise damaged(folder, f"{name} is not as it was saved") from None
+    try:
+        statistics = _statistics(card, {role_of(name): each for name, each in files.items()})
+    except InputError:
+        raise  # a sentence already
+    except ValueError:
+        raise damaged(folder, "its files do not fit together") from None
+    recommenders = {}
+    for name, each in card["recommenders"].items():
+        arrays, texts = (
+            {key: files[file] for key, file in each[kind].items()} for kind in ("arrays", "texts")
+        )
+        recommenders[name] = RecommenderSpec(each["kind"], each["params"], State(arrays, texts))
+    return StoredModel(statistics, recommenders, card)
+
+
+def _statistics(card: dict[str, Any], files: dict[str, Any]) -> PrecedenceStatistics:
+    """Build statistics from their files by role; ValueError if they do not fit together.
+
+    No index leads out of its array, whoever wrote the files: kernels do not look where they write.
+    What the counts say is taken for granted.
+    """
+    counts, settings, support = card["counts"], card["settings"], files["support"]
+    if card["data"] is None:
+        source = Interactions.no_users(counts["items"])
+    else:
+        source = _interactions(files, card["data"])
+    rows = rows_from(
+        settings["rows"], {role: files[role] for role in ROW_ROLES[settings["rows"]]}, source
+    )
+    if settings["ties"] not in get_args(Ties) or support.max(initial=0) > counts["users"]:
+        raise ValueError(settings["ties"])
+    return PrecedenceStatistics(
+        counts["users"], support, rows, ties=settings["ties"], interactions=source
+    )
+
+
+def _interactions(files: dict[str, Any], data: dict[str, Any]) -> Interactions:
+    items = files["items"]
+    check_profiles(files["offsets"], files["items_taken"], len(items))
+    interactions = Interactions(
+        IdMap(files["users"][Columns.User], noun="user"),
+        IdMap(items[Columns.Item], noun="item"),
+        files["offsets"],
+        files["items_taken"],
+        files["times"],
+        **{**data, "rows_read": RowsRead(**data["rows_read"])},
+    )
+    # By code already: no need to match ids again.
+    interactions.titles = items.get_column(Columns.Title, default=None)
+    interactions.genres = items.get_column(Columns.Genres, default=None)
+    return interactions
+
+
+# Saving.
+
+
+def save_model(
+    folder: str | os.PathLike[str],
+    statistics: PrecedenceStatistics,
+    recommenders: Mapping[str, RecommenderSpec],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Save a model into a folder: statistics once, and recommenders on them by name.
+
+    A folder that holds the same statistics gains these recommenders, which come first, and keeps
+    its others; no array is written again. Whatever interrupts a save, the folder holds the old
+    model or the new one. The folder holds people's histories: guard it as you guard the data.
+
+    Parameters
+    ----------
+    folder : path
+        A new or empty folder, or one that holds a model.
+    statistics : PrecedenceStatistics
+        Made by :func:`surerec.count_precedence` or from given counts.
+    recommenders : mapping of str to RecommenderSpec
+        Names are letters, digits, ".", "_" and "-". One that the folder has under the same name
+        is replaced, with its arrays and texts.
+    overwrite : bool, default=False
+        Replace a model of other statistics, with all its recommenders.
+
+    Raises
+    ------
+    InputError
+        If the folder holds something else, or other statistics and `overwrite` is not set; if a
+        recommender cannot be stored; if the disk is full.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from surerec import PrecedenceStatistics
+    >>> from surerec.storage import RecommenderSpec, read_card, save_model
+    >>> statistics = PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(folder, statistics, {"careful": RecommenderSpec("crs", {"k": 5})})
+    ...     save_model(folder, statistics, {"bold": RecommenderSpec("crs", {"k": 50})})
+    ...     list(read_card(folder)["recommenders"])
+    ['bold', 'careful']
+    """
+    place = Path(folder)
+    check_free(place)  # a folder of something else is refused before any work
+    about, cards, states = _about(statistics), *stored(recommenders)
+    files = _by_name(_contents(statistics, sizes_of(about["counts"]))) | states
+    records = {name: each.record for name, each in files.items()}
+    _replace_model(place, new_card(about, cards, records), files, overwrite=overwrite)
+
+
+def _about(statistics: PrecedenceStatistics) -> dict[str, Any]:
+    """Return what the manifest says of statistics."""
+    kind, source = statistics.rows.kind, statistics.interactions
+    # What is not held is counted from the profiles, wherever the rows are loaded.
+    if kind is None or not (statistics.has_profiles or statistics.rows.holds_all):
+        raise InputError(
+            "Statistics without one of their users cannot be stored; store the whole ones, "
+            "made by count_precedence or from given counts."
+        )
+    data = n_rows = None
+    if statistics.has_profiles:
+        n_rows, rows_read = source.n_rows, asdict(source.rows_read)
+        data = {"name": source.name, "origin": source.origin, "rows_read": rows_read}
+    return {
+        "data": data,
+        "counts": {"users": int(statistics.n_users), "items": statistics.n_items, "rows": n_rows},
+        "settings": {"ties": statistics.ties, "rows": kind},
+    }
+
+
+def _contents(statistics: PrecedenceStatistics, sizes: dict[str, int]) -> list[Content]:
+    """Return the content of every file that the statistics need."""
+    arrays = {"support": statistics.support} | statistics.rows.arrays()
+    tables: dict[str, dict[str, pl.Series]] = {}
+    source = statistics.interactions
+    if statistics.has_profiles:
+        arrays |= {role: getattr(source, role) for role in ("offsets", "items_taken", "times")}
+        texts = {Columns.Title: source.titles, Columns.Genres: source.genres}
+        known = {name: column for name, column in texts.items() if column is not None}
+        tables["users"] = {Columns.User: source.users.ids}
+        tables["items"] = {Columns.Item: source.items.ids, **known}
+    try:
+        return [
+            *(array_content(role, array, sizes) for role, array in arrays.items()),
+            *(table_content(role, columns) for role, columns in tables.items()),
+        ]
+    except ValueError as error:
+        raise InputError(f"These statistics cannot be stored: {error}.") from None
+
+
+def _by_name(contents: Iterable[Content]) -> dict[str, Content]:
+    """Return contents by the names of their files, hashed on all cores; equal ones are one."""
+
+    def named(content: Content) -> tuple[str, Content]:
+        return content.name, content
+
+    return dict(run_blocks(named, sorted(contents, key=lambda each: -each.size)))
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder of something else before any work."""
+    with writing_errors(folder):
+        _held(folder)
+
+
+def write_content(folder: Path, content: Content) -> tuple[str, FileRecord]:
+    """Write a file of a model that is being made; return its name and record."""
+    write(folder / content.name, content.pieces())
+    return content.name, content.record
+
+
+def seal_model(folder: Path, about: dict[str, Any], files: Mapping[str, FileRecord]) -> None:
+    """Turn a folder that has all the files of a model into one, with no recommender yet.
+
+    Parameters
+    ----------
+    folder : path
+        Where the files are.
+    about : dict
+        ``data``, ``counts`` and ``settings``, as :func:`read_card` returns them.
+    files : mapping of str to FileRecord
+        What the files are.
+    """
+    write(folder / MANIFEST, [memoryview(encode(new_card(about, {}, files)))])
+
+
+def adopt_model(
+    staged: Path,
+    folder: Path,
+    recommenders: Mapping[str, RecommenderSpec],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Move a sealed model to its place, with recommenders on it: all of it, or nothing.
+
+    What :func:`save_model` says of the folder holds here; no array is copied.
+    """
+    sealed, (cards, states) = read_card(staged), stored(recommenders)
+    records = sealed["files"] | {name: each.record for name, each in states.items()}
+    files = {name: staged / name for name in sealed["files"]} | states
+    new = {**sealed, "recommenders": cards, "files": records}
+    _replace_model(folder, new, files, overwrite=overwrite)
+
+
+def _replace_model(
+    folder: Path,
+    new: dict[str, Any],
+    files: Mapping[str, Any],
+    *,
+    overwrite: bool,
+) -> None:
+    """Replace a model by another in one step, under the lock of its folder.
+
+    Each of the files is a Content to write, or the path of a file on the same disk to move.
+    """
+    with writing_errors(folder), _sole_writer(folder):
+        old = _held(folder)
+        if old is not None:
+            if (both := merged(old, new)) is None and not overwrite:
+                raise InputError(
+                    f"The folder {folder} holds a model of other statistics ({_in_words(old)}, not "
+                    f"{_in_words(new)}); save into another folder, or give overwrite=True "
+                    "(--overwrite on the command line) to replace that model and all its "
+                    "recommenders."
+                )
+            new = both or new
+        before = set() if old is None else old["files"].keys()
+        manifest = encode(new)
+        try:
+            _put(folder, new["files"], files)
+            write(folder / MANIFEST, [memoryview(manifest)])
+            sync_folder(folder)
+            sync_folder(folder.parent)
+        except BaseException:
+            # Whichever manifest is in place now, its files stay.
+            with suppress(OSError):
+                if (folder / MANIFEST).read_bytes() == manifest:
+                    before = before | new["files"].keys()
+            _remove_others(folder, before)
+            raise
+        _remove_others(folder, new["files"].keys())
+
+
+def _in_words(card: dict[str, Any]) -> str:
+    name = f"{card['data']['name']}: " if card["data"] and card["data"]["name"] else ""
+    settings = f"{card['settings']['rows']} rows, ties={card['settings']['ties']!r}"
+    return f"{name}{card['counts']['users']:,} users, {card['counts']['items']:,} items, {settings}"
+
+
+def _held(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of the model in a folder; None if the folder is free for one."""
+    if not folder.exists():
+        return None
+    # Listed once: outside the lock, another saver may commit between two looks.
+    names = _names_in(folder) if folder.is_dir() else {MANIFEST}
+    if MANIFEST in names:
+        return read_card(folder)
+    if _is_unfinished(names):
+        return None
+    raise InputError(
+        f"The folder {folder} holds other files than a surerec model; save into a new or an "
+        "empty folder."
+    )
+
+
+def _put(folder: Path, records: dict[str, FileRecord], files: Mapping[str, Any]) -> None:
+    """Write or move the files that are not there."""
+    missing = {
+        name: each for name, each in files.items() if not _is_there(folder / name, records[name])
+    }
+    size = sum(each.size for each in missing.values() if isinstance(each, Content))
+    if size > (free := shutil.disk_usage(folder).free):
+        raise OSError(errno.ENOSPC, f"{in_words(size)} needed, {in_words(free)} free")
+    with progress("Saving the model", total=size, unit="bytes") as advance:
+        for name, each in missing.items():
+            if isinstance(each, Content):
+                write(folder / name, each.pieces(), advance)
+            else:
+                each.replace(folder / name)
+    sync_folder(folder)
+
+
+# The disk.
+
+
+def _names_in(folder: Path) -> set[str]:
     """List a folder; one that another saver has just given up is empty."""
     try:
         return {entry.name for entry in folder.iterdir()}
@@ -50,20 +493,12 @@ def names_in(folder: Path) -> set[str]:
         return set()
 
 
-def is_unfinished(names: set[str]) -> bool:
+def _is_unfinished(names: set[str]) -> bool:
     """Return whether there is nothing in a folder but what a save leaves that has not ended."""
-    return all(is_ours(name) or name in {LOCK, MANIFEST} for name in names)
+    return all(_OURS.fullmatch(name) or name in {_LOCK, MANIFEST} for name in names)
 
 
-def damaged(folder: Path, what: str) -> InputError:
-    """Return the error that says what is wrong with a model, and what to do."""
-    return InputError(
-        f"The model in {folder} is damaged: {what}; restore it from a copy, or delete the folder "
-        "and save the model again."
-    )
-
-
-def plain_size(folder: Path, name: str) -> int:
+def _plain_size(folder: Path, name: str) -> int:
     """Return the size of a file in the folder itself; a link could lead anywhere."""
     about = (folder / name).lstat()
     if not stat.S_ISREG(about.st_mode):
@@ -71,8 +506,39 @@ def plain_size(folder: Path, name: str) -> int:
     return about.st_size
 
 
+def _is_there(path: Path, record: FileRecord) -> bool:
+    """Return whether a file is there and whole, so that saving again repairs a damaged one."""
+    try:
+        about = path.lstat()
+        same_size = stat.S_ISREG(about.st_mode) and about.st_size == record["bytes"]
+        return same_size and digest(path, "sha256") == record["sha256"]
+    except OSError:
+        return False
+
+
+def _remove_others(folder: Path, keep: Collection[str]) -> None:
+    """Remove the data files that are not kept, and what interrupted saves left."""
+    for entry in list(folder.iterdir()):
+        if _OURS.fullmatch(entry.name) and entry.name not in keep:
+            with suppress(OSError):  # Windows keeps what a reader has open; the next save tries
+                entry.unlink()
+
+
 @contextmanager
-def reading_errors(folder: Path) -> Iterator[None]:
+def _sole_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; make the folder, and take it away if it stays empty."""
+    is_new = not folder.exists()
+    try:
+        with exclusive(folder / _LOCK):
+            yield
+    finally:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+@contextmanager
+def _reading_errors(folder: Path) -> Iterator[None]:
     """Turn the disk's errors into a sentence, but for a missing file."""
     try:
         yield
@@ -85,156 +551,6 @@ def reading_errors(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """Read what a folder says of itself.
-
-    Raises
-    ------
-    InputError
-        If there is no model, a damaged one, or one of a newer format.
-    """
-    try:
-        with reading_errors(folder):
-            if not folder.exists():
-                hint = did_you_mean(folder, f"; {_NAME_ANOTHER}.")
-                raise InputError(f"There is no folder {folder}{hint}")
-            if not folder.is_dir():
-                raise InputError(f"{folder} is a file; {_NAME_ANOTHER}.")
-            plain_size(folder, MANIFEST)
-            raw = (folder / MANIFEST).read_bytes()
-    except FileNotFoundError:
-        raise _no_manifest(folder) from None
-    return _decode(raw, folder)
-
-
-def _no_manifest(folder: Path) -> InputError:
-    with reading_errors(folder):
-        names = names_in(folder)
-    if names and is_unfinished(names):
-        return InputError(
-            f"The folder {folder} holds no complete model, for its saving was interrupted or is "
-            "still going on; wait for it, or save the model again."
-        )
-    return InputError(
-        f"The folder {folder} holds no surerec model, for it has no {MANIFEST}; {_NAME_ANOTHER}."
-    )
-
-
-def _decode(raw: bytes, folder: Path) -> Manifest:
-    changed = damaged(folder, f"{MANIFEST} is not as it was saved")
-    try:
-        card = json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError):
-        card = None
-    if not isinstance(card, dict) or card.get("format") != FORMAT:
-        if FORMAT.encode() in raw:
-            raise changed
-        raise InputError(
-            f"The folder {folder} holds no surerec model, for another program wrote its "
-            f"{MANIFEST}; name the folder of a model, or save into a new one."
-        )
-    version = card.get("format_version")
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise InputError(
-            f"The model in {folder} was written by a newer surerec (format {version}, and this "
-            f"one reads {FORMAT_VERSION}); upgrade surerec, or save the model again elsewhere."
-        )
-    if not is_intact(card, raw):
-        raise changed
-    if isinstance(version, int) and version < FORMAT_VERSION:
-        raise InputError(
-            f"The model in {folder} was saved by an earlier surerec (format {version}): refit it."
-        )
-    try:
-        return Manifest.from_card(card)
-    except ValueError:
-        raise changed from None
-
-
-_BINARY = getattr(os, "O_BINARY", 0)  # of Windows
-
-
-def is_there(path: Path, record: FileRecord) -> bool:
-    """Return whether a file is there and whole, so that saving again repairs a damaged one."""
-    try:
-        is_plain = path.is_file() and not path.is_symlink()
-        same_size = is_plain and path.stat().st_size == record.bytes
-        return same_size and digest(path, "sha256") == record.sha256
-    except OSError:
-        return False
-
-
-def require_room(folder: Path, needed: int) -> None:
-    """Raise the error of a full disk before anything is written."""
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise OSError(errno.ENOSPC, f"{in_words(needed)} needed, {in_words(free)} free")
-
-
-def write(
-    path: Path, pieces: Iterable[memoryview], advance: Callable[[float], None] = lambda _: None
-) -> None:
-    """Put a complete file in its place in one step, on the disk before it has its name.
-
-    Nobody may read it who may not list its folder: those of a private folder are private.
-    """
-    aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    mode = stat.S_IMODE(path.parent.stat().st_mode) & 0o666
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode | 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        for piece in pieces:
-            file.write(piece)
-            advance(piece.nbytes)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-
-
-def remove_others(folder: Path, keep: Collection[str]) -> None:
-    """Remove the data files that are not kept, and what interrupted saves left."""
-    for entry in list(folder.iterdir()):
-        if is_ours(entry.name) and entry.name not in keep:
-            with suppress(OSError):  # Windows keeps what a reader has open; the next save tries
-                entry.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names durable, where folders can be synced: not on Windows."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
-            raise
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; make the folder, and take it away if it stays empty."""
-    with ExitStack() as stack:
-        while True:
-            is_new = not folder.exists()
-            folder.mkdir(parents=True, exist_ok=True)
-            if is_new:
-                stack.callback(_remove_if_empty, folder)
-            try:
-                stack.enter_context(exclusive(folder / LOCK))
-                break
-            except FileNotFoundError:
-                continue  # another saver gave up and took the folder away while we waited
-        yield
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
-
-
 @contextmanager
 def writing_errors(folder: Path) -> Iterator[None]:
     """Turn the disk's errors into a sentence that says what to do; refuse an unreadable name."""
@@ -243,12 +559,8 @@ def writing_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        if error.errno in DISK_FULL:
-            raise InputError(
-                f"The model does not fit into {folder} ({reason}), and nothing was changed; make "
-                "room there, or save into a folder elsewhere."
-            ) from error
+        advice = "make room there" if error.errno in DISK_FULL else "make it writable"
         raise InputError(
-            f"The model cannot be written into {folder} ({reason}); make it writable, or save "
-            "into a folder elsewhere."
+            f"The model cannot be written into {folder} ({reason}), and what was there stays; "
+            f"{advice}, or save into a folder elsewhere."
         ) from error

@@ -5,197 +5,199 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from surerec._checks import MOST
+from surerec._state import State
+from surerec._version import __version__
+from surerec.errors import InputError
 from surerec.interactions import RowsRead
 from surerec.storage._files import (
+    FILE_NAME,
     MOST_TEXT,
-    ROLES,
     STATE_ROLES,
+    Content,
+    array_content,
     file_name,
     role_of,
     roles_for,
+    text_content,
 )
-from surerec.storage._spec import RecommenderSpec, check_recommenders, check_state_name
 
 if TYPE_CHECKING:
-    from surerec.storage._spec import JSON
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
+    from surerec.storage._files import FileRecord
 
-FORMAT: Final = "surerec-model"
-FORMAT_VERSION: Final = 6
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+
+MANIFEST: Final = "manifest.json"
+
+_FORMAT: Final = "surerec-model"
+_FORMAT_VERSION: Final = 6
 """The one format that is read and written."""
 
-_CHECKSUM: Final = "sha256"
-_SHA256: Final = re.compile("[0-9a-f]{64}")
-_OR_NOT: Final = (str, type(None))
 _CARD: Final = {
     "format": str,
     "format_version": int,
     "surerec_version": str,
     "created": str,
     "updated": str,
-    "data": (dict, type(None)),
-    "counts": {"users": int, "items": int, "rows": (int, type(None))},
+    "data": (
+        None,
+        {
+            "name": (None, str),
+            "origin": (None, str),
+            "rows_read": dict.fromkeys(asdict(RowsRead()), int),
+        },
+    ),
+    "counts": {"users": int, "items": int, "rows": (None, int)},
     "settings": {"ties": str, "rows": str},
-    "recommenders": dict,
-    "files": dict,
+    "recommenders": {str: {"kind": str, "params": dict, "arrays": {str: str}, "texts": {str: str}}},
+    "files": {str: {"bytes": int, "sha256": str}},
 }
-_DATA: Final = {
-    "name": _OR_NOT,
-    "origin": _OR_NOT,
-    "rows_read": dict.fromkeys(asdict(RowsRead()), int),
-}
-_RECOMMENDER: Final = {"kind": str, "params": dict, "arrays": dict, "texts": dict}
-_FILE: Final = {"bytes": int, "sha256": str}
+_CHECKSUM: Final = "sha256"
+# Names end up in addresses and on command lines; dots alone would be a folder there.
+_NAME: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,100}")
+_STATE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
-@dataclass(frozen=True)
-class Counts:
-    """How much the statistics hold."""
+@dataclass(frozen=True, eq=False)
+class RecommenderSpec:
+    """A recommender as it is saved: kind, parameters and state, whatever they mean.
 
-    users: int
-    items: int
-    rows: int | None
-    """Interactions; None if the counts were given without profiles."""
-
-    def sizes(self) -> dict[str, int]:
-        """Return the dimensions of arrays by name."""
-        found = {"n_users": self.users, "n_items": self.items}
-        return found if self.rows is None else {**found, "n_rows": self.rows}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the statistics were made."""
-
-    ties: str
-    rows: str
-    """"dense", "bounded", "on-demand" or "none"."""
-
-
-@dataclass(frozen=True)
-class DataCard:
-    """What the data are, where they came from, and what became of their rows."""
-
-    name: str | None
-    origin: str | None
-    rows_read: RowsRead
-
-
-@dataclass(frozen=True)
-class FileRecord:
-    """What a file must be."""
-
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class RecommenderCard:
-    """A recommender as the manifest has it: of its state, the file of each array and text."""
+    Examples
+    --------
+    >>> RecommenderSpec("InductiveConformal", {"measure": "CM12"})
+    RecommenderSpec(kind='InductiveConformal', params={'measure': 'CM12'})
+    """
 
     kind: str
-    params: Mapping[str, JSON]
-    arrays: Mapping[str, str]
-    texts: Mapping[str, str]
-
-    @classmethod
-    def from_card(cls, name: str, value: object) -> RecommenderCard:
-        """Read it back; ValueError if it is no such card."""
-        found = cls(**_expect(value, _RECOMMENDER))
-        check_recommenders({name: RecommenderSpec(found.kind, found.params)})
-        for kind, role in STATE_ROLES.items():
-            for key, file in getattr(found, kind).items():
-                check_state_name(name, key)
-                if not isinstance(file, str) or role_of(file) != role:
-                    raise ValueError(file)
-        return found
+    """Which recommender it is."""
+    params: Mapping[str, JSON] = field(default_factory=dict)
+    """Its parameters: whatever JSON can say."""
+    state: State = field(default=State(), repr=False)
+    """What it learned: arrays of plain numbers of any shape, and texts, by lower-case names."""
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """All that a folder says of itself."""
+def stored(
+    recommenders: Mapping[str, RecommenderSpec],
+) -> tuple[dict[str, Any], dict[str, Content]]:
+    """Return what a manifest says of recommenders, and the files of their states by name.
 
-    surerec_version: str
-    created: str
-    """When these statistics were first stored, UTC."""
-    updated: str
-    """When the folder was last saved into, UTC."""
-    data: DataCard | None
-    counts: Counts
-    settings: Settings
-    recommenders: dict[str, RecommenderCard]
-    files: dict[str, FileRecord]
+    Raises
+    ------
+    InputError
+        If a recommender cannot be saved.
+    """
+    cards, files = dict[str, Any](), dict[str, Content]()
+    for name, spec in recommenders.items():
+        _check_name(name)
+        card = cards[name] = {"kind": spec.kind, "params": _stored_params(name, spec.params)}
+        for kind, make in (("arrays", array_content), ("texts", text_content)):
+            card[kind] = {}
+            for key, value in getattr(spec.state, kind).items():
+                _check_state_name(name, key)
+                try:
+                    content = make(STATE_ROLES[kind], value)
+                except ValueError as error:
+                    raise InputError(
+                        f"{key!r} in the {kind} of the recommender {name!r} cannot be stored: "
+                        f"{error}."
+                    ) from None
+                card[kind][key] = content.name
+                files[content.name] = content
+    return cards, files
 
-    def has_statistics_of(self, other: Manifest) -> bool:
-        """Return whether both are of the same statistics, whatever name the data go by."""
-        mine = (self.counts, self.settings, self._statistics_files())
-        return mine == (other.counts, other.settings, other._statistics_files())
 
-    def keeping(self, old: Manifest) -> Manifest:
-        """Return this manifest with the other recommenders of one of the same statistics.
-
-        Its own come first: whoever names none gets what was saved last.
-        """
-        recommenders = self.recommenders | {
-            name: each for name, each in old.recommenders.items() if name not in self.recommenders
-        }
-        states = _state_files(recommenders)
-        files = {name: each for name, each in (old.files | self.files).items() if name in states}
-        return replace(
-            self,
-            created=old.created,
-            recommenders=recommenders,
-            files=self._statistics_files() | files,
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} cannot name a recommender; use up to 100 letters (a to z), digits, "
+            "'.', '_' and '-', not dots alone."
         )
 
-    def card(self) -> dict[str, Any]:
-        """Return the content as JSON has it."""
-        return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
 
-    @classmethod
-    def from_card(cls, card: dict[str, Any]) -> Manifest:
-        """Read a content back; ValueError if it is not one that `card` returns."""
-        _expect(card, _CARD)
-        _check_sizes(card["counts"])
-        manifest = cls(
-            card["surerec_version"],
-            card["created"],
-            card["updated"],
-            None if card["data"] is None else _data_card(card["data"]),
-            Counts(**card["counts"]),
-            Settings(**card["settings"]),
-            {
-                name: RecommenderCard.from_card(name, each)
-                for name, each in card["recommenders"].items()
-            },
-            {name: _file_record(name, record) for name, record in card["files"].items()},
+def _check_state_name(name: str, key: object) -> None:
+    if not isinstance(key, str) or not _STATE_NAME.fullmatch(key):
+        raise InputError(
+            f"{key!r} cannot name an array or text of the recommender {name!r}; use up to 50 small "
+            "letters (a to z), digits and '_', a letter first."
         )
-        manifest._check_files()
-        return manifest
-
-    def _statistics_files(self) -> dict[str, FileRecord]:
-        others = STATE_ROLES.values()
-        return {name: each for name, each in self.files.items() if role_of(name) not in others}
-
-    def _check_files(self) -> None:
-        """Check that every file has its one use, and every use its file."""
-        with_profiles = self.data is not None
-        needed = roles_for(self.settings.rows, with_profiles=with_profiles)
-        of_statistics = self._statistics_files()
-        roles = [role_of(name) for name in of_statistics]
-        if sorted(roles) != sorted(needed) or with_profiles != (self.counts.rows is not None):
-            raise ValueError(roles)
-        if self.files.keys() - of_statistics.keys() != _state_files(self.recommenders):
-            raise ValueError("states")
 
 
-def encode(card: dict[str, Any]) -> bytes:
-    """Write a content as canonical JSON with the checksum of the rest at its end.
+def _stored_params(name: str, params: Any) -> Any:
+    """Return parameters as they will be read back, or refuse what JSON cannot say."""
+    try:
+        found = json.loads(json.dumps(params, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found != params:
+        raise InputError(
+            f"The parameters of the recommender {name!r} cannot be stored ({params!r}); use "
+            "text, finite numbers, True, False, None, lists, and dicts with text as keys."
+        )
+    return found
+
+
+def new_card(
+    about: dict[str, Any], recommenders: dict[str, Any], files: Mapping[str, FileRecord]
+) -> dict[str, Any]:
+    """Return a manifest of this moment; see :func:`surerec.storage.read_card` for its fields."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {
+        "format": _FORMAT,
+        "format_version": _FORMAT_VERSION,
+        "surerec_version": __version__,
+        "created": now,
+        "updated": now,
+        **about,
+        "recommenders": recommenders,
+        "files": dict(files),
+    }
+
+
+def sizes_of(counts: Mapping[str, int | None]) -> dict[str, int]:
+    """Return the dimensions of arrays by name."""
+    return {f"n_{name}": n for name, n in counts.items() if n is not None}
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a manifest with the other recommenders of one of the same statistics; else None.
+
+    Its own recommenders come first: whoever names none gets what was saved last. The name of the
+    data makes no difference.
+    """
+    mine, theirs = _statistics_files(new), _statistics_files(old)
+    if mine != theirs or any(old[name] != new[name] for name in ("counts", "settings")):
+        return None
+    recommenders = new["recommenders"] | {
+        name: each for name, each in old["recommenders"].items() if name not in new["recommenders"]
+    }
+    states, files = _state_files(recommenders), old["files"] | new["files"]
+    kept = mine | {name: each for name, each in files.items() if name in states}
+    return {**new, "created": old["created"], "recommenders": recommenders, "files": kept}
+
+
+def _statistics_files(card: dict[str, Any]) -> dict[str, FileRecord]:
+    states = STATE_ROLES.values()
+    return {name: each for name, each in card["files"].items() if role_of(name) not in states}
+
+
+def _state_files(recommenders: dict[str, Any]) -> set[str]:
+    return {
+        file
+        for each in recommenders.values()
+        for kind in STATE_ROLES
+        for file in each[kind].values()
+    }
+
+
+def encode(card: Mapping[str, Any]) -> bytes:
+    """Write a manifest as canonical JSON with the checksum of the rest at its end.
 
     There is one way to write a content, so that a reader who writes it again and compares
     notices every changed byte, a blank or a digit of the checksum included.
@@ -206,54 +208,92 @@ def encode(card: dict[str, Any]) -> bytes:
     return (sealed + "\n").encode("ascii")
 
 
-def is_intact(card: dict[str, Any], raw: bytes) -> bool:
-    """Take the checksum out of a content as it was read; tell whether the bytes are its own."""
-    card.pop(_CHECKSUM, None)
+def decode(raw: bytes, folder: Path) -> dict[str, Any]:
+    """Read a manifest back, or raise InputError."""
+    changed = damaged(folder, f"{MANIFEST} is not as it was saved")
     try:
-        return encode(card) == raw
+        card = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError):
-        return False
+        card = None
+    if not isinstance(card, dict) or card.get("format") != _FORMAT:
+        if _FORMAT.encode() in raw:
+            raise changed
+        raise InputError(
+            f"The folder {folder} holds no surerec model, for another program wrote its "
+            f"{MANIFEST}; name the folder of a model, or save into a new one."
+        )
+    version = card.get("format_version")
+    if isinstance(version, int) and version > _FORMAT_VERSION:
+        raise InputError(
+            f"The model in {folder} was written by a newer surerec (format {version}, and this "
+            f"one reads {_FORMAT_VERSION}); upgrade surerec, or save the model again elsewhere."
+        )
+    card.pop(_CHECKSUM, None)
+    is_earlier = isinstance(version, int) and version < _FORMAT_VERSION
+    try:
+        if encode(card) != raw:
+            raise changed
+        if not is_earlier:
+            _check_card(card)
+    except (ValueError, RecursionError):
+        raise changed from None
+    if is_earlier:
+        raise InputError(
+            f"The model in {folder} was saved by an earlier surerec (format {version}): refit it."
+        )
+    return card
 
 
-def _data_card(value: dict[str, Any]) -> DataCard:
-    _expect(value, _DATA)
-    _check_sizes(value["rows_read"])
-    return DataCard(value["name"], value["origin"], RowsRead(**value["rows_read"]))
+def damaged(folder: Path, what: str) -> InputError:
+    """Return the error that says what is wrong with a model, and what to do."""
+    return InputError(
+        f"The model in {folder} is damaged: {what}; restore it from a copy, or delete the folder "
+        "and save the model again."
+    )
 
 
-def _check_sizes(sizes: Mapping[str, int | None]) -> None:
-    """Refuse numbers of things that nothing in memory can have."""
-    if not all(size is None or 0 <= size <= MOST for size in sizes.values()):
-        raise ValueError(sizes)
+def _check_card(card: dict[str, Any]) -> None:
+    """Raise ValueError unless a manifest is one that surerec writes."""
+    if not _fits(card, _CARD):
+        raise ValueError("not a manifest")
+    for name, each in card["recommenders"].items():
+        _check_name(name)
+        for kind, role in STATE_ROLES.items():
+            for key, file in each[kind].items():
+                _check_state_name(name, key)
+                if role_of(file) != role:
+                    raise ValueError(file)
+    for name, record in card["files"].items():
+        # A name is a role and a checksum, never a path.
+        role, sha256 = role_of(name), record["sha256"]
+        if not re.fullmatch(FILE_NAME, name) or name != file_name(role, sha256):
+            raise ValueError(name)
+        if role == "text" and record["bytes"] > MOST_TEXT:
+            raise ValueError(record)
+    _check_uses(card)
 
 
-def _state_files(recommenders: Mapping[str, RecommenderCard]) -> set[str]:
-    return {
-        name
-        for each in recommenders.values()
-        for name in (*each.arrays.values(), *each.texts.values())
-    }
+def _check_uses(card: dict[str, Any]) -> None:
+    """Raise ValueError unless every file has its one use, and every use its file."""
+    has_profiles, of_statistics = card["data"] is not None, _statistics_files(card)
+    needed = roles_for(card["settings"]["rows"], with_profiles=has_profiles)
+    states = card["files"].keys() - of_statistics.keys()
+    if (
+        sorted(map(role_of, of_statistics)) != sorted(needed)
+        or states != _state_files(card["recommenders"])
+        or has_profiles == (card["counts"]["rows"] is None)
+    ):
+        raise ValueError("uses")
 
 
-def _file_record(name: str, value: object) -> FileRecord:
-    record = FileRecord(**_expect(value, _FILE))
-    # A name is a role and a checksum, never a path.
-    role, is_checksum = role_of(name), _SHA256.fullmatch(record.sha256)
-    if role not in ROLES or not is_checksum or name != file_name(role, record.sha256):
-        raise ValueError(name)
-    if not 0 <= record.bytes <= (MOST_TEXT if role == STATE_ROLES["texts"] else MOST):
-        raise ValueError(record.bytes)
-    return record
-
-
-def _expect(value: object, kinds: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value that has exactly these keys, each of its kind; else raise ValueError."""
-    if not isinstance(value, dict) or value.keys() != kinds.keys():
-        raise ValueError(value)
-    for key, kind in kinds.items():
-        if isinstance(kind, Mapping):
-            _expect(value[key], kind)
-        # No field is true or false, which Python takes for 1 and 0.
-        elif not isinstance(value[key], kind) or isinstance(value[key], bool):
-            raise ValueError(key)  # noqa: TRY004  # not a caller's mistake: the bytes are wrong
-    return value
+def _fits(value: object, kind: Any) -> bool:
+    """Return whether a value is of a kind: a type, one of several, or a dict with kinds by key."""
+    if isinstance(kind, tuple):
+        return any(_fits(value, each) for each in kind)
+    if isinstance(kind, dict) and isinstance(value, dict):
+        if str in kind:  # by any key
+            return all(_fits(each, kind[str]) for each in value.values())
+        return value.keys() == kind.keys() and all(_fits(value[key], kind[key]) for key in kind)
+    if kind is int:  # of things, no more than memory can have; True is none
+        return type(value) is int and 0 <= value <= MOST
+    return value is None if kind is None else type(value) is kind
