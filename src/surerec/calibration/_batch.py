@@ -54,7 +54,7 @@ def _find_best(
         # Rough scores of what somebody left out took beside the history would be wrong.
         likely = is_own or len(own) == 0
         if likely and is_worth_a_rough_look(plan, items.shape[1]):
-            found = room.low
+            found = room
             ordered = score_likely(
                 plan,
                 profile,

@@ -2,19 +2,23 @@
 
 from surerec._state import State
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
-from surerec.measures._formula import FormulaRecipe, MeasureScorer
-from surerec.measures._precedence import PrecedenceRecipe, PrecedenceScorer
+from surerec.measures._formula import (
+    FormulaRecipe,
+    MeasureScorer,
+    PrecedenceRecipe,
+    PrecedenceScorer,
+)
+
 from surerec.measures._query import Queries, Query
 from surerec.measures._recipe import OwnRecipe, Recipe
 from surerec.measures._recipes import TRAINED, RecipeLike, as_recipe, recipe_names
 from surerec.measures._scorer import Contribution, OwnScorer, Scorer, Scores, as_scorer
 from surerec.measures._table import MEASURES, Measure, find_measure
-from surerec.measures._tiles import Aggregates
+
 
 __all__ = [
     "MEASURES",
     "TRAINED",
-    "Aggregates",
     "Contribution",
     "FormulaRecipe",
     "Measure",

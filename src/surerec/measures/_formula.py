@@ -1,4 +1,4 @@
-"""The paper's 17 measures as scorers over precedence statistics."""
+"""The paper's 17 measures, and plain precedence mining, as scorers over precedence statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surerec._checks import check_whole
 from surerec._state import State
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._many import score_together
-from surerec.measures._plan import Plan, make_plan, plan_of
+from surerec.measures._plan import make_plan
 from surerec.measures._query import all_within
 from surerec.measures._recipe import Recipe
 from surerec.measures._scorer import Scorer
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.measures._plan import Plan
     from surerec.measures._query import Query
 
 _AT_ONCE: Final = 512
@@ -85,12 +86,13 @@ class MeasureScorer(Scorer):
 
         Made once: it is asked for thousands of times.
         """
-        if self.measure.statistic == "score" and self.top > 1:
+        many_factors = self.measure.statistic == "score" and self.top > 1
+        if many_factors or not self.statistics.rows.holds_all:
             return None
         return make_plan(self.statistics, self.measure, literal=self.literal)
 
     def plan_of(self, history: NDArray[np.int64]) -> Plan | None:
-        """Give the plan, or where rows are not all held that of a mean of ratios over a history.
+        """Return the plan, or where rows are not all held that of a mean of ratios over a history.
 
         Other measures gain nothing by it. Rows stay where they are as long as the plan is held.
         """
@@ -99,7 +101,7 @@ class MeasureScorer(Scorer):
             return plan
         if (self.measure.statistic, self.measure.aggregate) != ("ratio", "mean"):
             return None
-        return plan_of(self.statistics, self.measure, history, literal=self.literal)
+        return make_plan(self.statistics, self.measure, literal=self.literal, history=history)
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
         """Score every item; see :class:`Scorer`.
@@ -112,17 +114,15 @@ class MeasureScorer(Scorer):
         measure = self.measure
         if measure.statistic == "score" and self.top > 1:
             return log_score(rows, self.top)
-        found = aggregate(rows, measure.statistic, only=measure.aggregate, literal=self.literal)
-        return measure.conformity(found)
+        found = aggregate(rows, measure.statistic, measure.aggregate, literal=self.literal)
+        return -found if measure.is_nonconformity else found
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the plan
         """How many people share the rows that they have in common; 1 where rows are not held."""
-        return (
-            1
-            if self.plan is None
-            else max(1, min(_AT_ONCE, _MOST_SCORES // len(self.plan.support)))
-        )
+        if self.plan is None:
+            return 1
+        return max(1, min(_AT_ONCE, _MOST_SCORES // self.statistics.n_items))
 
     def score_candidates(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         """Score every item outside of each history, as `score_query` does to the last bit."""
@@ -133,7 +133,7 @@ class MeasureScorer(Scorer):
         return score_together(plan, self.statistics, queries)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give one fold for all: any users are left out of the counts at once."""
+        """Return one fold for all: any users are left out of the counts at once."""
         return np.zeros(len(users), dtype=np.int64)
 
     def value(
@@ -142,16 +142,13 @@ class MeasureScorer(Scorer):
         history_length: int | NDArray[np.int64],
         n_users: int,
     ) -> NDArray[np.float64]:
-        """Give the paper's numbers, higher for what conforms more: a nonconformity is negative."""
+        """Return the paper's numbers, higher for what conforms more: a nonconformity is negative."""
         measure = self.measure
         if measure.statistic == "score":
             return np.exp(scores) if self.top > 1 else scores / n_users
-        unit = np.ones(1)
-        if measure.aggregate == "median":
-            unit = np.full(1, 2.0)
-        elif measure.aggregate == "mean":
-            unit = np.asarray(history_length, dtype=np.float64)
-        return scores / (unit * n_users) if measure.is_nonconformity else scores / unit
+        unit = {"median": 2.0, "mean": np.asarray(history_length, dtype=np.float64)}
+        whole = n_users if measure.is_nonconformity else 1
+        return scores / (unit.get(measure.aggregate, 1.0) * whole)
 
     def paper_value(
         self,
@@ -159,7 +156,7 @@ class MeasureScorer(Scorer):
         history_length: int | NDArray[np.int64],
         n_users: int,
     ) -> NDArray[np.float64]:
-        """Give the paper's numbers as the paper has them: higher is stranger for NCM14–17."""
+        """Return the paper's numbers as the paper has them: higher is stranger for NCM14–17."""
         values = self.value(scores, history_length, n_users)
         return -values if self.measure.is_nonconformity else values
 
@@ -201,3 +198,59 @@ class FormulaRecipe(Recipe):
     def fit(self, statistics: PrecedenceStatistics) -> Scorer:
         """Take the statistics as they are."""
         return MeasureScorer(statistics, self.measure, top=self.top, literal=self.literal)
+
+
+class PrecedenceScorer(Scorer):
+    """The logarithm of ``Sup(h) / n_u · Π PC(i, h) / Sup(h)``, −∞ where that is 0.
+
+    Parameters
+    ----------
+    statistics : PrecedenceStatistics
+        The counts.
+    top : int or None
+        Multiply only the so many largest factors; None multiplies all, zeros included.
+    """
+
+    leaves_users_out = True
+    checked = True
+
+    def __init__(self, statistics: PrecedenceStatistics, top: int | None) -> None:
+        self.statistics = statistics
+        self.top = top
+
+    def score_query(self, query: Query) -> NDArray[np.float64]:
+        """Score every item; see :class:`surerec.measures.Scorer`."""
+        query.within(self.statistics.n_items, self.statistics.n_user_codes)
+        return log_score(ProfileRows(self.statistics, query.history, query.users), self.top)
+
+    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return one fold for all: any users are left out of the counts at once."""
+        return np.zeros(len(users), dtype=np.int64)
+
+    def state(self) -> State:
+        """Return nothing: the statistics are all that it needs."""
+        return State()
+
+
+class PrecedenceRecipe(Recipe):
+    """Plain precedence mining; it learns nothing.
+
+    Parameters
+    ----------
+    top : int or None
+        As of :class:`PrecedenceScorer`.
+    """
+
+    learns = False
+
+    def __init__(self, top: int | None) -> None:
+        self.top = top
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "precedence mining" if self.top is None else f"precedence mining, top {self.top}"
+
+    def fit(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Take the statistics as they are."""
+        return PrecedenceScorer(statistics, self.top)

@@ -1,165 +1,371 @@
 """Aggregates over the rows of a profile: pure functions on arrays that release the GIL.
 
-Which of three ways is taken is known before the kernel, by the statistic and by where the rows lie.
-It is a type, so that a caller is compiled with its own way alone: all three take ten times as
-long.
+Counts are aggregated in lanes as wide as they are; shares, ratios and absences as 64-bit numbers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numba import njit
-from numba.extending import overload
 
-from surerec.measures._counts import aggregate_counts
-from surerec.measures._tiles import COUNT, NARROW, RATIO, TOTAL
-from surerec.measures._values import aggregate_values, total_ratios
+from surerec._kernels import sort_columns
+from surerec.measures._tiles import (
+    ABSENT,
+    HIGH,
+    LOW,
+    MIDDLE,
+    RATIO,
+    SHARE,
+    TOTAL,
+    in_matrix,
+    instants_of_columns,
+    own_columns,
+    read_others,
+)
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, guessed_middles
+from surerec.precedence.kernels import load, pick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from numpy.typing import NDArray
 
-    from surerec.measures._tiles import Aggregates, LeftOut
+    from surerec.measures._plan import Task
+    from surerec.measures._tiles import LeftOut
     from surerec.precedence import Source
 
 
-class OfCounts(NamedTuple):
-    """Aggregates of counts."""
-
-    statistic: int
-
-
-class OfTotals(NamedTuple):
-    """Totals of ratios over rows of 16-bit matrices, where they lie: CM12's way."""
-
-    statistic: int
-
-
-class OfValues(NamedTuple):
-    """Aggregates of shares, ratios and absences, wherever the rows are."""
-
-    statistic: int
+HUGE = 1e150
+"""Products are scaled down beyond it, far from overflow whatever the next factor."""
+WIDE_TILE = 5120
+"""Columns of ratios, which wait for the divider: long reads matter more."""
+_TILE = 1024  # columns: their accumulators stay in the first-level cache
+_SORTED_TILE = 256  # columns whose middles are found, all of whose rows stay in the second-level one
+_SUM_TILE = 2048  # columns that are only added up: one accumulator each, and longer reads
+_STRIPS = 16  # of middles, copied at once: shorter reads wait for memory, longer leave the cache
+_MOST_SUMMED = 1 << 16  # rows whose counts of 16 bits still sum up in 32 bits
+_BISECTION = 16  # steps, about as many as are needed to find a column of a row
+_NEVER = (1 << 16) - 1  # the instant of a row that the user to leave out did not take
+_MOST_ROWS = (1 << 16) - 1  # that lanes of 16 bits can count
+_WIDE = np.empty(0, np.uint32)
 
 
-Way = OfCounts | OfTotals | OfValues
+@njit(nogil=True, cache=True)
+def _fold(wanted: int, values: NDArray[Any], found: NDArray[Any]) -> None:
+    """Take one more row of values into an aggregate."""
+    width = np.uint64(len(found))
+    if wanted == TOTAL:
+        for j in range(width):
+            found[j] += values[j]
+    elif wanted == LOW:
+        for j in range(width):
+            found[j] = np.minimum(found[j], values[j])
+    elif wanted == HIGH:
+        for j in range(width):
+            found[j] = np.maximum(found[j], values[j])
 
 
-def way_of(statistic: int, wanted: int, source: Source, reverse: Source) -> Way:
-    """Give the way to aggregate a statistic of these rows.
+@njit(nogil=True, cache=True)
+def _total_counts(
+    source: Source, left: int, total: NDArray[np.uint32], totals: NDArray[np.float64]
+) -> None:
+    """Add up the columns of the rows of a matrix, four rows at a time, in 32-bit lanes."""
+    right, width = left + len(totals), np.uint64(len(totals))
+    places, matrix = source.places, source.matrix
+    total[:] = np.uint32(0)
+    k, n_rows = 0, len(places)
+    while k < n_rows:
+        a = matrix[places[k], left:right]
+        if k + 4 <= n_rows:
+            b = matrix[places[k + 1], left:right]
+            c = matrix[places[k + 2], left:right]
+            d = matrix[places[k + 3], left:right]
+            for j in range(width):
+                total[j] += (np.uint32(a[j]) + np.uint32(b[j])) + (
+                    np.uint32(c[j]) + np.uint32(d[j])
+                )
+            k += 4
+        else:
+            for j in range(width):
+                total[j] += np.uint32(a[j])
+            k += 1
+    for j in range(width):
+        totals[j] = total[j]
 
-    `wanted` is the sum of LOW, MIDDLE, TOTAL and HIGH. A source without places is asked for rows of
-    its matrix alone.
+
+@njit(nogil=True, cache=True)
+def _leave_out_of_totals(out: LeftOut, first: int, last: int, totals: NDArray[np.float64]) -> None:
+    """Subtract from the total of each item that the user took the rows whose items came before."""
+    rows = np.sort(out.of_rows)
+    taken = np.searchsorted(rows, 0)
+    for place in range(len(out.items)):
+        item = np.int64(out.items[place])
+        if first <= item < last:
+            totals[item] -= np.searchsorted(rows, out.instants[place]) - taken
+
+
+@njit(nogil=True, cache=True)
+def _copy_others(
+    source: Source,
+    left: int,
+    width: int,
+    at: NDArray[np.uint16],
+    when: NDArray[np.uint16],
+    tile: NDArray[Any],
+) -> None:
+    """Copy some columns of rows of a matrix, one less where the user took them after the row."""
+    for k in range(len(at)):
+        row, to, instant = source.matrix[source.places[k], left : left + width], tile[k], at[k]
+        for j in range(np.uint64(width)):
+            to[j] = row[j] - np.uint16(when[j] > instant)
+
+
+@njit(nogil=True, cache=True)
+def _middles_of_counts(
+    first: int, last: int, task: Task, like: NDArray[Any], result: NDArray[np.float64]
+) -> None:
+    """Write the sum of the two middle counts of each column, found among counts `like` some."""
+    source, out, n_rows = task.source, task.out, len(task.source.places)
+    strip = STRIP_BYTES // like.itemsize
+    n_strips = min(_STRIPS, -(-(last - first) // strip))
+    # An odd number of cache lines, so that a strip's rows are spread over the first-level cache.
+    tile = aligned_zeros(n_rows, (n_strips // 2 * 2 + 1) * strip, like)
+    work, bits, width = np.empty((2, strip), like.dtype), 8 * like.itemsize, n_strips * strip
+    own, when = np.empty(len(out.items), np.int64), np.empty(len(out.items), np.int64)
+    narrow = task.following and in_matrix(source) and len(out.items) < _NEVER
+    at = np.where(out.of_rows >= 0, out.of_rows + 1, _NEVER).astype(np.uint16)
+    columns = instants_of_columns(out, first, last).astype(np.uint16)
+    for left in range(first, last, width):
+        right = min(left + width, last)
+        if narrow:
+            _copy_others(source, left, right - left, at, columns[left - first :], tile)
+        else:
+            n = own_columns(out, left, right, own, when)
+            for k in range(n_rows):
+                row, instant = tile[k, : right - left], out.of_rows[k]
+                read_others(source, k, left, instant, own[:n], when[:n], task.following, row)
+        bits = guessed_middles(tile, work, bits, result[left:right])
+
+
+@njit(nogil=True, cache=True)
+def aggregate_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
+    """Aggregate counts in lanes as wide as they are."""
+    source, out, n_rows = task.source, task.out, len(task.source.places)
+    if task.wanted == MIDDLE:
+        if n_rows <= _MOST_ROWS:
+            _middles_of_counts(first, last, task, source.counts, result)
+        else:
+            _middles_of_counts(first, last, task, _WIDE, result)
+        return
+    if task.wanted == TOTAL and task.following and n_rows <= _MOST_SUMMED and in_matrix(source):
+        total = np.empty(_SUM_TILE, np.uint32)
+        for left in range(first, last, _SUM_TILE):
+            _total_counts(source, left, total, result[left : min(left + _SUM_TILE, last)])
+        _leave_out_of_totals(out, first, last, result)
+        return
+    row, best = np.empty(_TILE, source.counts.dtype), np.empty(_TILE, source.counts.dtype)
+    own, when = np.empty(len(out.items), np.int64), np.empty(len(out.items), np.int64)
+    for left in range(first, last, _TILE):
+        right = min(left + _TILE, last)
+        width, found = right - left, result[left:right]
+        best[:] = 0
+        if task.wanted == LOW:
+            for j in range(width):
+                best[j] = ~best[j]
+        found[:] = 0.0
+        n = own_columns(out, left, right, own, when)
+        for k in range(n_rows):
+            at = out.of_rows[k]
+            read_others(source, k, left, at, own[:n], when[:n], task.following, row[:width])
+            if task.wanted == TOTAL:
+                _fold(TOTAL, row, found)
+            else:
+                _fold(task.wanted, row, best[:width])
+        if task.wanted != TOTAL:
+            for j in range(width):
+                found[j] = best[j]
+
+
+@njit(nogil=True, cache=True)
+def _middles_of_values(
+    values: NDArray[np.float64],
+    zeros_lowest: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+    middle: NDArray[np.float64],
+) -> None:
+    """Write for each column the sum of its two middle values: twice the median, exactly."""
+    n_rows, width = len(values), len(middle)
+    if zeros_lowest:
+        # Where few values are not zero, so is the middle: rare items need no sorting.
+        most = 0
+        for j in range(width):
+            nonzero = 0
+            for k in range(n_rows):
+                nonzero += values[k, j] != 0
+            most = max(most, nonzero)
+        if most <= (n_rows - 1) // 2:
+            middle[:] = 0.0
+            return
+    sort_columns(values, width)
+    for j in range(width):
+        middle[j] = values[(n_rows - 1) // 2, j] + values[n_rows // 2, j]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _fill(
+    statistic: int,
+    row: NDArray[Any],
+    back: NDArray[Any],
+    taken: float,
+    values: NDArray[np.float64],
+) -> None:
+    """Write the statistic of each column, from one row of counts and an item's support."""
+    width = np.uint64(len(row))
+    if statistic == ABSENT:
+        for j in range(width):
+            values[j] = taken - row[j]
+    elif taken == 0.0:
+        values[:] = 0.0
+    elif statistic == SHARE:
+        for j in range(width):
+            values[j] = row[j] / taken
+    else:
+        for j in range(width):
+            # Nobody still free to take it later: then nobody did, and the ratio is 0.
+            values[j] = row[j] / np.maximum(taken - back[j], 1.0)
+
+
+@njit(nogil=True, cache=True)
+def aggregate_values(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
+    """Aggregate SHARE, RATIO or ABSENT; totals are summed in the order of the rows."""
+    source, out, wanted, n_rows = task.source, task.out, task.wanted, len(task.source.places)
+    statistic, following = task.way.statistic, task.following
+    size = _SORTED_TILE if wanted == MIDDLE else _TILE
+    kept = np.empty((n_rows if wanted == MIDDLE else 1, size))
+    counts, back = np.empty(size, source.counts.dtype), np.empty(size, source.counts.dtype)
+    own, when = np.empty(len(out.items), np.int64), np.empty(len(out.items), np.int64)
+    for left in range(first, last, size):
+        right = min(left + size, last)
+        width, found, n = right - left, result[left:right], own_columns(out, left, right, own, when)
+        found[:] = np.inf if wanted == LOW else -np.inf if wanted == HIGH else 0.0
+        for k in range(n_rows):
+            values, at = kept[k if wanted == MIDDLE else 0], out.of_rows[k]
+            mine, then = own[:n], when[:n]
+            read_others(source, k, left, at, mine, then, following, counts[:width])
+            if statistic == RATIO:
+                read_others(task.reverse, k, left, at, mine, then, not following, back[:width])
+            _fill(statistic, counts[:width], back[:width], float(out.support[k]), values)
+            _fold(wanted, values, found)
+        if wanted == MIDDLE:
+            _middles_of_values(kept, statistic != ABSENT, found)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_ratios(
+    row: NDArray[Any],
+    back: NDArray[Any],
+    mine: Any,
+    when: NDArray[np.uint32],
+    taken: float,
+    total: NDArray[np.float64],
+) -> None:
+    """Add the ratios of a row to the totals, the user's own part left out on the way."""
+    for j in range(np.uint64(len(total))):
+        later = np.int32(when[j] > mine)
+        earlier = np.int32((when[j] > np.uint32(0)) & (when[j] < mine))
+        free = taken - np.int32(np.int32(back[j]) - earlier)
+        total[j] += np.int32(np.int32(row[j]) - later) / np.maximum(free, 1.0)
+
+
+@njit(nogil=True, cache=True)
+def total_ratios(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
+    """Add up the ratios over rows of 16-bit matrices, where they lie."""
+    source, reverse, out = task.source, task.reverse, task.out
+    when, nobody = instants_of_columns(out, first, last), np.zeros(WIDE_TILE, np.uint32)
+    for left in range(first, last, WIDE_TILE):
+        right = min(left + WIDE_TILE, last)
+        total = result[left:right]
+        total[:] = 0.0
+        for k in range(len(source.places)):
+            if out.support[k]:
+                row = source.matrix[source.places[k], left:right]
+                back = reverse.matrix[reverse.places[k], left:right]
+                is_own = out.of_rows[k] >= 0 and len(out.items) > 0
+                own = when[left - first : right - first] if is_own else nobody
+                mine = np.uint32(out.of_rows[k] + 1)
+                _add_ratios(row, back, mine, own, float(out.support[k]), total)
+
+
+@njit(nogil=True, cache=True)
+def _multiply(
+    values: NDArray[Any], products: NDArray[np.float64], scaled: NDArray[np.float64]
+) -> None:
+    for j in range(np.uint64(len(products))):
+        value = products[j] * values[j]
+        large = value > HUGE
+        products[j] = value / HUGE if large else value
+        scaled[j] += large
+
+
+@njit(nogil=True, cache=True)
+def top_products(
+    source: Source,
+    out: LeftOut,
+    top: int,
+    products: NDArray[np.float64],
+    scaled: NDArray[np.float64],
+) -> None:
+    """Write for every column the product of its `top` largest counts, or of all of them.
+
+    The product is ``products · HUGE ** scaled``: integers stay exact as long as their product does,
+    so equal products tie, and however many factors there are, nothing overflows.
     """
-    if statistic == COUNT:
-        return OfCounts(statistic)
-    if statistic == RATIO and wanted == TOTAL and _in_matrix(source) and _in_matrix(reverse):
-        return OfTotals(statistic)
-    return OfValues(statistic)
-
-
-def _in_matrix(source: Source) -> bool:
-    inside = len(source.places) == 0 or source.places.max() < len(source.matrix)
-    return bool(inside) and source.matrix.itemsize == NARROW
+    n_rows, n_columns = len(source.places), len(products)
+    size = _SORTED_TILE if top < n_rows else _TILE
+    kept = np.empty((n_rows if top < n_rows else 0, size))
+    row = np.empty(size, source.counts.dtype)
+    own, when = np.empty(len(out.items), np.int64), np.empty(len(out.items), np.int64)
+    products[:] = 1.0
+    scaled[:] = 0.0
+    for left in range(0, n_columns, size):
+        right = min(left + size, n_columns)
+        product, scale, width = products[left:right], scaled[left:right], right - left
+        n = own_columns(out, left, right, own, when)
+        for k in range(n_rows):
+            at = out.of_rows[k]
+            read_others(source, k, left, at, own[:n], when[:n], True, row[:width])
+            if top < n_rows:
+                for j in range(width):
+                    kept[k, j] = row[j]
+            else:
+                _multiply(row, product, scale)
+        if top < n_rows:
+            sort_columns(kept, width)
+            for k in range(n_rows - 1, n_rows - 1 - top, -1):
+                _multiply(kept[k], product, scale)
 
 
 @njit(nogil=True, cache=True)
-def _of_counts(
-    first: int,
-    last: int,
-    way: Way,  # noqa: ARG001  # all ways are asked alike
-    wanted: int,
+def gather_columns(
+    source: Source,
+    out: LeftOut,
+    n_items: int,
+    columns: NDArray[np.int64],
     following: bool,  # noqa: FBT001
-    source: Source,
-    reverse: Source,  # noqa: ARG001
-    out: LeftOut,
-    result: Aggregates,
+    result: NDArray[Any],
 ) -> None:
-    aggregate_counts(first, last, wanted, following, source, out, result)
-
-
-@njit(nogil=True, cache=True)
-def _of_totals(
-    first: int,
-    last: int,
-    way: Way,  # noqa: ARG001
-    wanted: int,  # noqa: ARG001
-    following: bool,  # noqa: ARG001, FBT001
-    source: Source,
-    reverse: Source,
-    out: LeftOut,
-    result: Aggregates,
-) -> None:
-    total_ratios(first, last, source, reverse, out, result.total)
-
-
-@njit(nogil=True, cache=True)
-def _of_values(
-    first: int,
-    last: int,
-    way: Way,
-    wanted: int,
-    following: bool,  # noqa: FBT001
-    source: Source,
-    reverse: Source,
-    out: LeftOut,
-    result: Aggregates,
-) -> None:
-    aggregate_values(first, last, way.statistic, wanted, following, source, reverse, out, result)
-
-
-_KERNELS: dict[type[Way], Callable[..., None]] = {
-    OfCounts: _of_counts,
-    OfTotals: _of_totals,
-    OfValues: _of_values,
-}
-
-
-def aggregate_columns(
-    first: int,
-    last: int,
-    way: Way,
-    wanted: int,
-    following: bool,  # noqa: FBT001  # a kernel takes positional arguments only
-    source: Source,
-    reverse: Source,
-    out: LeftOut,
-    result: Aggregates,
-) -> None:
-    """Aggregate a statistic of items `first` … `last` − 1 (columns) over a profile (rows).
-
-    `wanted` is the sum of LOW, MIDDLE, TOTAL and HIGH: only those are defined after. The rows of
-    `source` are of those that follow the rows' items, or precede if not `following`; `reverse` has
-    the other direction, and is read for RATIO alone. A user's own part is left `out`.
-    """
-    _KERNELS[type(way)](first, last, way, wanted, following, source, reverse, out, result)
-
-
-@overload(aggregate_columns, jit_options={"nogil": True})
-def _choose(
-    first: Any,  # noqa: ARG001  # by their types, of which one matters
-    last: Any,  # noqa: ARG001
-    way: Any,
-    wanted: Any,  # noqa: ARG001
-    following: Any,  # noqa: ARG001
-    source: Any,  # noqa: ARG001
-    reverse: Any,  # noqa: ARG001
-    out: Any,  # noqa: ARG001
-    result: Any,  # noqa: ARG001
-) -> Callable[..., None]:
-    """Give other kernels the one of their way."""
-    kernel = _KERNELS[way.instance_class]
-
-    def aggregate(
-        first: Any,
-        last: Any,
-        way: Any,
-        wanted: Any,
-        following: Any,
-        source: Any,
-        reverse: Any,
-        out: Any,
-        result: Any,
-    ) -> None:
-        kernel(first, last, way, wanted, following, source, reverse, out, result)
-
-    return aggregate
+    """Copy some columns of all rows without one user's contribution."""
+    n_plain = len(source.matrix) + len(source.counted)
+    few = len(columns) * _BISECTION < n_items
+    whole = np.empty(0 if few else n_items, result.dtype)
+    when = instants_of_columns(out, 0, n_items)
+    for k in range(len(source.places)):
+        row, at = result[k], out.of_rows[k]
+        if few or source.places[k] < n_plain:
+            pick(source, k, columns, row)
+        else:
+            load(source, k, 0, whole)
+            for j in range(len(columns)):
+                row[j] = whole[columns[j]]
+        for j in range(len(columns) if at >= 0 else 0):
+            instant = np.int64(when[columns[j]]) - 1
+            row[j] -= np.uint32(instant > at if following else 0 <= instant < at)

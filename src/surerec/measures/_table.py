@@ -12,11 +12,6 @@ from surerec.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from surerec.measures._tiles import Aggregates
-
 _LONGEST_NAME = 100
 
 Statistic = Literal["score", "count", "share", "ratio", "absent"]
@@ -50,13 +45,6 @@ class Measure:
     def is_nonconformity(self) -> bool:
         """Whether a higher value means a worse fit."""
         return self.statistic == "absent"
-
-    def conformity(self, found: Aggregates) -> NDArray[np.float64]:
-        """Pick its aggregate, with the sign turned where a higher value means a worse fit."""
-        low, middle, total, high = found
-        by_name = {"minimum": low, "median": middle, "mean": total, "maximum": high, "top": high}
-        wanted = by_name[self.aggregate]
-        return -wanted if self.is_nonconformity else wanted
 
 
 _SCORE = Measure(

@@ -1,7 +1,7 @@
-"""Tiles of a profile's rows, one user's own part left out, and their aggregates: pure functions.
+"""Rows of a profile with one user's own counts left out: what every kernel of measures reads.
 
-A tile is some columns of all rows. It is read from wherever a store holds the rows, and the user's
-own counts are subtracted on the way, so that no kernel behind it needs to know of either.
+The rows come from wherever a store holds them. The user's own counts are subtracted on the way, so
+that no kernel behind it needs to know of either.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
+
+from surerec.precedence.kernels import load
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,18 +23,6 @@ COUNT, SHARE, RATIO, ABSENT = 0, 1, 2, 3
 LOW, MIDDLE, TOTAL, HIGH = 1, 2, 4, 8
 
 NARROW = 2  # bytes
-TILE = 1024  # columns: their accumulators stay in the first-level cache
-SORTED_TILE = 256  # columns whose middles are found, all of whose rows stay in the second-level one
-
-
-class Aggregates(NamedTuple):
-    """Aggregates over a profile, for every item."""
-
-    low: NDArray[np.float64]
-    middle: NDArray[np.float64]
-    """The sum of the two middle values: twice the median, exactly."""
-    total: NDArray[np.float64]
-    high: NDArray[np.float64]
 
 
 class LeftOut(NamedTuple):
@@ -47,7 +37,7 @@ class LeftOut(NamedTuple):
     """Of the rows' items over the other users."""
 
     def for_nobody(self) -> LeftOut:
-        """Give the same for rows from which that user is left out already."""
+        """Return the same for rows from which that user is left out already."""
         return self._replace(items=self.items[:0], instants=self.instants[:0])
 
 
@@ -59,7 +49,7 @@ def leave_out(
     times: NDArray[np.int64],
     strict: bool,  # noqa: FBT001  # a kernel takes positional arguments only
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Give the instants of a user's items, those of the rows' items, and the rows' support."""
+    """Return the instants of a user's items, those of the rows' items, and the rows' support."""
     instants = np.arange(len(items))
     if strict:
         for place in range(1, len(items)):
@@ -76,10 +66,44 @@ def leave_out(
 
 
 @njit(nogil=True, cache=True)
+def instants_of_columns(out: LeftOut, first: int, last: int) -> NDArray[np.uint32]:
+    """Return the instants, from 1, of the items of some columns; 0 where the user has none."""
+    when = np.zeros(last - first, np.uint32)
+    for place in range(len(out.items)):
+        item = np.int64(out.items[place])
+        if first <= item < last:
+            when[item - first] = out.instants[place] + 1
+    return when
+
+
+@njit(nogil=True, inline="always")  # a call of it would take longer than a short tile
+def read_others(
+    source: Source,
+    k: int,
+    left: int,
+    at: int,
+    columns: NDArray[np.int64],
+    instants: NDArray[np.int64],
+    following: bool,  # noqa: FBT001
+    row: NDArray[Any],
+) -> None:
+    """Write the columns of row `k` from `left` on, without a user who took its item at `at`.
+
+    That user counts where they took the column's item later, or earlier if not `following`;
+    `columns` are those of their items, in time order, and `instants` when they took them.
+    """
+    load(source, k, left, row)
+    begin = np.searchsorted(instants, at, side="right") if following else 0
+    end = len(columns) if following else np.searchsorted(instants, at)
+    for place in range(begin, end if at >= 0 else 0):
+        row[columns[place]] -= 1
+
+
+@njit(nogil=True, cache=True)
 def own_columns(
     out: LeftOut, left: int, right: int, columns: NDArray[np.int64], instants: NDArray[np.int64]
 ) -> int:
-    """Find the user's items among the columns of a tile, in time order; give their number."""
+    """Find the user's items among the columns of a tile, in time order; return their number."""
     n = 0
     for place in range(len(out.items)):
         item = np.int64(out.items[place])
@@ -104,7 +128,7 @@ def mark_own(
 
     That is where they took the column's item later, or earlier if not `following`. Rows mostly come
     in time order, so what held for the row before, taken at `before`, is only moved on: it was
-    behind ``columns[:done]``. Gives the new `done`. Where `at` is −1 they did not take the row's
+    behind ``columns[:done]``. Returns the new `done`. Where `at` is −1 they did not take the row's
     item, and count nowhere in it; a `before` of −1 says that, or that there was no row.
     """
     if at < before or before < 0:
@@ -118,58 +142,7 @@ def mark_own(
 
 
 @njit(nogil=True, cache=True)
-def subtract_own(
-    at: int,
-    columns: NDArray[np.int64],
-    instants: NDArray[np.int64],
-    following: bool,  # noqa: FBT001
-    row: NDArray[Any],
-) -> None:
-    """Subtract the user from a row whose item they took at `at`: 1 where `mark_own` would set it.
-
-    Column by column: faster where few of a tile's columns are the user's own.
-    """
-    first, last = 0, len(columns)
-    if at < 0:
-        return
-    if following:
-        first = int(np.searchsorted(instants, at, side="right"))
-    else:
-        last = int(np.searchsorted(instants, at))
-    for place in range(first, last):
-        row[columns[place]] -= 1
-
-
-@njit(nogil=True, cache=True)
-def room_for(n_items: int) -> Aggregates:
-    """Give room for the aggregates of so many items: one array each, as malloc keeps those."""
-    return Aggregates(np.empty(n_items), np.empty(n_items), np.empty(n_items), np.empty(n_items))
-
-
-@njit(nogil=True, cache=True)
-def fold(
-    wanted: int,
-    values: NDArray[Any],
-    low: NDArray[Any],
-    total: NDArray[Any],
-    high: NDArray[Any],
-    width: int,
-) -> None:
-    """Take one more row of values into the aggregates that are wanted."""
-    end = np.uint64(width)
-    if wanted & TOTAL:
-        for j in range(end):
-            total[j] += values[j]
-    if wanted & LOW:
-        for j in range(end):
-            low[j] = np.minimum(low[j], values[j])
-    if wanted & HIGH:
-        for j in range(end):
-            high[j] = np.maximum(high[j], values[j])
-
-
-@njit(nogil=True, cache=True)
 def in_matrix(source: Source) -> bool:
-    """Tell whether all rows are rows of the matrix, of 16 bits."""
+    """Return whether all rows are rows of the matrix, of 16 bits."""
     inside = len(source.places) == 0 or source.places.max() < len(source.matrix)
     return inside and source.matrix.itemsize == NARROW

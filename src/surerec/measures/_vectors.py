@@ -1,6 +1,10 @@
 """Vectors of many lanes in kernels: what a loop over arrays cannot keep in registers.
 
 The lanes are of LLVM's own vector types, which it splits into whatever registers a machine has.
+Medians of columns of counts are found so, bit by bit. A strip is as many columns as fill one cache
+line. Its rows are read once for every bit of its largest count, and all that is kept of them stays
+in registers, which a loop over arrays cannot say: the compiler has to take every store for a change
+of what is read next.
 """
 
 from __future__ import annotations
@@ -9,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
+from numba import njit, types
 from numba.core import cgutils as _untyped
+from numba.extending import intrinsic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 cgutils: Any = _untyped
-_CACHE_LINE = 64
+STRIP_BYTES = _CACHE_LINE = 64
+_TURNS = 4  # rows that are taken in at once
 _BYTE = ir.IntType(8)
 _FLOATS = {32: ir.FloatType(), 64: ir.DoubleType()}
 
@@ -99,6 +106,193 @@ class Lanes:
             for value, room in zip(found, kept, strict=True):
                 builder.store(value, room)
         return [builder.load(room) for room in kept]
+
+
+class _MedianStrip(Lanes):
+    """Emits code over one strip of the columns of `rows`."""
+
+    def __init__(self, context: Any, builder: Any, rows: Any, array: Any, column: Any) -> None:
+        width = rows.dtype.bitwidth
+        super().__init__(context, builder, 8 * STRIP_BYTES // width)
+        self.number, self.vector = ir.IntType(width), self.ints(width)
+        view = context.make_array(rows)(context, builder, array)
+        self.n_rows, _ = cgutils.unpack_tuple(builder, view.shape)
+        start, (self._stride, _) = self.data(rows, array)
+        self._start = self.at(start, builder.mul(column, ir.Constant(column.type, width // 8)))
+
+    def fold_rows(
+        self, starts: Sequence[int], step: Callable[[Sequence[Any], Any], Sequence[Any]]
+    ) -> list[Any]:
+        """Take one row after the other into vectors that begin with one number everywhere.
+
+        In turn into one of several, so that no row waits for the one before it; at last these are
+        added up, those that begin with 0, and the least of the others is taken.
+        """
+        builder, n, turns = self.builder, len(starts), ir.Constant(self.n_rows.type, _TURNS)
+
+        def take(kept: Sequence[Any], index: Any) -> Sequence[Any]:
+            place = self.at(self._start, builder.mul(index, self._stride))
+            return step(kept, self.load(place, self.vector, self.number.width // 8))
+
+        def take_some(kept: Sequence[Any], index: Any) -> Sequence[Any]:
+            first = builder.mul(index, turns)
+            return [
+                value
+                for turn in range(_TURNS)
+                for value in take(
+                    kept[n * turn : n * turn + n],
+                    builder.add(first, ir.Constant(first.type, turn)),
+                )
+            ]
+
+        n_turns, zero = builder.udiv(self.n_rows, turns), ir.Constant(self.n_rows.type, 0)
+        begin = [self.same(self.vector, start) for start in starts] * _TURNS
+        found = self.fold(zero, n_turns, begin, take_some)
+        found[:n] = self.fold(builder.mul(n_turns, turns), self.n_rows, found[:n], take)
+        for place in range(n, n * _TURNS):
+            kept, value = found[place % n], found[place]
+            less = builder.select(builder.icmp_unsigned("<", value, kept), value, kept)
+            found[place % n] = less if starts[place % n] else builder.add(kept, value)
+        return found[:n]
+
+    def count_at_most(self, bound: Any) -> Any:
+        """Count in each column the rows that are not above a bound."""
+
+        def count(kept: Sequence[Any], row: Any) -> Sequence[Any]:
+            return (self._one_more(kept[0], self.builder.icmp_unsigned("<=", row, bound)),)
+
+        return self.fold_rows((0,), count)[0]
+
+    def count_and_next(self, bound: Any) -> list[Any]:
+        """Count the same, and find the least count above the bound; all bits if there is none."""
+        builder = self.builder
+
+        def take(kept: Sequence[Any], row: Any) -> Sequence[Any]:
+            counted, least = kept
+            inside = builder.icmp_unsigned("<=", row, bound)
+            larger = builder.select(inside, self.same(self.vector, -1), row)
+            smaller = builder.icmp_unsigned("<", larger, least)
+            return self._one_more(counted, inside), builder.select(smaller, larger, least)
+
+        return self.fold_rows((0, -1), take)
+
+    def _one_more(self, counted: Any, where: Any) -> Any:
+        return self.builder.sub(counted, self.builder.sext(where, self.vector))
+
+    def nth(self, rank: Any, n_bits: Any) -> Any:
+        """Return in each column the count of that rank, from 1, by bisection.
+
+        Of counts of so many bits, or else the largest of these: beginning with the highest, a bit
+        is set where fewer than `rank` counts are below what has it set.
+        """
+        builder, one = self.builder, ir.Constant(self.number, 1)
+        found = cgutils.alloca_once(builder, self.vector)
+        builder.store(self.same(self.vector, 0), found)
+        with cgutils.for_range(builder, n_bits) as loop:
+            place = builder.sub(builder.sub(n_bits, loop.index), one)
+            bit, before = builder.shl(one, place), builder.load(found)
+            below = self.count_at_most(builder.add(before, self.spread(builder.sub(bit, one))))
+            few = builder.icmp_unsigned("<", below, self.spread(rank))
+            builder.store(builder.select(few, builder.add(before, self.spread(bit)), before), found)
+        return builder.load(found)
+
+    def nth_and_next(self, rank: Any, guess: Any) -> tuple[Any, Any, Any]:
+        """Return the same, how many counts are not above it, and the least that is.
+
+        `guess` is how many bits the counts of that rank have, most likely. If it is too low, not
+        enough counts are up to what was found; then it is raised.
+        """
+        builder = self.builder
+        bits = cgutils.alloca_once(builder, self.number)
+        builder.store(guess, bits)
+        look, look_again, done = (
+            builder.append_basic_block(name) for name in ("look", "again", "found")
+        )
+        builder.branch(look)
+        builder.position_at_end(look)
+        found = self.nth(rank, builder.load(bits))
+        reached, following = self.count_and_next(found)
+        flags = ir.IntType(self.n)
+        beyond = builder.bitcast(builder.icmp_unsigned("<", reached, self.spread(rank)), flags)
+        some = builder.icmp_unsigned("!=", beyond, ir.Constant(flags, 0))
+        builder.cbranch(some, look_again, done)
+        builder.position_at_end(look_again)
+        builder.store(builder.add(builder.load(bits), ir.Constant(self.number, 1)), bits)
+        builder.branch(look)
+        builder.position_at_end(done)
+        return found, reached, following
+
+    def bits_of_largest(self, values: Any) -> Any:
+        """Return how many bits the largest number of a vector has."""
+        name = f"llvm.vector.reduce.umax.v{self.n}i{self.number.width}"
+        leading = self.builder.ctlz(self.call(name, self.number, values), ir.IntType(1)(0))
+        return self.builder.sub(ir.Constant(self.number, self.number.width), leading)
+
+
+@intrinsic
+def _middles_of_strip(
+    _context: Any, rows: Any, column: Any, guess: Any, lower: Any, upper: Any
+) -> Any:
+    """Write the two middle counts of each column of the strip that begins at `column`.
+
+    Returns the number of bits of the largest lower one, as a guess for the next strip.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows_type, column_type, guess_type, *out_types = signature.args
+        start = context.cast(builder, arguments[1], column_type, types.intp)
+        strip = _MedianStrip(context, builder, rows_type, arguments[0], start)
+        n_rows = builder.trunc(strip.n_rows, strip.number)
+        one = ir.Constant(strip.number, 1)
+        half, odd = builder.lshr(n_rows, one), builder.and_(n_rows, one)
+        bits = builder.trunc(
+            context.cast(builder, arguments[2], guess_type, types.intp), strip.number
+        )
+        middle, reached, following = strip.nth_and_next(builder.add(half, odd), bits)
+        same = builder.icmp_unsigned(">", reached, strip.spread(half))
+        found = (middle, builder.select(same, middle, following))
+        for value, kind, array in zip(found, out_types, arguments[3:], strict=True):
+            strip.store(value, strip.data(kind, array)[0], strip.number.width // 8)
+        return builder.zext(strip.bits_of_largest(middle), ir.IntType(64))
+
+    return types.int64(rows, column, guess, lower, upper), generate
+
+
+middles_of_strip: Any = _middles_of_strip  # as numba calls it: without the context
+
+
+@njit(nogil=True, cache=True)
+def guessed_middles(
+    rows: NDArray[Any], work: NDArray[Any], bits: int, middles: NDArray[np.float64]
+) -> int:
+    """Write for each column the sum of its two middle counts: twice the median, exactly.
+
+    `rows` has as many columns as whole strips take, and no more rows than its counts can count;
+    `work` has two rows of a strip; `bits` is how many the middles have, most likely. Returns that
+    of the last ones.
+    """
+    strip, lower, upper = STRIP_BYTES // rows.itemsize, work[0], work[1]
+    for column in range(0, len(middles), strip):
+        # Items come by popularity, so that the middles of neighbours have about as many bits.
+        bits = middles_of_strip(rows, column, bits, lower, upper)
+        for j in range(min(strip, len(middles) - column)):
+            middles[column + j] = float(lower[j]) + float(upper[j])
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def middles_of_counts(rows: NDArray[Any], work: NDArray[Any], middles: NDArray[np.float64]) -> None:
+    """Write the same, without a guess."""
+    guessed_middles(rows, work, 8 * rows.itemsize, middles)
+
+
+@njit(nogil=True, cache=True)
+def aligned_zeros(n_rows: int, n_columns: int, like: NDArray[Any]) -> NDArray[Any]:
+    """Return zeros of the kind of `like` that begin with a cache line: a strip's row is then one."""
+    n = n_rows * n_columns
+    room = np.zeros(n + STRIP_BYTES // like.itemsize, like.dtype)
+    start = (-room.ctypes.data % STRIP_BYTES) // like.itemsize
+    return room[start : start + n].reshape((n_rows, n_columns))
 
 
 def aligned_room(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:

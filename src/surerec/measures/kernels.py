@@ -1,9 +1,9 @@
 """The kernels of measures that other rooms build on: pure functions on arrays, no ids, no files."""
 
-from surerec.measures._aggregates import equal_columns
-from surerec.measures._plan import Plan, pays, rows_of, score_profile
+from surerec.measures._aggregates import equal_columns, pays
+from surerec.measures._plan import Plan, room_for, rows_of, score_profile
 from surerec.measures._rough import ROUGH, rough_ratios, total_ratios_of
-from surerec.measures._tiles import NARROW, RATIO, TOTAL, LeftOut, room_for
+from surerec.measures._tiles import NARROW, RATIO, TOTAL, LeftOut
 
 __all__ = [
     "NARROW",

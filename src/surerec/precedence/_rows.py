@@ -48,7 +48,7 @@ def of_matrix(matrix: NDArray[np.unsignedinteger], places: NDArray[np.int64]) ->
     return Source(matrix, matrix[:0], _NO_OFFSETS, _NO_ITEMS, matrix[:0].ravel(), places)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, inline="always")
 def load(source: Source, k: int, left: int, tile: NDArray[Any]) -> None:
     """Write the columns of row `k` from `left` on into `tile`."""
     place, width = source.places[k], np.uint64(len(tile))

@@ -14,8 +14,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from surerec.measures._medians import middles_of_strip
-from surerec.measures._vectors import Lanes
+from surerec.measures._vectors import Lanes, middles_of_strip
 from surerec.measures.learned import _sum_kernels as sums
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.measures._tiles import mark_own, own_columns
 
 if TYPE_CHECKING:
