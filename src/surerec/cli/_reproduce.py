@@ -14,7 +14,7 @@ from surerec.cli._output import messages
 from surerec.cli._reading import Reading, takes_reading
 from surerec.cli._spark import check_engine, spark_engine
 from surerec.errors import InputError
-from surerec.experiments import DataSource, Settings, reproduce
+from surerec.experiments import DataSource, StudySettings, reproduce
 from surerec.interactions import is_address
 
 
@@ -77,7 +77,7 @@ def reproduce_paper(
             "reproduce reads no database and takes no --query: a study that goes on where it was "
             "stopped needs the same rows again. Write them into a file, and name that instead."
         )
-    settings = Settings(
+    settings = StudySettings(
         tuple(DataSource.parse(text) for text in datasets.split(",") if text.strip()),
         n_users=users,
         seed=seed,
