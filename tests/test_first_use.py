@@ -10,7 +10,7 @@ from rich.console import Console
 
 import surerec as sr
 from surerec import _compiling
-from surerec.cli._warm_up import _PARTS
+from surerec.cli._serve import _PARTS
 
 
 @pytest.fixture

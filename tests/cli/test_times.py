@@ -109,7 +109,7 @@ def test_every_history_of_a_group_has_its_times(run, films, model, history):
 
 def test_a_file_of_histories_has_a_column_of_times_or_a_moment(run, films, folder, model, history):
     early, late = iso(films, 0.2), iso(films, 0.9)
-    many = ("recommend-all", "model", "--k", "5", "--output", "picks.csv", "--histories")
+    many = ("recommend", "model", "--k", "5", "--output", "picks.csv", "--histories")
     for options, whens in (
         (("people.csv",), (None, None)),
         (("timed.csv",), (early, late)),
@@ -133,8 +133,8 @@ def test_a_file_of_histories_has_a_column_of_times_or_a_moment(run, films, folde
         (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
         (("recommend", "model", "--history", "1", "--at", "soon"), "at is 'soon'; it must be"),
         (("recommend", "model", "--user", "1", "--at", "5"), "--at on the command line"),
-        (("recommend", "model", "--group-file", "x.csv", "--at", "5"), "only request options"),
-        (("recommend-all", "model", "--output", "x.csv", "--at", "5"), "about --histories"),
+        (("recommend", "model", "--group-file", "x.csv", "--user", "5"), "only request options"),
+        (("recommend", "model", "--all", "--output", "x.csv", "--at", "5"), "about --histories"),
     ],
 )
 def test_wrong_times_are_refused_in_a_sentence(run, options, said):

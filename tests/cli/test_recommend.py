@@ -76,7 +76,7 @@ def test_unseen_items_of_a_history_are_named_on_stderr(run):
 def test_recommend_all_streams_to_a_file_that_equals_recommend_many(run, folder):
     expected = sr.load(folder / "model").recommend_many(confidence=0.7, k=5)
     for name, read in (("all.parquet", pl.read_parquet), ("all.csv", pl.read_csv)):
-        done = run("recommend-all", "model", "--confidence", "0.7", "--k", "5", "--output", name)
+        done = run("recommend", "model", "--all", "--confidence", "0.7", "--k", "5", "--output", name)
         assert done.code == 0
         assert done.out == ""
         assert read(folder / name).equals(expected)
@@ -84,7 +84,7 @@ def test_recommend_all_streams_to_a_file_that_equals_recommend_many(run, folder)
 
 
 def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
-    done = run("recommend-all", "model", "--confidence", "0.7", "--output", "sum.parquet")
+    done = run("recommend", "model", "--all", "--confidence", "0.7", "--output", "sum.parquet")
     rows = pl.read_parquet(folder / "sum.parquet").group_by("user_id").len()
     taken = sr.load(folder / "model").statistics_.interactions
     own = {user: len(taken.profile(user)) for user in rows["user_id"]}
@@ -101,7 +101,7 @@ def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
     assert about["surerec.recommender"] == sr.load(folder / "model").name_
     assert f"Guarantee: {about['surerec.guarantee']}" in said
     assert not re.search(r"user \d|this person", said)
-    few = run("recommend-all", "model", "--confidence", "0.1", "--k", "2", "--output", "few.csv")
+    few = run("recommend", "model", "--all", "--confidence", "0.1", "--k", "2", "--output", "few.csv")
     n = pl.read_csv(folder / "few.csv")["user_id"].n_unique()
     said = " ".join(few.err.split())
     assert f"{n} of 80 people have recommendations; nothing qualified for {80 - n}." in said
@@ -110,7 +110,7 @@ def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
 
 def test_recommend_all_for_some_users(run, folder):
     (folder / "some.txt").write_text("7\n\n9\n")
-    run("recommend-all", "model", "--users", "some.txt", "--output", "some.parquet", "--k", "1")
+    run("recommend", "model", "--users", "some.txt", "--output", "some.parquet", "--k", "1")
     assert pl.read_parquet(folder / "some.parquet")["user_id"].to_list() == [7, 9]
 
 
@@ -146,9 +146,9 @@ def test_all_17_measures_stand_beside_their_formulas(run):
         (["explain", "model", "--user", "7", "--item", "900"], "There is no item '900'"),
         (["fit", "log.csv", "other", "--recommender", "icrs18"], "no recommender 'icrs18'"),
         (["fit", "log.csv", "model", "--ties", "strict"], "overwrite"),
-        (["recommend-all", "model", "--output", "picks.txt"], "must end in .parquet or .csv"),
-        (["recommend-all", "model", "--output", "no/such/folder.csv"], "cannot be written"),
-        (["recommend-all", "model", "--users", "none.txt", "--output", "x.csv"], "none.txt"),
+        (["recommend", "model", "--all", "--output", "picks.txt"], "must end in .parquet or .csv"),
+        (["recommend", "model", "--all", "--output", "no/such/folder.csv"], "cannot be written"),
+        (["recommend", "model", "--users", "none.txt", "--output", "x.csv"], "none.txt"),
     ],
 )  # fmt: skip
 def test_a_users_error_is_a_sentence_and_exit_code_2(run, arguments, says):
@@ -170,7 +170,7 @@ def test_what_was_fitted_last_answers_and_every_answer_says_who(run, folder):
     why = ("explain", "again", "--user", "7", "--item", item)
     assert ", by icrs4" in run(*why).out
     assert json.loads(run(*why, "--format", "json").out)["recommender"] == "icrs4"
-    written = run("recommend-all", "again", "--k", "1", "--output", "again.csv")
+    written = run("recommend", "again", "--all", "--k", "1", "--output", "again.csv")
     assert "recommendations by icrs4 to again.csv" in written.err
     older = sr.load(folder / "again", "icrs12")
     assert older.recommend(7, confidence=0.7).recommender == "icrs12"

@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -98,87 +97,6 @@ def test_recalibrating_writes_a_renewed_model(run, folder):
     assert "Nothing has happened since" in again.err
 
 
-def test_tables_by_profile_can_be_counted_as_of_then(run):
-    asked = ("guarantees", "now.csv", "--measure", "CM12", "--users", "150", "--splits", "2")
-    done = run(*asked, "--table", "sizes", "--table", "misses", "--as-of")
-    assert done.code == 0
-    assert done.out.count("Counted up to the start of each of ") == 2
-    assert "was new to all" in done.out
-    assert "per-user p-values" not in done.out
-    hindsight = run(*asked, "--table", "misses", "--hindsight").out
-    assert "Counted up to" not in hindsight
-    assert "scores also used what other users did later" in hindsight
-    for view in ("--as-of", "--hindsight"):
-        refused = run(*asked, "--table", "calendar", view)
-        assert refused.code == 2
-        assert "not for calendar" in refused.err
-
-
-def test_point_in_time_comes_before_hindsight(run, folder):
-    asked = ("guarantees", "now.csv", "--measure", "CM12", "--users", "150", "--splits", "2")
-    done = run(*asked, "--table", "sizes", "--output", "both")
-    assert done.code == 0
-    found = pl.read_csv(folder / "both" / "sizes-now.csv.csv")
-    assert found["view"].to_list() == ["point-in-time"] * 2 + ["hindsight"] * 3
-    assert done.out.index("Point-in-time: ") < done.out.index("Hindsight: ")
-
-
-def test_below_the_floor_tables_show_the_floor_and_no_size(run, folder):
-    """Every other row of the later half is of an item that nobody consumed before."""
-    rows = [
-        f"c{who},{'new' if k > 7 and k % 2 else 'p'}{who if k > 7 and k % 2 else who * 5 % 13}-{k},"
-        f"{who * 10 + k}"
-        for who in range(60)
-        for k in range(14)
-    ]
-    (folder / "fresh.csv").write_text("\n".join(["user,item,time", *rows]))
-    asked = ("guarantees", "fresh.csv", "--measure", "CM12", "--splits", "2", "--as-of")
-    done = run(*asked, "--table", "sizes", "--table", "misses", "--output", "fresh")
-    assert done.code == 0, done.err
-    found = pl.read_csv(folder / "fresh" / "sizes-fresh.csv.csv")
-    assert (found["floor"] > 0.1).all()
-    assert found["at 0.1"].null_count() == len(found)
-    assert f"≥ {np.ceil(1000 * found['floor'][0]) / 1000:.3f}" in done.out
-    assert "the smallest ε that any set can guarantee" in done.out
-
-
-def test_data_without_a_point_in_time_view_show_the_other_and_say_why(run, folder):
-    rows = [f"c{who},p{(who * 7 + k * k) % 23},0" for who in range(40) for k in range(20)]
-    (folder / "at-once.csv").write_text("\n".join(["user,item,time", *rows]))
-    done = run("guarantees", "at-once.csv", "--measure", "CM12", "--table", "sizes")
-    assert done.code == 0, done.err
-    assert "Point-in-time is left out: " in done.out
-    assert "hindsight" in done.out
-
-
-def test_of_all_tables_those_that_data_do_not_have_say_why(run, folder):
-    rows = [f"c{who},p{(who * 7 + k * k) % 23},{k}" for who in range(40) for k in range(9)]
-    (folder / "short.csv").write_text("\n".join(["user,item,time", *rows]))
-    asked = ("guarantees", "short.csv", "--measure", "CM12", "--splits", "2")
-    done = run(*asked)
-    assert done.code == 0, done.err
-    assert "None here: short.csv: with a horizon of 5 no user has" in done.out
-    assert "0.1" in done.out
-    refused = run(*asked, "--table", "hits")  # asked for by its name
-    assert refused.code == 2
-    assert refused.err.startswith("Error: short.csv: with a horizon of 5")
-    (folder / "one.csv").write_text("user,item,time\n1,2,3\n1,3,4\n")
-    assert run("guarantees", "one.csv", "--measure", "CM12").code == 2
-
-
-def test_the_tables_of_the_guarantees_are_printed_and_written(run, folder):
-    done = run(
-        "guarantees", "now.csv", "--measure", "CM12", "--users", "80", "--splits", "2",
-        "--window", "60", "--windows", "1", "--output", "tables",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    for words in ("Share missed", "per-user p-values", "popularity", "recalibrated", "said"):
-        assert words in done.out
-    names = {path.name for path in (folder / "tables").iterdir()}
-    assert {f"{kind}-now.csv.csv" for kind in ("misses", "sizes", "hits", "calendar")} <= names
-    assert "slates-now.csv.png" in names
-
-
 def test_groups_of_peoples_own_and_people_by_their_histories(run, folder):
     then = sr.read_interactions(folder / "then.csv")
     rows = [f"{user},{'DE' if code % 2 else 'AT'}" for code, user in enumerate(then.users.ids)]
@@ -194,8 +112,8 @@ def test_groups_of_peoples_own_and_people_by_their_histories(run, folder):
     people = [f"{who},{item},{land}" for who, land in (("x", "DE"), ("y", "AT")) for item in taken]
     lines = ["who,item,country", *people, "z,no such item,DE"]
     (folder / "people.csv").write_text("\n".join(lines))
-    many = ("recommend-all", "apart", "--histories", "people.csv", "--output", "picks.csv")
-    done = run(*many, "--user", "who", "--k", "3")
+    many = ("recommend", "apart", "--histories", "people.csv", "--output", "picks.csv")
+    done = run(*many, "--user-column", "who", "--k", "3")
     assert done.code == 0
     assert "1 person is left out" in done.err
     assert "took the items of 1 row: ignored" in done.err
@@ -208,7 +126,7 @@ def test_groups_of_peoples_own_and_people_by_their_histories(run, folder):
 
 def test_files_of_users_without_a_guarantee_have_empty_probabilities(run, folder):
     (folder / "short.csv").write_text("user,item\nx,1\nx,2\ny,3\n")
-    asked = ("recommend-all", "model", "--histories", "short.csv", "--k", "4", "--hits")
+    asked = ("recommend", "model", "--histories", "short.csv", "--k", "4", "--hits")
     for name in ("short.parquet", "picks-short.csv"):
         assert run(*asked, "--output", name).code == 0
     picks = pl.read_parquet(folder / "short.parquet")
@@ -228,15 +146,15 @@ def test_files_of_users_without_a_guarantee_have_empty_probabilities(run, folder
             ("fit", "then.csv", "n", "--recommender", "hit-cm4", "--groups-file", "users.csv"),
             "go together",
         ),
-        (("recommend-all", "model", "--output", "x.csv", "--user", "who"), "give that too"),
-        (("recommend-all", "model", "--output", "x.csv", "--leave-out"), "about --histories"),
+        (("recommend", "model", "--all", "--output", "x.csv", "--user-column", "who"), "give that too"),
+        (("recommend", "model", "--all", "--output", "x.csv", "--leave-out"), "about --histories"),
         (
-            ("recommend-all", "model", "--output", "x.csv", "--histories", "none.csv"),
+            ("recommend", "model", "--output", "x.csv", "--histories", "none.csv"),
             "no such file",
         ),
         (
-            ("recommend-all", "model", "--output", "x.csv", "--histories", "a", "--users", "b"),
-            "leave --users",
+            ("recommend", "model", "--all", "--output", "x.csv", "--histories", "a", "--users", "b"),
+            "do not go together",
         ),
     ],
 )
@@ -287,7 +205,7 @@ def test_unknown_ids_of_a_file_are_skipped_and_named(run, folder, precise, unkno
     for asked in (
         ("allow", "precise", "more", "more.txt"),
         ("recommend", "precise", "--user", "9", "--precision", "0.1", "--items", "more.txt"),
-        ("recommend-all", "precise", "--users", "users.txt", "--items", "more.txt", "--precision",
+        ("recommend", "precise", "--users", "users.txt", "--items", "more.txt", "--precision",
          "0.1", "--output", "picks.csv"),
     ):  # fmt: skip
         done = run(*asked, *skip)
@@ -318,7 +236,7 @@ def test_a_list_is_allowed_and_chosen_from(run, folder, precise):
     assert {row["item_id"] for row in answer["items"]} <= set(precise)
     assert answer["guarantee"]["reason"].startswith("only the given items")
     done = run(
-        "recommend-all", "precise", "--precision", "0.1", "--item-list", "tonight", "--output",
+        "recommend", "precise", "--all", "--precision", "0.1", "--item-list", "tonight", "--output",
         "all.parquet",
     )  # fmt: skip
     assert done.code == 0

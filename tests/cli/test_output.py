@@ -25,7 +25,7 @@ def model(tmp_path_factory):
 def commands(model):
     yield "recommend", model, "--user", "1", "--format", "json"
     yield "recommend", model, "--user", "1", "--format", "csv"
-    yield "recommend-all", model, "--k", "2"
+    yield "recommend", model, "--all", "--k", "2"
 
 
 def test_a_pipe_gets_it(cli, model, tmp_path):
@@ -69,18 +69,10 @@ def test_a_folder_and_a_closed_place_are_refused(cli, model, tmp_path):
     assert not list(folder.iterdir())
 
 
-def test_a_folder_for_tables_that_is_a_file_is_refused(cli, write):
-    path = write("tables", "mine")
-    told = cli("guarantees", "ml-100k", "--output", path)
-    assert told.code == 2
-    assert f"{path}: cannot be written (File exists)" in told.err
-    assert path.read_text() == "mine"
-
-
 def test_what_a_shell_appends_to_is_added_to(model, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("mine\n")
-    told = [sys.executable, "-m", "surerec", "recommend-all", model, "--k", "1"]
+    told = [sys.executable, "-m", "surerec", "recommend", model, "--all", "--k", "1"]
     with log.open("a") as file:
         done = subprocess.run(  # noqa: S603
             [*told, "--output", "/dev/stdout"], stdout=file, stderr=subprocess.PIPE, check=False

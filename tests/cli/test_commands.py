@@ -88,10 +88,10 @@ def test_without_any_network_fetching_names_every_source_tried(run, tmp_path):
     assert not list((tmp_path / "cache").rglob("*.inter"))
 
 
-def test_the_demo_says_so_when_made_up_data_stand_in(run):
+def test_the_demo_says_so_when_synthetic_data_stand_in(run):
     done = run("demo")
     assert done.code == 0
-    assert "made-up data stand in" in done.out
+    assert "synthetic data stand in" in done.out
     assert "people who took Story" in done.out
 
 

@@ -72,7 +72,7 @@ def test_recommendations_have_titles(cli, model):
 @pytest.mark.parametrize("kind", ["parquet", "csv", "sqlite"])
 @pytest.mark.parametrize("hits", [(), ("--hits",)])
 def test_batch_output_has_titles(cli, model, tmp_path, kind, hits):
-    asked = ("recommend-all", model, "--k", "5", *hits, "--output")
+    asked = ("recommend", model, "--all", "--k", "5", *hits, "--output")
     if kind == "sqlite":
         done = cli(*asked, f"sqlite:///{tmp_path}/out.db", "--table", "picks")
         with sqlite3.connect(tmp_path / "out.db") as database:
@@ -106,7 +106,7 @@ def test_cells_that_look_like_formulas_are_not_altered(cli, shop, tmp_path):
     titles = {one: f"={one}+1" for one in taken.items.ids}
     taken = sr.read_interactions(shop / "orders.csv", titles=titles)
     sr.InductiveConformal("CM12").fit(taken).save(tmp_path / "model")
-    done = cli("recommend-all", tmp_path / "model", "--k", "3", "--output", tmp_path / "out.csv")
+    done = cli("recommend", tmp_path / "model", "--all", "--k", "3", "--output", tmp_path / "out.csv")
     assert done.code == 0, done.err
     rows = pl.read_csv(tmp_path / "out.csv")
     assert all(title == titles[one] for one, title in rows.select("item_id", "title").iter_rows())

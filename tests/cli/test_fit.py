@@ -96,7 +96,7 @@ def test_every_step_says_the_next_one_as_it_is_typed(cli, shop):
     typed = done.err.split("  ")[0].split()[2:]
     assert cli("explain", "my shop", *typed[3:]).code == 0
     done = cli("recommend", "my shop", "--user", "c0", "--history", "3,12,7", "--at", "9000")
-    assert " --history 3,12,7 --at 9000  " in done.err
+    assert " --history 3,12,7 --at 9000 " in done.err
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """All commands that read ratings take the same options for it."""
 
-import inspect
 import re
 
 import pytest
@@ -8,11 +7,11 @@ from typer.main import get_command
 
 import surerec as sr
 from surerec.cli import app
-from surerec.cli._reading import _reading
-from surerec.experiments import DataSource, Settings
+from surerec.cli._options import READING, flag
+from surerec.experiments import DataSource, StudySettings
 
-COMMANDS = ("describe", "fit", "audit", "guarantees", "reproduce")
-FLAGS = {f"--{name.replace('_', '-')}" for name in inspect.signature(_reading).parameters}
+COMMANDS = ("describe", "fit", "audit", "recalibrate", "replay", "reproduce")
+FLAGS = set(map(flag, READING))
 COLUMNS = ("--user", "wer", "--item", "was", "--time", "wann")
 
 
@@ -30,13 +29,13 @@ def test_every_reading_option_is_there(command):
     assert options >= FLAGS
 
 
-def test_guarantees_reads_columns_by_their_names(cli, log):
-    asked = ("guarantees", log, "--measure", "CM12", "--table", "misses", "--splits", "2")
+def test_columns_are_read_by_their_names(cli, log):
+    asked = ("describe", log)
     refused = cli(*asked)
     assert refused.code == 2
     assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user NAME",
                      refused.err)  # fmt: skip
-    assert "CM12" in cli(*asked, *COLUMNS).out
+    assert re.search(r"Users +120", cli(*asked, *COLUMNS).out)
 
 
 def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
@@ -49,8 +48,8 @@ def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
 
 
 def test_settings_without_reading_are_recorded_as_before():
-    assert "reading" not in Settings((DataSource("ml-100k"),)).as_dict()
-    assert Settings((DataSource("ml-100k"),), reading={"user": "who"}).as_dict()["reading"]
+    assert "reading" not in StudySettings((DataSource("ml-100k"),)).as_dict()
+    assert StudySettings((DataSource("ml-100k"),), reading={"user": "who"}).as_dict()["reading"]
 
 
 @pytest.mark.parametrize("datasets", ["sqlite:///shop.db", "log.csv"])
