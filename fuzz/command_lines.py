@@ -84,9 +84,8 @@ _ODD = [*_READING.values(), _HISTORY]
 _OFTEN, _SELDOM = 0.9, 0.1
 _NEEDED = {
     "recommend": {"--user": _OFTEN, "--significance": _SELDOM, "--output": _SELDOM},
-    "recommend-all": {"--output": _OFTEN, "--significance": _SELDOM, "--users": _SELDOM},
+    "recommend --all": {"--output": _OFTEN, "--significance": _SELDOM, "--users": _SELDOM},
     "explain": {"--user": _OFTEN, "--item": _OFTEN, "--output": _SELDOM},
-    "guarantees": {"--users": 1.0, "--splits": 1.0, "--measure": 1.0, "--table": 1.0},
     "audit": {"--users": 1.0},
     "reproduce": {"--output": _OFTEN, "--datasets": 1.0},
     "keys create": {"--name": _OFTEN},
@@ -180,7 +179,7 @@ LINES: list[Line] = [
         },
     ),
     _line(
-        "recommend-all",
+        "recommend --all",
         (_MODEL,),
         {
             "--output": _one("made/a.csv", "made/b.parquet", "made/x.txt", "no/y.csv"),
@@ -206,22 +205,6 @@ LINES: list[Line] = [
     ),
     _no_network(
         _line("recalibrate", (_DATA, _MODEL, _NEW), {**_READING, "--no-refit": _FLAG}, 0.1)
-    ),
-    _no_network(
-        _line(
-            "guarantees",
-            (_DATA,),
-            {
-                "--table": _one("misses", "sizes", "hits", "calendar", "slates", "x"),
-                "--measure": _one("CM3", "CM12", "CM1", "NCM17", "x"),
-                "--users": _one("30", "5"),
-                "--splits": _one("2"),
-                "--window": _one("30"),
-                "--windows": _one("1"),
-                "--output": _one("made/g", "other", "log.csv"),
-            },
-            0.9,
-        )
     ),
     _line("measures", (), {"--format": _one("table", "json", "x")}),
     _no_network(

@@ -84,7 +84,7 @@ def _data_set_folder(folder: Path, case: Case) -> None:
 
 def _users(folder: Path, case: Case) -> None:
     (users,) = case.files
-    told = ["recommend-all", str(_model()), "--users", str(folder / users), "--k", "1"]
+    told = ["recommend", str(_model()), "--users", str(folder / users), "--k", "1"]
     app([*told, "--output", str(folder / "picks.csv")], standalone_mode=False)
 
 

@@ -1,6 +1,6 @@
 """Processes killed at random moments: what they leave is whole, and the next run succeeds.
 
-``fit`` over an older model, ``recommend-all`` into a file, and ``serve`` with its workers.
+``fit`` over an older model, ``recommend --all`` into a file, and ``serve`` with its workers.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class _Work:
     new_data: Path
     new_users: int
     expected: bytes
-    """What `recommend-all` writes from the old model."""
+    """What `recommend --all` writes from the old model."""
     seconds: dict[str, float]
 
     def fit(self, folder: Path) -> list[str]:
         return ["fit", str(self.new_data), str(folder), "--overwrite", *_RECOMMENDER]
 
     def recommend(self, output: Path) -> list[str]:
-        return ["recommend-all", str(self.old), "--output", str(output), "--k", "5"]
+        return ["recommend", str(self.old), "--all", "--output", str(output), "--k", "5"]
 
 
 def run(n: int, seed: int) -> Tally:
@@ -170,7 +170,7 @@ def _kill_many(work: _Work, chance: random.Random) -> str:
     _done(*work.recommend(output))
     assert output.read_bytes() == work.expected, "another output in the next run"  # noqa: S101
     what = "whole" if found == work.expected else "as it was"
-    return f"recommend-all {'killed' if running else 'done'}, output {what}"
+    return f"recommend --all {'killed' if running else 'done'}, output {what}"
 
 
 def _kill_server(work: _Work, chance: random.Random) -> str:

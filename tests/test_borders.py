@@ -18,7 +18,7 @@ SOURCE = Path(surerec.__file__).parent
     ("importer", "imported", "may"),
     [
         ("surerec.audit._report", "surerec.reports", True),
-        ("surerec.audit._report", "surerec.reports._html", False),
+        ("surerec.audit._report", "surerec.reports._pages", False),
         ("surerec.measures.learned._recipe", "surerec.measures._recipe", True),
         ("surerec.measures._recipes", "surerec.measures.learned._parts", False),
         ("surerec.cli._fit", "surerec._threads", True),

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import surerec as sr
-from surerec.cli._warm_up import _PARTS
+from surerec.cli._serve import _PARTS
 
 
 @pytest.mark.parametrize("part", _PARTS)

@@ -216,7 +216,7 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     assert told.code == 0, told.err
     assert "users who have a list" in " ".join(told.out.split())
     rows = tmp_path / "rows.csv"
-    many = cli("recommend-all", folder, "--confidence", 0.8, "--k", 3, "--output", rows)
+    many = cli("recommend", folder, "--all", "--confidence", 0.8, "--k", 3, "--output", rows)
     assert many.code == 0, many.err
     assert len(pl.read_csv(rows)) == 3 * past.n_users
     wrong = write("bad.csv", "user_id,item_id,score\n1,2,x\n")

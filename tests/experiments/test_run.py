@@ -1,4 +1,4 @@
-"""The study end to end on small made-up data: numbers, resuming, refusals."""
+"""The study end to end on small synthetic data: numbers, resuming, refusals."""
 
 import json
 from dataclasses import replace
@@ -9,8 +9,9 @@ import pytest
 
 import surerec as sr
 from surerec.evaluation import candidates_of, evaluate, ranking_metrics, split_user
-from surerec.experiments import ALGORITHMS, DataSource, Settings, run
-from surerec.experiments._algorithms import EXTRA, judge
+from surerec.experiments import ALGORITHMS, DataSource, StudySettings, run
+from surerec.experiments._evaluating import judge
+from surerec.experiments._study import EXTRA
 from surerec.recommenders import make_recommender
 
 
@@ -23,7 +24,9 @@ def ratings(tmp_path_factory):
 
 @pytest.fixture
 def settings(ratings):
-    return Settings((DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=3)
+    return StudySettings(
+        (DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=3
+    )
 
 
 def test_one_pass_serves_all_algorithms_with_what_each_says_alone(ratings):
@@ -109,7 +112,7 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(settings, tmp_path, monk
         return judge(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr("surerec.experiments._users.judge", power_cut)
+        patch.setattr("surerec.experiments._evaluating.judge", power_cut)
         patch.setenv("SUREREC_THREADS", "1")
         with pytest.raises(KeyboardInterrupt):
             run(settings, tmp_path / "cut")
@@ -131,7 +134,7 @@ def test_another_runs_folder_is_not_touched_unasked(settings, tmp_path):
     run(settings, output)
     with pytest.raises(sr.InputError, match=r"holds another run's results; .*--resume"):
         run(settings, output)
-    other = Settings(settings.datasets, n_users=9, timed_users=0, tuning_users=0)
+    other = StudySettings(settings.datasets, n_users=9, timed_users=0, tuning_users=0)
     with pytest.raises(sr.InputError, match="begun with other settings"):
         run(other, output, resume=True)
     assert json.loads((output / "settings.json").read_text())["settings"]["n_users"] == 25
@@ -156,12 +159,12 @@ def test_a_folder_that_cannot_be_made_is_refused(settings, tmp_path):
 )
 def test_impossible_settings(sources, says):
     with pytest.raises(sr.InputError, match=says):
-        Settings(tuple(DataSource.parse(text) for text in sources))
+        StudySettings(tuple(DataSource.parse(text) for text in sources))
 
 
 def test_an_unknown_data_set_is_refused_with_near_names(tmp_path):
     with pytest.raises(sr.InputError, match="did you mean ml-100k"):
-        run(Settings((DataSource.parse("ml-100"),)), tmp_path / "out")
+        run(StudySettings((DataSource.parse("ml-100"),)), tmp_path / "out")
     with pytest.raises(sr.InputError, match="nowhere: no such file"):
-        run(Settings((DataSource.parse("ml-25m=nowhere"),)), tmp_path / "out")
+        run(StudySettings((DataSource.parse("ml-25m=nowhere"),)), tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -19,8 +19,7 @@ def test_random_command_lines_answer_or_refuse_in_a_sentence(monkeypatch):
         ["fit", "é" * 300, "model"],
         ["audit", "é" * 300],
         ["reproduce", "--datasets", "é" * 300, "--output", "out"],
-        ["guarantees", "log.csv", "--output", "log.csv"],
-        ["recommend-all", "log.csv", "--output", "a\nb"],
+        ["recommend", "log.csv", "--all", "--output", "a\nb"],
     ],
 )
 def test_what_once_failed_is_refused_in_a_line(cli, tmp_path, monkeypatch, words):

@@ -168,7 +168,7 @@ def test_recommend_all_writes_a_table(address, cli, tmp_path):
     taken = sr.datasets.synthetic(n_users=40, n_items=20, n_rows=500, seed=2)
     model = sr.InductiveConformal("CM12").fit(taken)
     model.save(tmp_path / "model")
-    asked = ("recommend-all", tmp_path / "model", "--confidence", "0.5", "--output", address)
+    asked = ("recommend", tmp_path / "model", "--all", "--confidence", "0.5", "--output", address)
     done = cli(*asked, "--table", "picks")
     assert done.code == 0, done.err
     expected = model.recommend_many(confidence=0.5)
@@ -185,7 +185,7 @@ def test_recommend_all_writes_a_table(address, cli, tmp_path):
         assert json.loads(comment) == said
     assert "add --overwrite" in cli(*asked, "--table", "picks").err
     assert "name the table" in cli(*asked).err
-    wrong = cli("recommend-all", tmp_path / "model", "--output", "x.csv", "--table", "picks")
+    wrong = cli("recommend", tmp_path / "model", "--all", "--output", "x.csv", "--table", "picks")
     assert "are for databases" in wrong.err
 
 
@@ -244,7 +244,7 @@ def test_an_unusable_address_is_one_message_without_the_password(address, cli, t
         ("describe", address, "--query", QUERY),
         ("audit", address, "--recommender", "x"),
         ("guarantees", address),
-        ("recommend-all", model, "--output", address, "--table", "picks"),
+        ("recommend", model, "--all", "--output", address, "--table", "picks"),
         ("live", "init", tmp_path / "live", model, "--store", address),
     ):
         done = cli(*asked)

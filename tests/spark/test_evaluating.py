@@ -5,7 +5,7 @@ import pytest
 
 import surerec as sr
 from surerec.errors import InputError
-from surerec.experiments import DataSource, Settings, run
+from surerec.experiments import DataSource, StudySettings, run
 from surerec.spark import SparkEngine
 
 pytestmark = pytest.mark.spark
@@ -20,7 +20,7 @@ def ratings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def settings(ratings):
-    return Settings((DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=2)
+    return StudySettings((DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=2)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.markup import escape
@@ -15,21 +15,15 @@ from surerec._progress import compile_progress, printed
 from surerec._shown import shown
 from surerec._version import __version__
 from surerec.cli import (
-    _audit,
     _calibrate,
     _data,
     _demo,
+    _evaluate,
     _fit,
-    _guarantees,
     _live,
-    _model,
     _output,
-    _over_users,
-    _replay,
-    _reproduce,
+    _recommend,
     _serve,
-    _together,
-    _warm_up,
 )
 from surerec.errors import SurerecError
 
@@ -52,25 +46,23 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "demo": _demo.demo,
         "describe": _data.describe,
         "fit": _fit.fit,
-        "recommend": _model.recommend,
-        "explain": _model.explain,
-        "audit": _audit.audit_data,
+        "recommend": _recommend.recommend,
+        "explain": _recommend.explain,
+        "audit": _evaluate.audit,
         "serve": _serve.serve,
     },
     "More from a model": {
-        "recommend-all": _model.recommend_all,
-        "allow": _over_users.allow,
-        "recalibrate": _over_users.recalibrate,
-        "calibrate-groups": _together.calibrate_groups,
+        "allow": _calibrate.allow,
+        "recalibrate": _calibrate.recalibrate,
+        "calibrate-groups": _calibrate.calibrate_groups,
         "calibrate": _calibrate.calibrate,
     },
     "Looking deeper": {
-        "guarantees": _guarantees.guarantees,
-        "measures": _fit.measures,
-        "replay": _replay.replay_data,
-        "reproduce": _reproduce.reproduce_paper,
+        "measures": _data.measures,
+        "replay": _evaluate.replay,
+        "reproduce": _evaluate.reproduce_paper,
     },
-    "In production": {"warm-up": _warm_up.warm_up},
+    "In production": {"warm-up": _serve.warm_up},
 }
 for panel, commands in _COMMANDS.items():
     for name, command in commands.items():
@@ -122,22 +114,21 @@ def _ended_in_order() -> Iterator[None]:
 
 def main() -> None:
     """Run the command line; a user's error is one sentence and exit code 2."""
-    messages = _output.messages()
     try:
         with _ended_in_order(), compile_progress():
             app()
     except SurerecError as error:
-        messages.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
-        sys.exit(2)
+        _fail(str(error))
     except OSError as error:  # of a path that nobody looked at before it was used
         where = "" if error.filename is None else f"{shown(error.filename)}: "
-        reason = (error.strerror or str(error)).lower()
-        messages.print(f"[bold red]Error:[/bold red] {escape(where + reason)}.")
-        sys.exit(2)
+        _fail(f"{where}{(error.strerror or str(error)).lower()}.")
     except MemoryError as error:
-        detail = f" ({error})" if str(error) else ""
-        messages.print(f"[bold red]Error:[/bold red] not enough memory{escape(detail)}.")
-        sys.exit(2)
+        _fail(f"not enough memory{f' ({error})' if str(error) else ''}.")
     except KeyboardInterrupt:
-        messages.print("Interrupted; nothing half-done is left behind.")
+        _output.messages().print("Interrupted; nothing half-done is left behind.")
         sys.exit(130)
+
+
+def _fail(reason: str) -> NoReturn:
+    _output.messages().print(f"[bold red]Error:[/bold red] {escape(reason)}")
+    sys.exit(2)

@@ -1,23 +1,47 @@
-"""The command that makes a model folder of lists that another system wrote."""
+"""Calibrating: lists of another system, newer data, item lists, groups of users."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path  # noqa: TC003  # typer reads it at run time
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from surerec.cli import _options as opt
-from surerec.cli import _show
-from surerec.cli._output import messages
+from surerec.cli._options import Option
+from surerec.cli._output import messages, plain
 from surerec.errors import InputError
 from surerec.interactions import read_lists
-from surerec.recommenders import wrap
+from surerec.precedence import count_precedence
+from surerec.recommenders import load_all, save_all, wrap
+
+if TYPE_CHECKING:
+    from surerec.recommenders import Recommender
+
+_READING: Final = {
+    name: option
+    for name, option in opt.READING.items()
+    if name not in ("columns", "min_profile_length", "skip_bad", "query")
+}
+_WRAPPING: Final = {
+    "fallback": Option(
+        str, "Complete lists by the past: popularity, or one of `surerec measures`."
+    ),
+    "promise": Option(
+        Literal["miss-rate", "hit"],
+        "The share of items new to the user that is left out, or no hit at all.",
+        "miss-rate",
+    ),
+    "horizon": Option(float, "Of the futures so many items (5); all of them if not given."),
+    "groups": Option(int, "Separate thresholds by the number of known items.", 1),
+    "min_known": Option(int, "Users with fewer known items are guaranteed nothing.", 5),
+}
 
 
+@opt.takes(wrapping=_WRAPPING, reading=_READING)
 def calibrate(
-    model: Annotated[Path, typer.Argument(help="The model folder to write.")],
+    model: opt.NewModel,
     *,
     scores: Annotated[
         Path,
@@ -29,92 +53,175 @@ def calibrate(
     past: Annotated[
         Path, typer.Option(help="What was known when it said so: a ratings file, as for `fit`.")
     ],
-    futures: Annotated[
-        Path, typer.Option(help="What the same people took then, of which it knew nothing.")
-    ],
-    fallback: Annotated[
-        str | None,
-        typer.Option(
-            help="Complete lists that do not hold every item by the past: popularity, or one of "
-            "`surerec measures`."
-        ),
-    ] = None,
-    promise: Annotated[
-        Literal["miss-rate", "hit"],
-        typer.Option(help="The share of items new to the user that is left out, or no hit at all."),
-    ] = "miss-rate",
-    horizon: Annotated[
-        float | None,
-        typer.Option(help="Of the futures so many items (5); all of them if not given."),
-    ] = None,
-    groups: Annotated[
-        int, typer.Option(help="Separate thresholds by the number of known items.")
-    ] = 1,
-    min_known: Annotated[
-        int, typer.Option(help="People of whom less is known are promised nothing.")
-    ] = 5,
+    futures: Annotated[Path, typer.Option(help="What the same users consumed afterwards.")],
+    wrapping: Any,
     repeats: Annotated[
         Literal["error", "drop"],
-        typer.Option(
-            help="Futures that repeat items of a user's past: stop, or drop those rows. The "
-            "guarantee is of items new to the user."
-        ),
+        typer.Option(help="Futures that repeat items of a user's past: stop, or drop those rows."),
     ] = "error",
-    user: opt.UserColumn = None,
-    item: opt.ItemColumn = None,
-    time: opt.TimeColumn = None,
-    rating: opt.RatingColumn = None,
-    title: opt.TitleColumn = None,
-    titles: opt.Titles = None,
-    threshold: opt.Threshold = None,
-    time_format: opt.TimeFormat = None,
+    reading: Any,
     score: Annotated[str | None, typer.Option(help="The column of scores.")] = None,
-    name: Annotated[
-        str | None, typer.Option(help="The recommender's name in the folder; lists if not given.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option(help="Replace the model that the folder holds.")
-    ] = False,
+    name: Annotated[str, typer.Option(help="The recommender's name in the folder.")] = "lists",
+    overwrite: opt.Overwrite = False,
 ) -> None:
-    """Calibrate lists of any recommender on what people took then, and write a model folder.
+    """Calibrate lists of any recommender on what users consumed then, and write a model folder.
 
-    The columns that are named are those of all files. Whoever has a list, a past and a future
-    calibrates; `recommend`, `serve` and `audit` open the folder like any other.
+    The columns that are named are those of all files. Users with a list, a past and a future
+    calibrate; `recommend`, `serve` and `audit` open the folder like any other.
 
     [bold]Example:[/bold] surerec calibrate ranked --scores top100.parquet --past before.csv
     --futures later.csv --fallback popularity
     """
-    asked = opt.as_horizon(horizon)
-    if isinstance(asked, float):
-        raise InputError(f"--horizon is {asked:g}; futures are cut already: give a whole number.")
-    lists = read_lists(scores, user=user, item=item, score=score)
-    reading: dict[str, Any] = {
-        "user": user,
-        "item": item,
-        "time": time,
-        "rating": rating,
-        "threshold": threshold,
-        "time_format": time_format,
-    }
-    known = opt.read(str(past), title=title, titles=titles, **reading)
-    later = opt.read(str(futures), **reading)
-    wrapped = wrap(
-        lists,
-        promise=promise,
-        horizon=0.4 if asked is None else asked,
-        groups=groups,
-        min_known=min_known,
-        fallback=fallback,
-    )
+    if "horizon" in wrapping:
+        wrapping["horizon"] = horizon = opt.as_horizon(wrapping["horizon"])
+        if isinstance(horizon, float):
+            raise InputError(
+                f"--horizon is {horizon:g}; futures are cut already: give a whole number."
+            )
+    columns = {name: reading[name] for name in ("user", "item") if name in reading}
+    lists = read_lists(scores, score=score, **columns)
+    known = opt.read(str(past), **reading)
+    of_later = {name: value for name, value in reading.items() if not name.startswith("title")}
+    later = opt.read(str(futures), **of_later)
     with warnings.catch_warnings(record=True, action="always") as said:
-        sure = wrapped.calibrate(known, later, repeats=repeats)
+        sure = wrap(lists, **wrapping).calibrate(known, later, repeats=repeats)
     for each in said:
-        messages().print(_show.plain(str(each.message)))
-    sure.save(model, name or "lists", overwrite=overwrite)
+        messages().print(plain(str(each.message)))
+    sure.save(model, name, overwrite=overwrite)
     missing = sure.calibration_.unknown_share
     messages().print(
         f"Calibrated {lists.lengths()} of {len(lists.users):,} users on the futures of "
         f"{len(sure.calibration_):,}. On average over them, {missing:.1%} of what a user consumed "
         f"next is in no set; the smallest ε that can be guaranteed is {sure.floor_:.4g}."
     )
-    messages().print(f"Saved in {_show.plain(str(model))}.")
+    messages().print(f"Saved in {plain(str(model))}.")
+
+
+@opt.takes(reading=opt.READING)
+def recalibrate(
+    data: opt.Data,
+    model: opt.Model,
+    output: Annotated[Path, typer.Argument(help="The folder for the renewed model.")],
+    *,
+    reading: Any,
+    refit: Annotated[
+        bool, typer.Option(help="Count the newer data too, after calibrating on it.")
+    ] = True,
+) -> None:
+    """Renew the thresholds of a model on what has happened since it was counted.
+
+    DATA holds everything as it is now: what the model was counted on, and what came later. The
+    recommenders of the model that are calibrated over users are written to a new folder.
+
+    [bold]Example:[/bold] surerec recalibrate ratings-until-march.csv films films-march
+    """
+    fitted = {
+        name: recommender
+        for name, recommender in load_all(model).items()
+        if hasattr(recommender, "recalibrate")
+    }
+    if not fitted:
+        raise InputError(
+            f"{model}: nothing in it can be recalibrated; fit one with --recommender "
+            "population-cm12. A wrapped model is calibrated again by surerec calibrate."
+        )
+    newer = opt.read(data, **reading)
+    ties = next(iter(fitted.values())).statistics_.ties
+    counts = count_precedence(newer, ties=ties) if refit else None
+    for recommender in fitted.values():
+        recommender.recalibrate(newer, refit=refit, counts=counts)
+    save_all(output, fitted)
+    messages().print(f"Recalibrated {', '.join(fitted)} and saved in {plain(str(output))}.")
+
+
+def allow(
+    model: opt.Model,
+    name: Annotated[str, typer.Argument(help="What the list is called, such as in-stock.")],
+    items: Annotated[Path, typer.Argument(help="A file with one item id a line.")],
+    *,
+    recommender: opt.ForRecommender = None,
+    unknown: Annotated[
+        Literal["check", "skip"], typer.Option(help=opt.REQUEST["unknown"].help)
+    ] = "check",
+) -> None:
+    """Name a list of items that may be shown, and calibrate on it.
+
+    `surerec recommend FOLDER --item-list NAME` then has a guarantee for users who consume at least
+    one of these items. A list of that name is replaced.
+
+    [bold]Example:[/bold] surerec allow films in-stock ids.txt
+    """
+    every, chosen = _choose_over_users(model, recommender)
+    ids = opt.read_known(items, next(iter(chosen.values())).items_, unknown)
+    for fitted in chosen.values():
+        fitted.allow(name, ids or [])
+    save_all(model, every)  # all of them, so that the first stays the first
+    sizes = ", ".join(
+        f"{each} ({len(fitted.lists_[name]):,} items)" for each, fitted in chosen.items()
+    )
+    messages().print(f"Calibrated the list {plain(name)} for {sizes}.")
+
+
+def calibrate_groups(
+    model: opt.Model,
+    *,
+    size: Annotated[
+        list[int] | None,
+        typer.Option(help="How many members, 2 to 8; may be repeated; 2, 3 and 4 if not given."),
+    ] = None,
+    formed: Annotated[
+        Literal["random", "similar"],
+        typer.Option(help="As the groups to be served will be: random, or of similar users."),
+    ] = "random",
+    aggregation: Annotated[
+        str,
+        typer.Option(
+            help="How one ranking is made of the members': average, least-misery, most-pleasure, "
+            "approval, joint-profile."
+        ),
+    ] = "average",
+    group_file: Annotated[
+        Path | None,
+        typer.Option(help="Groups of your own instead: a table with columns user_id and group."),
+    ] = None,
+    recommender: opt.ForRecommender = None,
+) -> None:
+    """Calibrate a model on groups of its users, so that groups have guarantees.
+
+    A size that was not calibrated is calibrated when a group of it is asked for, each time anew on
+    the command line; the server answers only for sizes that are in the folder.
+
+    [bold]Examples:[/bold]
+
+    surerec calibrate-groups films --size 2 --size 3
+
+    surerec calibrate-groups films --size 2 --formed similar --aggregation least-misery
+    """
+    every, chosen = _choose_over_users(model, recommender)
+    for fitted in chosen.values():
+        sizes = size or (2, 3, 4)
+        fitted.calibrate_groups(sizes, formed=formed, aggregation=aggregation, groups=group_file)
+    save_all(model, every)
+    for name, fitted in chosen.items():
+        told = ", ".join(
+            f"{len(each.outcomes):,} {each.people}" for each in fitted.group_calibrations_
+        )
+        messages().print(f"Calibrated {plain(name)} on {plain(told)}.")
+
+
+def _choose_over_users(
+    model: Path, recommender: str | None
+) -> tuple[dict[str, Recommender], dict[str, Recommender]]:
+    """Return all recommenders of a folder, and the chosen ones over users: one, or all."""
+    every = load_all(model)
+    chosen = {
+        each: fitted
+        for each, fitted in every.items()
+        if "item_lists" in fitted.model_.features and recommender in (None, each)
+    }
+    if not chosen:
+        raise InputError(
+            f"{model}: {recommender or 'nothing in it'} is not calibrated over users; fit "
+            "population-cm12 or its like."
+        )
+    return every, chosen

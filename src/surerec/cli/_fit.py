@@ -1,9 +1,10 @@
-"""Making models: fit, and the measures to fit with."""
+"""Making models: fit, in memory or on Spark."""
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003  # typer reads it at run time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
 import typer
@@ -12,67 +13,61 @@ from surerec._memory import from_words
 from surerec._progress import time_stages
 from surerec.cli import _options as opt
 from surerec.cli import _show
-from surerec.cli._output import messages, stdout, to_json
-from surerec.cli._reading import Reader, reads_data
-from surerec.cli._spark import check_engine, fit_on_spark
+from surerec.cli._options import Option
+from surerec.cli._output import messages, next_steps, plain
 from surerec.conformal import DEFAULT_CONFIDENCE
 from surerec.errors import InputError
-from surerec.interactions import pool_segments
-from surerec.measures import MEASURES, TRAINED
+from surerec.interactions import is_address, pool_segments
 from surerec.precedence import count_precedence
-from surerec.recommenders import (
-    DEFAULT_NAMES,
-    make_recommender,
-    save_all,
-)
+from surerec.recommenders import DEFAULT_NAMES, make_recommender, save_all
+from surerec.storage import read_card
 
 if TYPE_CHECKING:
     from surerec.recommenders import Recommender
 
+_OVER_USERS: Final = {
+    "horizon": Option(
+        float, "Over users: the future as a share of the profile (0.4), or as next items (5)."
+    ),
+    "cut": Option(
+        Literal["rank", "score"], "Over users: sets of one size, or of a size adapted to the user."
+    ),
+    "groups": Option(
+        str,
+        "Over users: separate thresholds by the number of known items (3), by a column of "
+        "--groups-file (country), or both (country,3).",
+    ),
+    "window": Option(float, "Over users: calibrate on the last so many days of the calendar."),
+}
+_ENGINE: Final = {
+    **opt.ENGINE,
+    "sequence": Option(str, "On Spark: the column of integers with the order of rows."),
+    "task_memory": Option(str, "On Spark: for the counts of one task; 256MB by default."),
+}
+_SMALLER = "population-learned"
+_THOUSANDS = 500  # users with whom a measure is worth to be trained: tried with 943
 
-@reads_data
+
+@opt.takes(reading=opt.READING, over_users=_OVER_USERS, engine=_ENGINE)
 def fit(
-    data: Reader,
-    model: Annotated[Path, typer.Argument(help="The model folder to write.")],
+    data: opt.Data,
+    model: opt.NewModel,
     *,
+    reading: Any,
     recommender: Annotated[
         list[str] | None,
         typer.Option(
-            help="Which to put in the folder, by the names below; may be repeated. Where it is "
-            "not given population-cm12, and icrs12 beside it; on Spark icrs12 alone."
+            help="Which to put in the folder, by the names below; may be repeated. By default "
+            "population-cm12, and icrs12 beside it; on Spark icrs12 alone."
         ),
     ] = None,
-    horizon: Annotated[
-        float | None,
-        typer.Option(
-            help="Over users: the future as a share of the profile (0.4), or a number of next "
-            "items (5)."
-        ),
-    ] = None,
-    cut: Annotated[
-        Literal["rank", "score"] | None,
-        typer.Option(help="Over users: sets of one size, or of a size that adapts to the person."),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            help="Over users: separate thresholds by the number of known items (3), by a column of "
-            "--groups-file (country), or both (country,3)."
-        ),
-    ] = None,
+    over_users: Any,
     groups_file: Annotated[
-        Path | None,
-        typer.Option(help="Over users: a table of users with the column that --groups names."),
+        Path | None, typer.Option(help="A table of users with the column that --groups names.")
     ] = None,
     pool_below: Annotated[
         int | None,
-        typer.Option(
-            help="Over users: pool segments of --groups-file with fewer users into 'other'."
-        ),
-    ] = None,
-    window: Annotated[
-        float | None,
-        typer.Option(help="Over users: calibrate on the last so many days of the calendar."),
+        typer.Option(help="Pool segments of --groups-file with fewer users into 'other'."),
     ] = None,
     ties: opt.Ties = "order",
     strategy: Annotated[
@@ -83,24 +78,12 @@ def fit(
         str | None,
         typer.Option(help="For counts, such as 2GB; half of the free memory if not given."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option(help="Replace the model that the folder holds.")
-    ] = False,
-    engine: opt.Engine = "memory",
-    master: opt.Master = None,
-    sequence: Annotated[
-        str | None,
-        typer.Option(help="On Spark: the column of integers that says in which order rows come."),
-    ] = None,
-    executor_memory: opt.ExecutorMemory = None,
-    task_memory: Annotated[
-        str | None,
-        typer.Option(help="On Spark: for the counts of one task, such as 500MB; 256MB by default."),
-    ] = None,
+    overwrite: opt.Overwrite = False,
+    engine: Any,
 ) -> None:
     """Count who took what before what, and save a model folder.
 
-    The folder holds people's histories: keep it as you keep those.
+    The folder holds users' histories: keep it as you keep those.
 
     [bold]Recommenders, by what they promise:[/bold]
 
@@ -131,49 +114,26 @@ def fit(
     surerec fit /shared/ratings.parquet /shared/films --engine spark --master spark://host:7077
     --sequence row
     """
-    on_spark = {"sequence": sequence, "task-memory": task_memory}
-    check_engine(engine, master=master, **{"executor-memory": executor_memory}, **on_spark)
-    standard = DEFAULT_NAMES[1:] if engine == "spark" else DEFAULT_NAMES
+    on_spark, session = opt.check_engine(engine)
+    standard = DEFAULT_NAMES[1:] if on_spark else DEFAULT_NAMES
     made = {name.lower(): make_recommender(name) for name in recommender or standard}
-    in_groups = opt.as_groups(groups)
-    _set_over_users(made, horizon=opt.as_horizon(horizon), cut=cut, groups=in_groups, window=window)
-    if (groups_file is None) != (in_groups is None or isinstance(in_groups, int)):
-        raise InputError(
-            "--groups-file and a column in --groups go together, such as --groups-file users.csv "
-            "--groups country."
-        )
-    if pool_below is not None and groups_file is None:
-        raise InputError("--pool-below pools segments of --groups-file: name that too.")
-    budget = None if memory is None else from_words(memory)
-    segments: Any = groups_file
-    if pool_below is not None:
-        column = in_groups if isinstance(in_groups, str) else in_groups[0]  # type: ignore[index]
-        segments = pool_segments(groups_file, column, min_users=pool_below)
-    if engine == "spark":
-        counting = {"ties": ties, "strategy": strategy, "memory": budget}
-        counting["task_memory"] = None if task_memory is None else from_words(task_memory)
-        session = {"master": master, "executor_memory": executor_memory}
-        fit_on_spark(
-            data,
-            model,
-            made,
-            counting,
-            session,
-            sequence,
-            overwrite=overwrite,
-            user_groups=segments,
-        )
+    segments = _set_over_users(made, over_users, groups_file, pool_below)
+    counting: dict[str, Any] = {"ties": ties, "strategy": strategy}
+    counting["memory"] = None if memory is None else from_words(memory)
+    if on_spark:
+        more = {"overwrite": overwrite, "user_groups": segments}
+        _fit_on_spark(data, reading, model, made, counting, session, more)
         return
-    interactions = data()
+    interactions = opt.read(data, **reading)
     skipped = {}
     with time_stages() as spent:
-        statistics = count_precedence(interactions, ties=ties, strategy=strategy, memory=budget)
+        statistics = count_precedence(interactions, **counting)
         for name, each in made.items():
             try:
                 given = {"user_groups": segments} if "groups" in each.get_params() else {}
                 each.fit(statistics, **given)
-                if "period" in each.model_.features:
-                    _check_supported(each, is_asked_for=recommender is not None)
+                if recommender is None and "period" in each.model_.features:
+                    _check_supported(each)
             except InputError as error:
                 if recommender or groups_file or name == DEFAULT_NAMES[-1]:
                     raise
@@ -182,52 +142,119 @@ def fit(
     save_all(model, saved, overwrite=overwrite)
     _show.interactions(messages(), interactions)
     messages().print(f"Fitted in {spent}.")
-    messages().print(f"Saved {', '.join(saved)} in {_show.plain(str(model))}.")
-    _show.recommenders(messages(), saved, skipped, interactions.n_users)
-    somebody = str(interactions.users[int(np.argmax(np.diff(interactions.offsets)))])
-    steps = {
-        ("surerec", "recommend", str(model), "--user", somebody): "a set for somebody",
-        ("surerec", "audit", str(model)): "does the promise hold on these data?",
-        ("surerec", "serve", str(model)): "the same as a page in your browser",
-    }
-    _show.next_steps(messages(), steps)
+    messages().print(f"Saved {', '.join(saved)} in {plain(str(model))}.")
+    _show_saved(saved, skipped, interactions.n_users)
+    longest = str(interactions.users[int(np.argmax(np.diff(interactions.offsets)))])
+    next_steps(
+        {
+            ("surerec", "recommend", str(model), "--user", longest): "a set for a user",
+            ("surerec", "audit", str(model)): "does the guarantee hold on these data?",
+            ("surerec", "serve", str(model)): "the same as a page in your browser",
+        }
+    )
 
 
-def _check_supported(fitted: Recommender, *, is_asked_for: bool) -> None:
-    """Refuse what nobody asked for, and what has too few people behind it to leave anything out."""
+def _check_supported(fitted: Recommender) -> None:
+    """Refuse a default that has too few calibration users to leave anything out."""
     needed, found = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1, len(fitted.calibration_)
-    if not is_asked_for and found < needed:
+    if found < needed:
         raise InputError(
             f"A confidence of {DEFAULT_CONFIDENCE:g} needs at least {needed} calibration users, "
             f"with 5 known items and a future; here {'is' if found == 1 else 'are'} {found}."
         )
 
 
-def _set_over_users(made: dict[str, Recommender], **settings: Any) -> None:
-    """Give the settings to the recommenders that are calibrated over users, if there are any."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    over_users = [each for each in made.values() if given.keys() <= each.get_params().keys()]
+def _set_over_users(
+    made: dict[str, Recommender],
+    given: opt.Options,
+    groups_file: Path | None,
+    pool_below: int | None,
+) -> Any:
+    """Set the options of what is calibrated over users; return the segments of users."""
+    settings = dict(given)
+    groups = opt.as_groups(settings.get("groups"))
+    if groups is not None:
+        settings["groups"] = groups
+    if "horizon" in settings:
+        settings["horizon"] = opt.as_horizon(settings["horizon"])
+    over_users = [each for each in made.values() if settings.keys() <= each.get_params().keys()]
     if not over_users:
         raise InputError(
-            f"--{next(iter(given))} is for what is calibrated over users: add "
+            f"--{next(iter(settings))} is for what is calibrated over users: add "
             "--recommender population-cm12 or hit-cm12."
         )
     for each in over_users:
-        each.set_params(**given)
+        each.set_params(**settings)
+    if (groups_file is None) != (groups is None or isinstance(groups, int)):
+        raise InputError(
+            "--groups-file and a column in --groups go together, such as --groups-file users.csv "
+            "--groups country."
+        )
+    if pool_below is None:
+        return groups_file
+    if groups_file is None:
+        raise InputError("--pool-below pools segments of --groups-file: name that too.")
+    column = groups if isinstance(groups, str) else groups[0]  # type: ignore[index]
+    return pool_segments(groups_file, column, min_users=pool_below)
 
 
-def measures(
-    *,
-    format: Annotated[  # noqa: A002
-        Literal["table", "json"], typer.Option(help="A table for people, json for programs.")
-    ] = "table",
+def _show_saved(saved: dict[str, Recommender], skipped: dict[str, str], n_users: int) -> None:
+    """Print what each saved recommender promises, why another was not, and what would be better."""
+    width = max(map(len, saved))
+    for place, (name, model) in enumerate(saved.items()):
+        first = ", and answers where none is named" if place == 0 and len(saved) > 1 else ""
+        messages().print(f"  {name:<{width}}  {plain(model.headline())}{first}")
+    for name, reason in skipped.items():
+        messages().print(f"Without {name}: {plain(reason)}")
+    if DEFAULT_NAMES[0] in saved and _SMALLER not in saved and n_users >= _THOUSANDS:
+        extra = _show.install("lightgbm", "learn")
+        needs = extra and f", and needs {plain(extra)}"
+        messages().print(
+            f"With so many users, --recommender {_SMALLER} has smaller sets (by a third to a half "
+            f"on MovieLens 1M): it is trained, which takes minutes{needs}.",
+            style="dim",
+        )
+
+
+def _fit_on_spark(
+    data: str,
+    reading: opt.Options,
+    model: Path,
+    made: dict[str, Recommender],
+    counting: opt.Options,
+    session: opt.Options,
+    more: opt.Options,
 ) -> None:
-    """List the paper's 17 (non)conformity measures with their formulas, and those trained."""
-    if format == "table":
-        _show.measures(stdout(), MEASURES.values(), TRAINED)
-        return
-    rows = [
-        {"name": m.name, "readable": m.readable, "formula": m.formula} for m in MEASURES.values()
-    ]
-    trained = [{"name": name, "about": about} for name, about in TRAINED.items()]
-    typer.echo(to_json({"measures": rows, "trained": trained}))
+    if "query" in reading or is_address(data):
+        raise InputError(
+            "Spark reads no database here and takes no --query: write the rows into a Parquet file "
+            "that the executors can read, or leave --engine spark away to read them in memory."
+        )
+    if "title" in reading and "titles" not in reading:
+        raise InputError(
+            "Spark reads titles from a file only: write item ids and titles into one and pass "
+            "--titles FILE, or leave --engine spark away."
+        )
+    from surerec.spark import (  # noqa: PLC0415  # an extra
+        Counting,
+        fit_spark,
+        read_frame,
+        spark_session,
+    )
+
+    sequence, task_memory = session.pop("sequence", None), session.pop("task_memory", None)
+    if task_memory is not None:
+        counting["task_memory"] = from_words(task_memory)
+    how = Counting(**{name: value for name, value in counting.items() if value is not None})
+    how.check(has_sequence=sequence is not None)
+    read = opt.chosen(reading)
+    begin = perf_counter()
+    frame = read_frame(spark_session(**session), data, read.pop("columns", None))
+    name = Path(data).name
+    fit_spark(frame, model, made, counting=how, sequence=sequence, name=name, **more, **read)
+    counts = read_card(model)["counts"]
+    messages().print(
+        f"Counted {counts['rows']:,} interactions of {counts['users']:,} users and "
+        f"{counts['items']:,} items on Spark in {perf_counter() - begin:.1f} s and saved "
+        f"{', '.join(made)} in {plain(str(model))}."
+    )

@@ -1,41 +1,47 @@
-"""Commands about live models: make one, send events, see how it does."""
+"""Commands about live models: create one, send events, print how it does."""
 
 from __future__ import annotations
 
 import csv
 import json
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
-from rich.table import Table
 
 from surerec._shown import counted
 from surerec.cli import _options as opt
-from surerec.cli import _show
-from surerec.cli._output import messages, stdout, to_json
+from surerec.cli._options import Option
+from surerec.cli._output import messages, plain, stdout, table, write_json
 from surerec.errors import InputError, SurerecError
 from surerec.interactions import find_columns
 from surerec.recommenders import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from surerec.live import Ingestion, Live
+    from surerec.live import Live
 
 live_app = typer.Typer(
-    help="Live models: take events in, keep the promise as the world moves.", no_args_is_help=True
+    help="Live models: ingest events, keep the guarantee as the world moves.", no_args_is_help=True
 )
 
 _Folder = Annotated[Path, typer.Argument(help="The folder of the live model.")]
 _ROLES: Final = ("user", "item", "time")
 _LONGEST_EVENT: Final = 1 << 20  # characters
+_TERMS: Final = {
+    "step": Option(float, "How far one error moves a threshold; 0.01."),
+    "false_alarms": Option(float, "False alarms for each judged event, at the most; 1e-5."),
+    "new_items_per_day": Option(int, "New items that events may name in a day.", more={"min": 0}),
+    "new_items": Option(int, "New items that events may name in total.", more={"min": 0}),
+}
 
 
 @live_app.command("init")
+@opt.takes(terms=_TERMS)
 def init(
     folder: _Folder,
     model: opt.Model,
@@ -45,38 +51,28 @@ def init(
         str, typer.Option(help="Where events go: sqlite, or an address postgresql://…")
     ] = "sqlite",
     confidences: Annotated[
-        str, typer.Option(help="At which a promise is kept, with commas.")
+        str, typer.Option(help="The confidence levels that are kept, with commas.")
     ] = "0.7,0.8,0.9",
-    step: Annotated[float, typer.Option(help="How far one error moves a cut.")] = 0.01,
-    false_alarms: Annotated[
-        float, typer.Option(help="False alarms for each judged event, at the most.")
-    ] = 1e-5,
-    new_items_per_day: Annotated[
-        int | None, typer.Option(help="New items that events may name in a day.", min=0)
-    ] = None,
-    new_items: Annotated[
-        int | None, typer.Option(help="New items that events may name in total.", min=0)
-    ] = None,
+    terms: Any,
 ) -> None:
-    """Make a live model of a fitted one.
+    """Create a live model of a fitted one.
 
     [bold]Example:[/bold] surerec live init alive films
     """
     from surerec.live import Live, LiveTerms  # noqa: PLC0415  # only these commands need it
 
-    terms = LiveTerms(
-        _numbers(confidences),
-        step=step,
-        false_alarms=false_alarms,
-        new_items_per_day=new_items_per_day,
-        new_items=new_items,
-    )
-    fitted = load(model, recommender)
-    with Live.create(folder, fitted, store=store, terms=terms) as live:
+    try:
+        levels = tuple(float(each) for each in confidences.split(","))
+    except ValueError:
+        raise InputError(
+            f"--confidences is {confidences!r}; it must be numbers with commas, such as 0.8,0.9."
+        ) from None
+    kept = LiveTerms(levels, **terms)
+    with Live.create(folder, load(model, recommender), store=store, terms=kept) as live:
         status = live.status()
     messages().print(
-        f"{_show.plain(str(folder))} is live with {status.recommender}; send events with "
-        f"surerec live ingest {_show.plain(str(folder))}."
+        f"{plain(str(folder))} is live with {status.recommender}; send events with "
+        f"surerec live ingest {plain(str(folder))}."
     )
 
 
@@ -89,7 +85,7 @@ def ingest(
     *,
     batch: Annotated[int, typer.Option(help="Events that are committed together.", min=1)] = 500,
 ) -> None:
-    """Take events in: lines of JSON, or CSV with a header; user, item, and perhaps time and id.
+    """Ingest events: lines of JSON, or CSV with a header; user, item, and perhaps time and id.
 
     Those of a batch are safe when the next begins; sent again, an event changes nothing.
 
@@ -98,20 +94,26 @@ def ingest(
     from surerec.live import Live  # noqa: PLC0415
 
     total: dict[str, int] = {}
+    given = _read(file)
     with Live(folder) as live:
         try:
-            for some in _batches(_read(file), batch):
-                found = live.observe(
-                    [each.event for each in some], names=[each.where for each in some]
-                )
-                _add(total, found)
+            while some := list(islice(given, batch)):
+                found = live.observe([event for _, event in some], names=[at for at, _ in some])
+                counts = {"judged": found.judged, **found.not_judged}
+                counts |= {"sent before": found.again, "refused": found.refused}
+                for name, n in counts.items():
+                    total[name] = total.get(name, 0) + n
                 for sentence in found.alarms:
-                    messages().print(f"[yellow]Alarm:[/yellow] {_show.plain(sentence)}")
+                    messages().print(f"[yellow]Alarm:[/yellow] {plain(sentence)}")
         except SurerecError:
             if total:
                 messages().print(f"Taken in before, and safe: {_said(total)}.")
             raise
     messages().print(f"Taken in: {_said(total)}.")
+
+
+def _said(total: dict[str, int]) -> str:
+    return ", ".join(f"{n:,} {name}" for name, n in total.items() if n) or "no events"
 
 
 @live_app.command("status")
@@ -123,53 +125,50 @@ def status(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Show what is promised and observed, the events by what became of them, and alarms."""
+    """Print nominal and observed coverage, the events by what became of them, and alarms."""
     with _beside_a_server(folder) as live:
-        found, users = live.status(), live.heaviest_users() if heaviest else None
+        found, users = live.status(), live.heaviest_users().to_dicts() if heaviest else None
     if as_json:
-        more = {} if users is None else {"heaviest_users": users.to_dicts()}
-        typer.echo(to_json(dict(vars(found)) | more))
+        write_json(dict(vars(found)) | ({} if users is None else {"heaviest_users": users}))
         return
+    rows = [
+        (
+            f"{promised:g}",
+            f"{observed:.4f}" if found.n_judged else "–",
+            f"± {within:.2g}",
+            f"{delivered:.4f}" if found.n_judged else "–",
+        )
+        for promised, observed, within, delivered in zip(
+            found.promised, found.observed_by_user_day, found.within, found.delivered, strict=True
+        )
+    ]
     console = stdout()
-    table = Table(
-        "Promised", "Observed by users' days", "Within", "Of all events",
-        box=None, header_style="bold", pad_edge=False,
-    )  # fmt: skip
-    for promised, delivered, within, observed in zip(
-        found.promised, found.delivered, found.within, found.observed_by_user_day, strict=True
-    ):
-        shown = [f"{each:.4f}" if found.n_judged else "–" for each in (observed, delivered)]
-        table.add_row(f"{promised:g}", shown[0], f"± {within:.2g}", shown[1])
-    console.print(table, highlight=False)
+    headings = ("Promised", "Observed by users' days", "Within", "Of all events")
+    console.print(table(headings, rows))
     passed = ", ".join(f"{n:,} {reason}" for reason, n in found.not_judged.items()) or "none"
     console.print(
         f"\n{found.n_events:,} events, {found.n_judged:,} of them judged, on "
         f"{counted(found.n_user_days, 'user days')}, for items new to the user; not judged: "
         f"{passed}.\n"
-        f"Counted {found.counted[:16]}; {found.n_since:,} events since then are in the counts.",
-        highlight=False,
+        f"Counted {found.counted[:16]}; {found.n_since:,} events since then are in the counts."
     )
     if found.heaviest_share is not None:
-        console.print(
-            f"The heaviest 1% of users sent {found.heaviest_share:.0%} of today's judged events.",
-            highlight=False,
-        )
-    for row in () if users is None else users.to_dicts():
-        console.print(
-            f"  {_show.plain(row['user_id'])}: {row['judged']:,} judged today, {row['share']:.0%}",
-            highlight=False,
-        )
+        share = f"{found.heaviest_share:.0%}"
+        console.print(f"The heaviest 1% of users sent {share} of today's judged events.")
+    for row in users or ():
+        name, judged = plain(row["user_id"]), row["judged"]
+        console.print(f"  {name}: {judged:,} judged today, {row['share']:.0%}")
     for sentence in found.alarms:
-        console.print(f"[yellow]Alarm:[/yellow] {_show.plain(sentence)}", highlight=False)
+        console.print(f"[yellow]Alarm:[/yellow] {plain(sentence)}")
 
 
 @live_app.command("recount")
 def recount(folder: _Folder) -> None:
-    """Count and calibrate anew on all that is known, and serve that from then on."""
+    """Refit and recalibrate on all that is known, and serve that from then on."""
     with _beside_a_server(folder) as live:
         live.recount()
         found = live.status()
-    messages().print(f"Counted {_show.plain(str(folder))} anew at {found.counted}.")
+    messages().print(f"Counted {plain(str(folder))} anew at {found.counted}.")
 
 
 @live_app.command("forget")
@@ -179,21 +178,21 @@ def forget(
         str | None, typer.Argument(help="Whom; asked for if not given, so that no log has it.")
     ] = None,
 ) -> None:
-    """Delete a person: from events and counts at once, from files at the next recount."""
+    """Delete a user: from events and counts at once, from files at the next recount."""
     whom = typer.prompt("User", hide_input=True) if user is None else user
     with _beside_a_server(folder) as live:
         receipt = live.forget(whom)
-    typer.echo(to_json(dict(vars(receipt))))
+    write_json(dict(vars(receipt)))
 
 
 @live_app.command("export")
 def export(
     folder: _Folder, file: Annotated[Path, typer.Argument(help="A Parquet file to write.")]
 ) -> None:
-    """Write everybody's profiles as they are now, from which a fit gives the same counts."""
+    """Write all profiles as they are now, from which a fit gives the same counts."""
     with _beside_a_server(folder) as live:
         n = live.export(file)
-    messages().print(f"Wrote {n:,} rows to {_show.plain(str(file))}.")
+    messages().print(f"Wrote {n:,} rows to {plain(str(file))}.")
 
 
 def _beside_a_server(folder: Path) -> Live:
@@ -201,38 +200,6 @@ def _beside_a_server(folder: Path) -> Live:
     from surerec.live import Live  # noqa: PLC0415
 
     return Live(folder, recount=False, hold=False)
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(each) for each in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"--confidences is {text!r}; it must be numbers with commas, such as 0.8,0.9."
-        ) from None
-
-
-def _add(total: dict[str, int], found: Ingestion) -> None:
-    counts = {
-        "judged": found.judged,
-        **found.not_judged,
-        "sent before": found.again,
-        "refused": found.refused,
-    }
-    for name, n in counts.items():
-        total[name] = total.get(name, 0) + n
-
-
-def _said(total: dict[str, int]) -> str:
-    return ", ".join(f"{n:,} {name}" for name, n in total.items() if n) or "no events"
-
-
-class _Line(NamedTuple):
-    """An event as it was read."""
-
-    where: str
-    """The file and the line, for errors."""
-    event: dict[str, Any]
 
 
 class _Lines:
@@ -247,8 +214,7 @@ class _Lines:
     """
 
     def __init__(self, file: TextIO, name: str) -> None:
-        self._file, self._name = file, name
-        self._number = self._left = 0
+        self._file, self._name, self._number = file, name, 0
         self.next_event()
 
     @property
@@ -272,20 +238,20 @@ class _Lines:
             yield line
 
 
-def _read(file: Path | None) -> Iterator[_Line]:
-    is_stdin = file is None or str(file) == "-"
-    name = "standard input" if is_stdin else str(file)
+def _read(file: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place of each event, for errors, and the event."""
+    if file is None or str(file) == "-":
+        name, opening = "standard input", nullcontext(sys.stdin)
+    else:
+        name, opening = str(file), file.open(encoding="utf-8-sig", newline="")  # type: ignore[assignment]
     try:
-        if file is None or is_stdin:
-            yield from _parse(_Lines(sys.stdin, name))
-            return
-        with file.open(encoding="utf-8-sig", newline="") as opened:
+        with opening as opened:
             yield from _parse(_Lines(opened, name))
     except UnicodeDecodeError:
         raise InputError(f"{name}: is not text in UTF-8.") from None
 
 
-def _parse(lines: _Lines) -> Iterator[_Line]:
+def _parse(lines: _Lines) -> Iterator[tuple[str, dict[str, Any]]]:
     """Read lines of JSON or CSV, whichever the first that is not empty is."""
     given = iter(lines)
     for first in given:
@@ -294,28 +260,28 @@ def _parse(lines: _Lines) -> Iterator[_Line]:
             break
     else:
         return
+    texts = chain([first], given)
     if first.lstrip().startswith("{"):
-        for text in chain([first], given):
+        for text in texts:
             lines.next_event()
             if text.strip():
-                yield _Line(lines.where, _object(text, lines.where))
+                yield lines.where, _object(text, lines.where)
         return
     try:
-        rows = csv.DictReader(chain([first], given))
+        rows = csv.DictReader(texts)
         columns = _columns(rows.fieldnames or (), lines.where)
         for row in rows:
             lines.next_event()
             if None in row or None in row.values():
                 raise InputError(f"{lines.where}: has not as many cells as the header.")
             cells = zip(columns, row.values(), strict=True)
-            event = {column: _cell(column, value) for column, value in cells if value}
-            yield _Line(lines.where, event)
+            yield lines.where, {column: _cell(column, value) for column, value in cells if value}
     except csv.Error as error:
         raise InputError(f"{lines.where}: cannot be read as CSV ({error}).") from None
 
 
 def _columns(header: Sequence[str], where: str) -> list[str]:
-    """Give what each column is: the fields of an event by any of their usual names."""
+    """Return what each column is: the fields of an event by any of their usual names."""
     try:
         found = find_columns(header, {"user": None, "item": None, "time": "", "rating": ""}, where)
     except InputError:
@@ -341,15 +307,9 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 
 def _cell(column: str, value: str) -> int | float | str:
-    """Take a time in seconds as a number; ids stay the texts they are: 007 is not 7."""
+    """Return a time in seconds as a number; ids stay the texts they are: 007 is not 7."""
     if column == "time":
         for number in (int, float):
             with suppress(ValueError):
                 return number(value)
     return value
-
-
-def _batches(events: Iterable[_Line], size: int) -> Iterator[list[_Line]]:
-    given = iter(events)
-    while some := list(islice(given, size)):
-        yield some

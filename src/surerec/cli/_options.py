@@ -1,15 +1,16 @@
-"""Options that several commands share."""
+"""Options that commands share, as tables, and the decorator that adds them to a command."""
 
 from __future__ import annotations
 
+import inspect
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 from rich.markup import escape
 
 from surerec._inputs import did_you_mean, read_text
-from surerec.cli._output import Format as FormatName
 from surerec.cli._output import messages
 from surerec.datasets import CATALOGUE, is_described, load_dataset, synthetic_of
 from surerec.errors import InputError
@@ -23,173 +24,199 @@ from surerec.interactions import (
 from surerec.recommenders import recommender_names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from surerec.interactions import IdMap
     from surerec.recommenders import Recommender
 
 
-def _datasets() -> list[str]:
-    return list(CATALOGUE)
+class Option(NamedTuple):
+    """One option of a table; None is the default of what need not be given."""
+
+    kind: Any
+    help: str
+    default: Any = None
+    more: Mapping[str, Any] = {}
+    """Further arguments of `typer.Option`."""
 
 
-def _recommenders() -> list[str]:
-    return recommender_names()
-
+Options = dict[str, Any]
+"""The options of a table that were given, by name."""
 
 Data = Annotated[
     str,
     typer.Argument(
         help="A ratings file, a name that `surerec datasets` lists, the address of a database, or "
-        "made-up data as synthetic:drift=0.5,seed=4.",
-        autocompletion=_datasets,
+        "synthetic data such as synthetic:drift=0.5,seed=4.",
+        autocompletion=lambda: list(CATALOGUE),
     ),
 ]
-Columns = Annotated[
-    str | None, typer.Option(help="Names of all columns, with commas, of a file without a header.")
-]
-UserColumn = Annotated[str | None, typer.Option("--user", help="The column of users.")]
-ItemColumn = Annotated[str | None, typer.Option("--item", help="The column of items.")]
-TimeColumn = Annotated[str | None, typer.Option("--time", help="The column of times.")]
-RatingColumn = Annotated[str | None, typer.Option("--rating", help="The column of ratings.")]
-TitleColumn = Annotated[
-    str | None,
-    typer.Option("--title", help="The column of item titles, in DATA or in the file of --titles."),
-]
-Titles = Annotated[
-    str | None, typer.Option(help="A file of item titles: a column of item ids, one of titles.")
-]
-Threshold = Annotated[
-    float | None, typer.Option(help="Only ratings above it count; 0 if not given.")
-]
-MinProfileLength = Annotated[int, typer.Option(help="Leave out users with fewer items.")]
-TimeFormat = Annotated[
-    str | None, typer.Option(help="Unit of numbers (s, ms, us, ns), or a pattern like %d.%m.%Y.")
-]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Drop and count rows that cannot be used.")
-]
-Query = Annotated[
-    str | None, typer.Option(help="Of a database: what to read, such as SELECT … FROM orders.")
-]
+Model = Annotated[Path, typer.Argument(help="A model folder that `surerec fit` made.")]
+NewModel = Annotated[Path, typer.Argument(help="The model folder to write.")]
+Output = Annotated[Path | None, typer.Option(help="Write to this file, complete or not at all.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 Ties = Annotated[
     Literal["order", "strict"],
     typer.Option(help="Do items of one instant precede each other in the file's order?"),
 ]
-
-Model = Annotated[Path, typer.Argument(help="A model folder that `surerec fit` made.")]
-Users = Annotated[
-    list[str] | None,
-    typer.Option("--user", help="A user of the data; again for each member of a group."),
-]
-Together = Annotated[
-    str | None,
-    typer.Option(
-        help="Promise it to a group: of what any, most or all take, to the worst served, a hit-any "
-        "or hit-all; or how p-values are merged (mean, …). Every --history is then a member's."
-    ),
-]
-GroupFile = Annotated[
-    Path | None,
-    typer.Option(help="Recommend to every group of a table with columns user_id and group."),
-]
-History = Annotated[
-    list[str] | None,
-    typer.Option(help="Items in the order taken: ids with commas, or the option again for each."),
-]
-Times = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="When each item of --history was consumed: dates or Unix times with commas, or the "
-        "option again for each. They sort the history."
-    ),
-]
-At = Annotated[
-    str | None,
-    typer.Option(
-        help="The moment at which the question is asked, for a history without times: a date or a "
-        "Unix time."
-    ),
-]
-Histories = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file of people who need not be in the data: user, item and perhaps time. They are "
-        "newcomers, whatever their ids."
-    ),
-]
-Segment = Annotated[
-    str | None,
-    typer.Option(help="The segment of a new user, where thresholds are calibrated by segment."),
-]
-Confidence = Annotated[
-    float | None,
-    typer.Option(help="Confidence level between 0 and 1; 0.9 if neither it nor --k is given."),
-]
-Significance = Annotated[float | None, typer.Option(help="ε, instead of the confidence.")]
-TopK = Annotated[
-    int | None,
-    typer.Option(
-        "--k",
-        help="The k best items, with the probability of a hit; with --confidence, the k best of "
-        "the set. Such a list has no guarantee.",
-    ),
-]
-Exclude = Annotated[list[str] | None, typer.Option(help="An item to leave out; may be repeated.")]
-Precision = Annotated[
-    float | None,
-    typer.Option(
-        help="For precision-…: the share of what is shown that must be taken, such as 0.3; "
-        "--confidence is then that of this promise."
-    ),
-]
-MinProbability = Annotated[
-    float | None,
-    typer.Option(help="Over users: only items taken at least so probably; voids the guarantee."),
-]
-Items = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file with one item id a line: only these may be recommended; voids the guarantee."
-    ),
-]
-ItemList = Annotated[
-    str | None,
-    typer.Option(help="Only the items of this list of `surerec allow`, with a guarantee on them."),
-]
-Unknown = Annotated[
-    Literal["check", "skip"],
-    typer.Option(
-        help="Unknown ids of a list are skipped: check refuses a list of which more than half is "
-        "unknown, skip does not."
-    ),
+Format = Annotated[
+    Literal["table", "json", "csv", "parquet"],
+    typer.Option(help="A table for people; json, csv or parquet for programs."),
 ]
 RecommenderName = Annotated[
     str | None,
     typer.Option(
         "--recommender",
         help="Which of the folder's recommenders; the first of those fitted last if not given.",
-        autocompletion=_recommenders,
+        autocompletion=lambda: recommender_names(),  # noqa: PLW0108  # as late as may be
     ),
 ]
-Format = Annotated[
-    FormatName,
-    typer.Option(help="A table for people; json, csv or parquet for programs."),
-]
-
-Engine = Annotated[
-    Literal["memory", "spark"],
-    typer.Option(help="Work in this machine's memory, or on Apache Spark (the extra spark)."),
-]
-Master = Annotated[
+ForRecommender = Annotated[
     str | None,
-    typer.Option(help="The Spark master: local[4], spark://host:7077, yarn, k8s://…"),
-]
-ExecutorMemory = Annotated[
-    str | None, typer.Option(help="Memory of a Spark executor, as Spark writes it: 4g.")
+    typer.Option("--recommender", help="For which recommender; all over users if not given."),
 ]
 
+READING: Final = {
+    "columns": Option(str, "Names of all columns, with commas, of a file without a header."),
+    "user": Option(str, "The column of users."),
+    "item": Option(str, "The column of items."),
+    "time": Option(str, "The column of times."),
+    "rating": Option(str, "The column of ratings."),
+    "title": Option(str, "The column of item titles, in DATA or in the file of --titles."),
+    "titles": Option(str, "A file of item titles: a column of item ids, one of titles."),
+    "threshold": Option(float, "Only ratings above it count; 0 if not given."),
+    "min_profile_length": Option(int, "Leave out users with fewer items.", 1),
+    "time_format": Option(str, "Unit of numbers (s, ms, us, ns), or a pattern like %d.%m.%Y."),
+    "skip_bad": Option(bool, "Drop and count rows that cannot be used.", default=False),
+    "query": Option(str, "SQL query, for database sources."),
+}
+"""How data are read."""
 
-def chosen(reading: dict[str, Any]) -> dict[str, Any]:
-    """Give the settings of reading that were given, as `read_interactions` takes them.
+_NOT_OF_HISTORIES: Final = ("min_profile_length", "query", "title", "titles")
+HISTORIES: Final = {
+    f"{name}_column" if name in ("user", "item", "time", "rating") else name: option
+    for name, option in READING.items()
+    if name not in _NOT_OF_HISTORIES
+}
+"""How a file of histories is read, beside `--user` as an id."""
+
+WHOM: Final = {
+    "user": Option(list[str], "A user of the data; again for each member of a group."),
+    "history": Option(
+        list[str], "Items in the order consumed: ids with commas, or the option again for each."
+    ),
+    "times": Option(list[str], "When each item of --history was consumed; sorts the history."),
+    "at": Option(str, "The moment of the question, for a history without times."),
+    "segment": Option(str, "The segment of a new user, with thresholds by segment."),
+    "together": Option(
+        str,
+        "Guarantee for a group: any, most, all, worst, hit-any, hit-all, or how p-values are "
+        "merged (mean, …). Every --history is then a member's.",
+    ),
+}
+"""About whom a question is."""
+
+REQUEST: Final = {
+    "confidence": Option(
+        float, "Confidence level between 0 and 1; 0.9 if neither it nor --k is given."
+    ),
+    "significance": Option(float, "ε, instead of the confidence."),
+    "k": Option(
+        int,
+        "The k best items, with the probability of a hit; with --confidence, the k best of the "
+        "set. Such a list has no guarantee.",
+    ),
+    "exclude": Option(list[str], "An item to leave out; may be repeated."),
+    "precision": Option(
+        float, "For precision-…: the share of what is shown that must be consumed, such as 0.3."
+    ),
+    "min_probability": Option(
+        float, "Over users: only items consumed at least so probably; voids the guarantee."
+    ),
+    "items": Option(Path, "A file with one item id a line: only these; voids the guarantee."),
+    "item_list": Option(str, "Only the items of this list of `surerec allow`, with a guarantee."),
+    "unknown": Option(
+        Literal["check", "skip"],
+        "Unknown ids of a list are skipped; check refuses a list of which most are unknown.",
+        "check",
+    ),
+}
+"""The request options, by the names that `recommend` has for them."""
+
+ENGINE: Final = {
+    "engine": Option(Literal["memory", "spark"], "Work in memory, or on Apache Spark.", "memory"),
+    "master": Option(str, "The Spark master: local[4], spark://host:7077, yarn, k8s://…"),
+    "executor_memory": Option(str, "Memory of a Spark executor, as Spark writes it: 4g."),
+}
+"""Where the work is done."""
+
+
+def takes(**tables: Mapping[str, Option]) -> Callable[..., Callable[..., None]]:
+    """Replace parameters of a command by the options of tables; each gets those that were given."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True)
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            for name, table in tables.items():
+                values = {each: given.pop(each) for each in table}
+                given[name] = {
+                    each: value for each, value in values.items() if value != table[each].default
+                }
+            command(**given)
+
+        parameters: list[inspect.Parameter] = []
+        for parameter in own.parameters.values():
+            table = tables.get(parameter.name)
+            if table is None:
+                parameters.append(parameter)
+            else:
+                parameters += [_parameter(name, option) for name, option in table.items()]
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {}
+        return run
+
+    return decorate
+
+
+def _parameter(name: str, option: Option) -> inspect.Parameter:
+    flags = () if option.default is True else (flag(name),)
+    kind: Any = option.kind | None if option.default is None else option.kind
+    about = typer.Option(*flags, help=option.help, **option.more)
+    annotation = Annotated[kind, about]
+    only = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, only, default=option.default, annotation=annotation)
+
+
+def flag(name: str) -> str:
+    """Return an option as it is typed.
+
+    Examples
+    --------
+    >>> flag("item_list")
+    '--item-list'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def as_words(options: Options) -> list[str]:
+    """Return options as they are typed.
+
+    Examples
+    --------
+    >>> as_words({"user": "who", "min_profile_length": 5, "skip_bad": True})
+    ['--user', 'who', '--min-profile-length', '5', '--skip-bad']
+    """
+    found: list[str] = []
+    for name, value in options.items():
+        for each in value if isinstance(value, list) else [value]:
+            found += [flag(name)] if each is True else [flag(name), str(each)]
+    return found
+
+
+def chosen(reading: Options) -> Options:
+    """Return the reading options as `read_interactions` takes them.
 
     Examples
     --------
@@ -215,19 +242,19 @@ def source_name(data: str) -> str:
 
 
 def read(data: str, **reading: Any) -> Interactions:
-    """Read a file, or a data set by name; options that were not given keep their defaults."""
+    """Read a file, a database, or a data set by name."""
     given = chosen(reading)
+    name = source_name(data)
     if is_address(data):
-        database = source_name(data).rsplit("/", 1)[-1] or data.partition("://")[0]
+        database = name.rsplit("/", 1)[-1] or data.partition("://")[0]
         return read_interactions(data, name=database, **given)
-    refuse_unknown_address(data)
     path = Path(data)
     if path.exists():
         return read_interactions(path, name=path.name, **given)
     if is_described(data):
         if given:
-            option = next(iter(given)).replace("_", "-")
-            raise InputError(f"--{option} says how a file is read, and {data} is made up.")
+            option = flag(next(iter(given)))
+            raise InputError(f"{option} says how a file is read, and {data} is synthetic.")
         return synthetic_of(data)
     is_name = not path.suffix and path.name == data and not did_you_mean(path, "")
     if data in CATALOGUE or is_name:
@@ -259,7 +286,7 @@ def read_known(path: Path | None, ids: IdMap, unknown: str) -> list[Any] | None:
     return list(ids.ids.gather(found.codes))
 
 
-def read_options(fitted: Recommender, given: dict[str, Any]) -> dict[str, Any]:
+def read_options(fitted: Recommender, given: Options) -> Options:
     """Return the request options as :meth:`Recommender.recommend` takes them."""
     found = dict(given)
     if "items" in found:
@@ -271,7 +298,7 @@ def read_options(fitted: Recommender, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_horizon(value: float | None) -> float | int | None:
-    """Take a whole number as a number of items; the command line knows only one kind of number.
+    """Return a whole number as a number of items; the command line knows only one kind of number.
 
     Examples
     --------
@@ -282,7 +309,7 @@ def as_horizon(value: float | None) -> float | int | None:
 
 
 def as_groups(value: str | None) -> int | str | tuple[str, int] | None:
-    """Take a number, the name of a column, or both with a comma between them.
+    """Return a number, the name of a column, or both with a comma between them.
 
     Examples
     --------
@@ -298,18 +325,18 @@ def as_groups(value: str | None) -> int | str | tuple[str, int] | None:
 
 
 def as_items(fitted: Recommender, given: list[str] | None) -> list[str] | None:
-    """Take each text as an id if it is one, else as ids with commas between them."""
+    """Return each text as an id if it is one, else as ids with commas between them."""
     if given is None:
         return None
     found: list[str] = []
     for text in given:
         whole = text in fitted.items_ or "," not in text
-        found += [text] if whole else [part.strip() for part in text.split(",") if part.strip()]
+        found += [text] if whole else as_times([text]) or []
     return found
 
 
 def as_times(given: list[str] | None) -> list[str] | None:
-    """Split texts at commas into times.
+    """Split texts at commas.
 
     Examples
     --------
@@ -319,3 +346,13 @@ def as_times(given: list[str] | None) -> list[str] | None:
     if given is None:
         return None
     return [part.strip() for text in given for part in text.split(",") if part.strip()]
+
+
+def check_engine(engine: Options, **given: Any) -> tuple[bool, Options]:
+    """Return whether to work on Spark, and its session; refuse options of Spark without it."""
+    session = {name: value for name, value in engine.items() if name != "engine"}
+    on_spark = engine.get("engine") == "spark"
+    for name, value in {**session, **given}.items():
+        if not on_spark and value is not None:
+            raise InputError(f"{flag(name)} is for Spark: add --engine spark.")
+    return on_spark, session

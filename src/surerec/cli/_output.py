@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from surerec._files import file_aside
 from surerec._inputs import reason
@@ -27,8 +30,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Guarantee
     from surerec.recommenders import Explanation, RecommendationSet
 
-
-Format: TypeAlias = Literal["table", "json", "csv", "parquet"]
+plain = escape
 
 
 class _Terminal(Console):
@@ -40,62 +42,69 @@ class _Terminal(Console):
 
 
 def stdout() -> Console:
-    """Give the console for people; into a file or pipe there is no screen to fit into."""
-    console = _Terminal()
-    return console if console.is_terminal else _Terminal(width=160)
+    """Return the console for people; into a file or pipe there is no screen to fit into."""
+    console = _Terminal(highlight=False)
+    return console if console.is_terminal else _Terminal(highlight=False, width=160)
 
 
 def messages() -> Console:
-    """Give the console for messages."""
+    """Return the console for messages."""
     return _Terminal(stderr=True, highlight=False, soft_wrap=True)
 
 
-def format_of(given: Format, output: Path | None) -> Format:
+def table(
+    headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: slice | None = None
+) -> Table:
+    """Build a table; the columns of numbers are set to the right."""
+    found = Table(*headings, box=None, header_style="bold", pad_edge=False)
+    for column in found.columns[numbers] if numbers else ():
+        column.justify = "right"
+    for row in rows:
+        found.add_row(*row)
+    return found
+
+
+def next_steps(steps: Mapping[tuple[str, ...], str]) -> None:
+    """Print what may be typed next, and what for."""
+    typed = {shlex.join(words): about for words, about in steps.items()}
+    width = max(map(len, typed))
+    for place, (command, about) in enumerate(typed.items()):
+        before = "Next: " if place == 0 else "      "
+        words = f"[dim]{before}[/dim]{plain(command):<{width}}  [dim]{plain(about)}[/dim]"
+        messages().print(words)
+
+
+def format_of(given: str, output: Path | None) -> str:
     """Return the format to write: for a file without one, that of its name."""
     if output is None or given != "table":
         return given
-    named: dict[str, Format] = {".json": "json", ".csv": "csv", ".parquet": "parquet"}
-    if output.suffix.lower() not in named:
+    kind = output.suffix.lower().removeprefix(".")
+    if kind not in ("json", "csv", "parquet"):
         raise InputError(
             f"{output}: a table for people is not written to a file: end the name in .json, .csv "
             "or .parquet, or give --format."
         )
-    return named[output.suffix.lower()]
+    return kind
 
 
 @contextmanager
-def write_aside(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name when it is complete, or not at all.
+def _opened(path: Path | None) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name when it is complete, or not at all; or stdout.
 
     What is written to a device, a pipe or an open file is added to what is there.
     """
-    with _written(path), file_aside(path) as aside, aside.open("ab") as file:
-        yield file
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder for several files, unless it is there."""
-    with _written(path):
-        path.mkdir(parents=True, exist_ok=True)
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[None]:
+    if path is None:
+        yield sys.stdout.buffer
+        return
     try:
-        yield
+        with file_aside(path) as aside, aside.open("ab") as file:
+            yield file
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({reason(error)}).") from error
 
 
-def write_frame(
-    frame: pl.DataFrame, kind: str, output: Path | None, about: Mapping[str, str] | None = None
-) -> None:
-    """Write a frame as csv or parquet, to a file or to stdout; see :func:`write_frames`."""
-    write_frames([frame], kind, output, about)
-
-
 def about_output(recommender: str, guarantee: Guarantee) -> dict[str, str]:
-    """Return what batch output says of itself: the recommender and the guarantee."""
+    """Return the metadata of batch output: the recommender and the guarantee."""
     return {"surerec.recommender": recommender, "surerec.guarantee": str(guarantee)}
 
 
@@ -109,48 +118,36 @@ def write_frames(
 
     `about` becomes metadata of a Parquet file; a CSV file has no place for it.
     """
-    if output is None:
-        if kind == "parquet" and sys.stdout.isatty():
-            raise InputError("Parquet is not for the screen: give --output FILE, or a pipe.")
-        return _write(frames, kind, sys.stdout.buffer, about)
-    with write_aside(output) as file:
-        return _write(frames, kind, file, about)
-
-
-def _write(
-    frames: Iterable[pl.DataFrame], kind: str, file: IO[bytes], about: Mapping[str, str] | None
-) -> int:
+    if output is None and kind == "parquet" and sys.stdout.isatty():
+        raise InputError("Parquet is not for the screen: give --output FILE, or a pipe.")
     n_rows = 0
     writer: pq.ParquetWriter | None = None
-    try:
-        for number, frame in enumerate(frames):
-            n_rows += len(frame)
-            if kind == "csv":
-                frame.write_csv(file, include_header=number == 0)
-                continue
-            table = frame.to_arrow()
-            if writer is None:
-                schema = table.schema.with_metadata(dict(about) if about else None)
-                writer = pq.ParquetWriter(file, schema, compression="zstd")
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
+    with _opened(output) as file:
+        try:
+            for number, frame in enumerate(frames):
+                n_rows += len(frame)
+                if kind == "csv":
+                    frame.write_csv(file, include_header=number == 0)
+                    continue
+                rows = frame.to_arrow()
+                if writer is None:
+                    schema = rows.schema.with_metadata(dict(about) if about else None)
+                    writer = pq.ParquetWriter(file, schema, compression="zstd")
+                writer.write_table(rows)
+        finally:
+            if writer is not None:
+                writer.close()
     return n_rows
 
 
-def write_text(text: str, output: Path | None) -> None:
-    """Write a text, to a file or to stdout."""
+def write_json(value: dict[str, Any], output: Path | None = None) -> None:
+    """Write a dictionary as JSON, to a file or to stdout."""
+    text = to_json(value) + "\n"
     if output is None:
         typer.echo(text, nl=False)
         return
-    with write_aside(output) as file:
+    with _opened(output) as file:
         file.write(text.encode())
-
-
-def write_json(value: dict[str, Any], output: Path | None) -> None:
-    """Write a dictionary as JSON, to a file or to stdout."""
-    write_text(to_json(value) + "\n", output)
 
 
 def write_result(found: RecommendationSet | Explanation, kind: str, output: Path | None) -> None:
@@ -161,12 +158,12 @@ def write_result(found: RecommendationSet | Explanation, kind: str, output: Path
     if kind == "json":
         write_json(found.to_dict(), output)
         return
-    write_frame(found.to_frame(), kind, output)
+    write_frames([found.to_frame()], kind, output)
     messages().print(f"Answered by {found.recommender}.", markup=False)
 
 
 def to_json(value: dict[str, Any]) -> str:
-    """Write JSON that every reader accepts: NaN and infinities, which JSON lacks, are null."""
+    """Return JSON that every reader accepts: NaN and infinities, which JSON lacks, are null."""
     return json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str, allow_nan=False)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from rich.markup import escape
-from rich.table import Table
 
 from surerec.audit import (
     HEADLINE,
@@ -16,12 +14,14 @@ from surerec.audit import (
     segment_cells,
     with_interval,
 )
+from surerec.cli._output import plain, table
 from surerec.reports import FLOOR_NOTE, size_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
+    from rich.table import Table
 
     from surerec.audit import Audit
 
@@ -33,143 +33,120 @@ _STYLES = {
     "cannot tell": "yellow",
     "does not hold": "red",
 }
-_PLAIN: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
+_KINDS = {"item-time": "Item-level", "miss-score": "User-level", "miss-rank": "User-level"}
+_LEVEL = percent(1 - HEADLINE)
 
 
 def show_audit(console: Console, audit: Audit) -> None:
     """Print an audit."""
-    console.print(
-        f"\n[bold]{escape(audit.subject)} on {escape(audit.data)}[/bold]", highlight=False
-    )
-    console.print(escape(audit.overall) + "\n", highlight=False)
-    findings = [f"[red]Finding:[/red] {escape(sentence)}\n" for sentence in audit.findings]
-    for line in (*findings, *map(escape, audit.known)):
-        console.print(line, highlight=False)
-    console.print()
-    if not audit.verdicts:
-        for sentence in audit.skipped:
-            console.print(f"[yellow]Not tested:[/yellow] {escape(sentence)}", highlight=False)
-        return
-    console.print(_coverage(audit))
-    console.print()
-    for row in audit.drift.to_dicts():
-        said = f"{row['order'].capitalize()}, {row['test']}: {row['meaning']}."
-        console.print(escape(said), highlight=False)
-    for table in _tables(audit):
+    console.print(f"\n[bold]{plain(audit.subject)} on {plain(audit.data)}[/bold]")
+    console.print(plain(audit.overall) + "\n")
+    findings = [f"[red]Finding:[/red] {plain(sentence)}\n" for sentence in audit.findings]
+    for line in (*findings, *map(plain, audit.known), ""):
+        console.print(line)
+    if audit.verdicts:
+        console.print(coverage(audit))
         console.print()
-        console.print(table)
-    for sentence in audit.notes:
-        console.print(escape(sentence), highlight=False)
+        for row in audit.drift.to_dicts():
+            console.print(plain(f"{row['order'].capitalize()}, {row['test']}: {row['meaning']}."))
+        for each in _tables(audit):
+            console.print()
+            console.print(each)
+        for sentence in audit.notes:
+            console.print(plain(sentence))
+    label = "Not audited" if audit.verdicts else "Not tested"
     for sentence in audit.skipped:
-        console.print(f"[yellow]Not audited:[/yellow] {escape(sentence)}", highlight=False)
+        console.print(f"[yellow]{label}:[/yellow] {plain(sentence)}")
 
 
-def _tables(audit: Audit) -> Iterator[Table]:
-    if audit.segments is not None:
-        yield _segments(audit.segments)
-    if len(audit.groups):
-        yield _groups(audit)
-    if len(audit.mondrian):
-        yield _mondrian(audit)
-    if audit.together is not None:
-        yield _together(audit.together)
-
-
-def _coverage(audit: Audit) -> Table:
-    first = audit.verdicts[0].kind
-    promised = audit.coverage.filter(pl.col("kind") == first)["promised"].to_list()
-    table = Table("Delivered where promised", *map(percent, promised), "Verdict", **_PLAIN)
-    table.add_column(f"Set size at {percent(1 - HEADLINE)}")
-    for column in (*table.columns[1:-2], table.columns[-1]):
-        column.justify = "right"
+def coverage(audit: Audit) -> Table:
+    """Build the table of what was delivered at each nominal level, with verdicts."""
+    rows: list[Any] = []
+    promised: list[float] = []
     for verdict in audit.verdicts:
         found = audit.coverage.filter(pl.col("kind") == verdict.kind)
+        promised = promised or found["promised"].to_list()
         cells = [
-            f"[{_STYLES[row['verdict']]}]{percent(row['delivered'], 1)}[/]"
-            if row["verdict"] == "does not hold"
-            else percent(row["delivered"], 1)
+            _colored(percent(row["delivered"], 1), is_red=row["verdict"] == "does not hold")
             for row in found.to_dicts()
         ]
-        (headline,) = at_headline(found).to_dicts()
-        size = size_cell(headline["size"], headline["floor"])
+        headline = at_headline(found).row(0, named=True)
         word = f"[{_STYLES[verdict.verdict]}]{verdict.verdict}[/]"
-        table.add_row(verdict.name, *cells, word, size)
+        size = size_cell(headline["size"], headline["floor"])
+        rows.append((verdict.name, *cells, size, word))
+    headings = ("Delivered where promised", *map(percent, promised))
+    shown = table((*headings, f"Set size at {_LEVEL}", "Verdict"), rows, slice(1, -1))
     if at_headline(audit.coverage)["size"].has_nulls():
-        table.caption, table.caption_justify = FLOOR_NOTE, "left"
-    return table
+        shown.caption, shown.caption_justify = FLOOR_NOTE, "left"
+    return shown
 
 
-def _segments(found: pl.DataFrame) -> Table:
-    at = at_headline(found)
-    at = at.filter(pl.col("kind") == at["kind"][0])
-    column = escape(at["column"][0])
-    table = Table(column, "Nominal", "Observed", "Mean set size", "Median", "Users", **_PLAIN)
-    for header in table.columns[1:]:
-        header.justify = "right"
-    for row in at.to_dicts():
-        cells = [escape(cell) for cell in segment_cells(row)]
-        if row["below"]:
-            cells[2] = f"[red]{cells[2]}[/]"
-        table.add_row(*cells)
-    kept = (
-        f"in each {column}" if at["guaranteed"].any() else f"over all users, not in each {column}"
-    )
-    table.caption = (
-        f"Guaranteed {kept}. Intervals hold together over segments and levels with 95%; red lies "
-        "below nominal."
-    )
-    table.caption_justify = "left"
-    return table
-
-
-def _groups(audit: Audit) -> Table:
-    kinds = [kind for kind in ("item-time", "miss-score", "miss-rank") if kind in
-             set(audit.groups["kind"])][:2]  # fmt: skip
-    words = {"item-time": "Item-level", "miss-score": "User-level", "miss-rank": "User-level"}
-    at = at_headline(audit.groups)
-    title = f"Delivered of {percent(1 - HEADLINE)}, by"
-    table = Table(title, "", *(words[kind] for kind in kinds), **_PLAIN)
-    parts = [at.filter(pl.col("kind") == kind) for kind in kinds]
-    # The two protocols leave slightly different parts known, so that groups are set side by side
-    # in their order, each under the name that the first has for it.
-    before = ""
-    for row in parts[0].to_dicts():
-        same = (pl.col("by") == row["by"]) & (pl.col("place") == row["place"])
-        cells = [_cell(found) for part in parts for found in part.filter(same).to_dicts()]
-        table.add_row("" if row["by"] == before else row["by"], row["group"], *cells)
-        before = row["by"]
-    return table
+def _colored(text: str, *, is_red: bool) -> str:
+    return f"[red]{text}[/]" if is_red else text
 
 
 def _cell(row: dict[str, Any]) -> str:
-    text = escape(with_interval(row))
-    return f"[red]{text}[/]" if falls_short(row) else text
+    return _colored(plain(with_interval(row)), is_red=falls_short(row))
 
 
-def _together(found: pl.DataFrame) -> Table:
-    title = f"Groups at {percent(1 - HEADLINE)}: of what"
-    table = Table(title, "Members", "Delivered", "Set size", "A member's own", "Least", **_PLAIN)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for row in at_headline(found).sort("promise", "size", maintain_order=True).to_dicts():
-        own, least = percent(row["members"], 1), percent(row["least_served"], 1)
-        items = size_cell(row["items"], row["floor"])
-        table.add_row(row["promise"], str(row["size"]), _cell(row), items, own, least)
-    return table
+def _tables(audit: Audit) -> Iterator[Table]:
+    """Yield what was delivered to segments and groups at the headline level."""
+    if audit.segments is not None:
+        yield _segments(at_headline(audit.segments))
+    if len(audit.groups):
+        at = at_headline(audit.groups)
+        kinds = [kind for kind in _KINDS if kind in set(at["kind"])][:2]
+        rows = [
+            (_KINDS[row["kind"]], row["by"], row["group"], _cell(row))
+            for row in at.filter(pl.col("kind").is_in(kinds)).to_dicts()
+        ]
+        yield table((f"Delivered of {_LEVEL}", "by", "", ""), rows)
+    if len(audit.mondrian):
+        at = at_headline(audit.mondrian)
+        kind = "miss-score" if "miss-score" in set(at["kind"]) else "miss-rank"
+        own = [_mondrian(row) for row in at.filter(pl.col("kind") == kind).to_dicts()]
+        title = f"User-level at {_LEVEL}, by known items"
+        sizes = ("One threshold", "Set size", "One a group", "Set size")
+        yield table((title, "Users", *sizes), own, slice(1, None))
+    if audit.together is not None:
+        at = at_headline(audit.together).sort("promise", "size", maintain_order=True)
+        groups = [
+            (
+                row["promise"],
+                str(row["size"]),
+                _cell(row),
+                size_cell(row["items"], row["floor"]),
+                percent(row["members"], 1),
+                percent(row["least_served"], 1),
+            )
+            for row in at.to_dicts()
+        ]
+        headings = ("Members", "Delivered", "Set size", "A member's own", "Least")
+        yield table((f"Groups at {_LEVEL}: of what", *headings), groups, slice(1, None))
 
 
-def _mondrian(audit: Audit) -> Table:
-    at = at_headline(audit.mondrian)
-    kind = "miss-score" if "miss-score" in set(at["kind"]) else "miss-rank"
-    title = f"User-level at {percent(1 - HEADLINE)}, by known items"
-    table = Table(title, "Users", "One threshold", "Set size", "One a group", "Set size", **_PLAIN)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for row in at.filter(pl.col("kind") == kind).to_dicts():
-        cells = []
-        for which in ("common", "own"):
-            ends = {end: row[f"{which}_{end}"] for end in ("delivered", "low", "high")}
-            size = size_cell(row[f"{which}_size"], row[f"{which}_floor"])
-            cells += [escape(with_interval(ends)), size]
-        table.add_row(row["group"], f"{row['n_users']:,}", *cells)
-    return table
+def _segments(found: pl.DataFrame) -> Table:
+    at = found.filter(pl.col("kind") == found["kind"][0])
+    column, rows = plain(at["column"][0]), []
+    for row in at.to_dicts():
+        cells = [plain(cell) for cell in segment_cells(row)]
+        rows.append([*cells[:2], _colored(cells[2], is_red=row["below"]), *cells[3:]])
+    headings = (column, "Nominal", "Observed", "Mean set size", "Median", "Users")
+    shown = table(headings, rows, slice(1, None))
+    within = f"in each {column}"
+    kept = within if at["guaranteed"].any() else f"over all users, not {within}"
+    shown.caption_justify = "left"
+    shown.caption = (
+        f"Guaranteed {kept}. Intervals hold together over segments and levels with 95%; red lies "
+        "below nominal."
+    )
+    return shown
+
+
+def _mondrian(row: dict[str, Any]) -> list[str]:
+    cells = [row["group"], f"{row['n_users']:,}"]
+    for which in ("common", "own"):
+        ends = {end: row[f"{which}_{end}"] for end in ("delivered", "low", "high")}
+        size = size_cell(row[f"{which}_size"], row[f"{which}_floor"])
+        cells += [plain(with_interval(ends)), size]
+    return cells

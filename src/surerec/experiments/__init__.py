@@ -1,18 +1,17 @@
 """The paper's tables and figures, run on data at hand."""
 
-from surerec.experiments._algorithms import ALGORITHMS
-from surerec.experiments._engine import Engine, Spread, Threads
+from surerec.experiments._evaluating import Engine, Spread, Threads
 from surerec.experiments._run import reproduce, run
-from surerec.experiments._settings import DataSource, Settings
-from surerec.experiments._tables import Results
+from surerec.experiments._settings import DataSource, Results, StudySettings
+from surerec.experiments._study import ALGORITHMS
 
 __all__ = [
     "ALGORITHMS",
     "DataSource",
     "Engine",
     "Results",
-    "Settings",
     "Spread",
+    "StudySettings",
     "Threads",
     "reproduce",
     "run",

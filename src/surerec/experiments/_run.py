@@ -9,20 +9,11 @@ import polars as pl
 
 from surerec._inputs import damage_in_words
 from surerec.datasets import CATALOGUE
-from surerec.evaluation import (
-    curves_table,
-    metrics_table,
-    validity_table,
-    write_table,
-)
-from surerec.experiments._engine import Threads
-from surerec.experiments._extra import extra_users
+from surerec.evaluation import curves_table, metrics_table, validity_table, write_table
+from surerec.experiments._evaluating import Threads, evaluate_users, extra_users, tuning_table
 from surerec.experiments._report import write_report
-from surerec.experiments._settings import prepare_folder
-from surerec.experiments._tables import Results
+from surerec.experiments._settings import Results, prepare_folder
 from surerec.experiments._timing import growth_table, times_table
-from surerec.experiments._tuning import tuning_table
-from surerec.experiments._users import evaluate_users
 from surerec.precedence import count_precedence
 from surerec.reports import require_plots
 
@@ -30,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from surerec.experiments._engine import Engine
-    from surerec.experiments._settings import DataSource, Settings
+    from surerec.experiments._evaluating import Engine
+    from surerec.experiments._settings import DataSource, StudySettings
     from surerec.interactions import Interactions
 
 
 def run(
-    settings: Settings,
+    settings: StudySettings,
     output: Path,
     *,
     resume: bool = False,
@@ -50,7 +41,7 @@ def run(
 
     Parameters
     ----------
-    settings : Settings
+    settings : StudySettings
         What to run.
     output : Path
         The folder for the results: new, empty, or another run's with `resume` or `overwrite`.
@@ -60,35 +51,26 @@ def run(
         Where users are evaluated: by default on this machine's cores, or
         :class:`surerec.spark.SparkEngine`. It changes no number; times are always taken here.
     """
-    engine = engine or Threads()
     for source in settings.datasets:
         source.check()
     prepare_folder(output, settings, resume=resume, overwrite=overwrite)
-    kinds = ("datasets", "metrics", "curves", "validity", "times", "tuning")
-    extra = ("extra", "extra_validity")
-    tables: dict[str, list[pl.DataFrame]] = {kind: [] for kind in (*kinds, *extra)}
+    tables: dict[str, list[pl.DataFrame]] = {}
     for source in settings.datasets:
         parts = output / "parts" / source.name
-        for kind, table in _dataset_tables(source, settings, parts, engine):
+        for kind, table in _dataset_tables(source, settings, parts, engine or Threads()).items():
             named = table.select(pl.lit(source.name).alias("dataset"), pl.all())
-            tables[kind].append(named)
-    growth = None
+            tables.setdefault(kind, []).append(named)
+    joined = {kind: pl.concat(found, how="diagonal_relaxed") for kind, found in tables.items()}
     if settings.timed_users:
-        growth = _kept(output / "parts" / "growth.parquet", growth_table)
-    joined = {
-        kind: pl.concat(found, how="diagonal_relaxed") if found else None
-        for kind, found in tables.items()
-    }
-    results = Results(**joined, growth=growth)  # type: ignore[arg-type]
-    for kind, written in {**joined, "growth": growth}.items():
-        if written is not None:
-            write_table(written, output / f"{kind}.csv")
-            write_table(written, output / f"{kind}.parquet")
-    return results
+        joined["growth"] = _kept(output / "parts" / "growth.parquet", growth_table)
+    for kind, written in joined.items():
+        for ending in ("csv", "parquet"):
+            write_table(written, output / f"{kind}.{ending}")
+    return Results(**joined)
 
 
 def reproduce(
-    settings: Settings,
+    settings: StudySettings,
     output: Path,
     *,
     resume: bool = False,
@@ -106,69 +88,49 @@ def reproduce(
 
 
 def _dataset_tables(
-    source: DataSource, settings: Settings, parts: Path, engine: Engine
-) -> list[tuple[str, pl.DataFrame]]:
-    interactions = source.load(**settings.reading)
+    source: DataSource, settings: StudySettings, parts: Path, engine: Engine
+) -> dict[str, pl.DataFrame]:
+    name, interactions = source.name, source.load(**settings.reading)
     begin = perf_counter()
     statistics = count_precedence(interactions)
-    seconds = perf_counter() - begin
+    tables = {"datasets": _about(name, interactions, perf_counter() - begin)}
     parts.mkdir(parents=True, exist_ok=True)
-    extra = None
     if settings.extra:  # first, as it may need what is not installed
         path = parts / "extra.parquet"
-        extra = _kept(path, lambda: extra_users(source.name, statistics, settings))
+        extra = _kept(path, lambda: extra_users(name, statistics, settings))
+        tables |= {"extra": metrics_table(extra), "extra_validity": validity_table(extra)}
     with engine.holding(statistics, parts) as spread:
-        users = evaluate_users(source.name, interactions, settings, parts, spread)
-        tuning = None
+        users = evaluate_users(name, interactions, settings, parts, spread)
+        made = {"metrics": metrics_table, "curves": curves_table, "validity": validity_table}
+        tables |= {kind: table(users) for kind, table in made.items()}
         if settings.tuning_users:
-            tuning = _kept(
+            tables["tuning"] = _kept(
                 parts / "tuning.parquet",
-                lambda: tuning_table(source.name, interactions, settings, spread),
+                lambda: tuning_table(name, interactions, settings, spread),
             )
-    tables = [
-        ("datasets", _about(source, interactions, seconds)),
-        ("metrics", metrics_table(users)),
-        ("curves", curves_table(users)),
-        ("validity", validity_table(users)),
-    ]
     if settings.timed_users:
         path = parts / "times.parquet"
-        times = _kept(path, lambda: times_table(source.name, statistics, settings))
-        tables.append(("times", times))
-    if tuning is not None:
-        tables.append(("tuning", tuning))
-    if extra is not None:
-        tables.append(("extra", metrics_table(extra)))
-        tables.append(("extra_validity", validity_table(extra)))
+        tables["times"] = _kept(path, lambda: times_table(name, statistics, settings))
     return tables
 
 
-def _about(source: DataSource, interactions: Interactions, seconds: float) -> pl.DataFrame:
-    entry = CATALOGUE.get(source.name)
+def _about(name: str, interactions: Interactions, seconds: float) -> pl.DataFrame:
+    entry = CATALOGUE.get(name)
     paper = entry.paper if entry else None
-    return pl.DataFrame(
-        {
-            "title": [entry.title if entry else source.name],
-            "users": [interactions.n_users],
-            "items": [interactions.n_items],
-            "rows": [interactions.n_rows],
-            "origin": [interactions.origin],
-            "paper_users": [paper.users if paper else None],
-            "paper_items": [paper.items if paper else None],
-            "paper_rows": [paper.rows if paper else None],
-            "seconds_counting": [seconds],
-        },
-        schema_overrides={
-            "paper_users": pl.Int64,
-            "paper_items": pl.Int64,
-            "paper_rows": pl.Int64,
-            "origin": pl.String,
-        },
-    )
+    counts = ("users", "items", "rows")
+    row = {
+        "title": entry.title if entry else name,
+        **{kind: getattr(interactions, f"n_{kind}") for kind in counts},
+        "origin": interactions.origin,
+        **{f"paper_{kind}": getattr(paper, kind, None) for kind in counts},
+        "seconds_counting": seconds,
+    }
+    types = {"origin": pl.String, **dict.fromkeys([f"paper_{kind}" for kind in counts], pl.Int64)}
+    return pl.DataFrame([row], schema_overrides=types)
 
 
 def _kept(path: Path, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-    """Make a table, or take it from an interrupted run."""
+    """Return the table of an interrupted run, or make and keep it."""
     if path.exists():
         with damage_in_words(path, "not a readable table", "start anew with --overwrite"):
             return pl.read_parquet(path, glob=False)

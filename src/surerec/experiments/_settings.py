@@ -1,4 +1,4 @@
-"""What a run of the experiments is made of."""
+"""The settings of a run, its tables and its folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surerec._checks import check_whole
 from surerec._files import file_aside
@@ -19,6 +19,9 @@ from surerec.datasets import CATALOGUE, find_dataset, load_dataset
 from surerec.errors import InputError
 from surerec.interactions import Interactions, read_interactions
 from surerec.measures import TRAINED
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _FILE = "settings.json"
 _LIBRARIES = ("numpy", "numba", "scipy", "polars", "pyarrow", "matplotlib", "scikit-posthocs")
@@ -62,7 +65,7 @@ class DataSource:
 
 
 @dataclass(frozen=True)
-class Settings:
+class StudySettings:
     """The settings of a run; the same ones give the same numbers on any number of threads."""
 
     datasets: tuple[DataSource, ...]
@@ -100,13 +103,37 @@ class Settings:
         check_whole("tuning_users", self.tuning_users, lowest=0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give them as JSON has them; without `reading` if nothing is said, as runs began once."""
+        """Return the settings as JSON has them, without `reading` if it is empty."""
         given = {name: value for name, value in asdict(self).items() if value != {}}
         return json.loads(json.dumps(given))  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True)
+class Results:
+    """The tables of a run; each has a column ``dataset`` in front, but for `growth`."""
+
+    datasets: pl.DataFrame
+    """title, users, items, rows, origin, and the paper's Table 1 beside them."""
+    metrics: pl.DataFrame
+    """split, algorithm, metric, mean, standard_error, n_users."""
+    curves: pl.DataFrame
+    """split, algorithm, k, precision, recall, f1."""
+    validity: pl.DataFrame
+    """split, algorithm, epsilon, validity_error, standard_error, efficiency_error, set_size, …."""
+    times: pl.DataFrame | None = None
+    """algorithm, median_ms, p90_ms, n_users."""
+    growth: pl.DataFrame | None = None
+    """algorithm, variable, value, milliseconds, slope."""
+    tuning: pl.DataFrame | None = None
+    """sweep, algorithm, top, training, calibration, ap, ap_error, auc, auc_error, n_users."""
+    extra: pl.DataFrame | None = None
+    """As `metrics`, of the measures outside the paper that were asked for."""
+    extra_validity: pl.DataFrame | None = None
+    """As `validity`, of the same."""
+
+
 def versions() -> dict[str, str]:
-    """Give the versions of what made the numbers."""
+    """Return the versions of the libraries that made the numbers."""
     found = {"surerec": __version__, "python": platform.python_version()}
     for library in _LIBRARIES:
         with suppress(PackageNotFoundError):  # an extra that was not needed
@@ -114,7 +141,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def prepare_folder(output: Path, settings: Settings, *, resume: bool, overwrite: bool) -> None:
+def prepare_folder(output: Path, settings: StudySettings, *, resume: bool, overwrite: bool) -> None:
     """Make the output folder, or take up the one of an interrupted run with the same settings."""
     record = output / _FILE
     if output.exists() and not output.is_dir():

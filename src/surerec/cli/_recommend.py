@@ -1,0 +1,398 @@
+"""Asking a model: recommend to a user, a group or many users, and explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import numpy as np
+import polars as pl
+import typer
+
+from surerec._columns import Columns
+from surerec._files import is_stream
+from surerec._shown import counted
+from surerec.cli import _options as opt
+from surerec.cli import _show
+from surerec.cli._options import Option
+from surerec.cli._output import (
+    about_output,
+    format_of,
+    messages,
+    next_steps,
+    plain,
+    stdout,
+    write_frames,
+    write_json,
+    write_result,
+)
+from surerec.errors import InputError
+from surerec.interactions import (
+    is_address,
+    refuse_unknown_address,
+    without_password,
+    write_table,
+)
+from surerec.recommenders import GroupSet, load
+from surerec.storage import read_card
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from surerec.recommenders import Histories, Recommender
+
+_MANY: Final = {
+    "all": Option(bool, "Recommend to all users of the data.", default=False),
+    "users": Option(Path, "Recommend to the users of a file with one id a line."),
+    "histories": Option(
+        Path,
+        "Recommend to new users, whatever their ids: a file of user, item and perhaps time.",
+    ),
+    "group_file": Option(
+        Path, "Recommend to every group of a table with columns user_id and group."
+    ),
+    "leave_out": Option(
+        bool,
+        "Users of --histories with ids of the data are these users, and left out of all that "
+        "scores them.",
+        default=False,
+    ),
+    "hits": Option(bool, "With --k: each list's probabilities of 1, 2 and 3 hits.", default=False),
+    "table": Option(str, "For --output with the address of a database: the table to write."),
+    "overwrite": Option(bool, "Replace a table of that name.", default=False),
+}
+_PANEL: Final = {"rich_help_panel": "Many users"}
+_MANY_USERS, _HISTORIES, _ENGINE = (
+    {name: option._replace(more={**option.more, **_PANEL}) for name, option in table.items()}
+    for table in (_MANY, opt.HISTORIES, opt.ENGINE)
+)
+_WHOM: Final = ("all", "users", "histories", "group_file")
+
+
+@opt.takes(whom=opt.WHOM, options=opt.REQUEST, many=_MANY_USERS, reading=_HISTORIES, engine=_ENGINE)
+def recommend(
+    model: opt.Model,
+    *,
+    whom: Any,
+    options: Any,
+    recommender: opt.RecommenderName = None,
+    show: Annotated[int, typer.Option(min=1, help="How many rows of the table to show.")] = 10,
+    format: opt.Format = "table",  # noqa: A002  # the option's name
+    output: Annotated[
+        str | None,
+        typer.Option(
+            help="Write to this file, complete or not at all; for many users also the address of "
+            "a database, or on Spark a folder of Parquet."
+        ),
+    ] = None,
+    many: Any,
+    reading: Any,
+    engine: Any,
+) -> None:
+    """Recommend items to a user, a group or many users: a set with a guarantee, or the k best.
+
+    [bold]Examples:[/bold]
+
+    surerec recommend films --user 196 --confidence 0.9
+
+    surerec recommend films --user 196 --k 10
+
+    surerec recommend films --history 50,172,133 --confidence 0.7 --format json
+
+    surerec recommend films --history 50,172 --times 1998-03-01,1998-03-09
+
+    surerec recommend films --user 196 --user 22 --history 50,172,133,7,9 --together any
+
+    surerec recommend films --all --confidence 0.9 --k 20 --output picks.parquet
+
+    surerec recommend films --histories people.csv --k 20 --output picks.csv
+
+    surerec recommend films --all --k 20 --output postgresql://shop@db/shop --table picks
+    --overwrite
+
+    surerec recommend /shared/films --all --output /shared/picks --engine spark --master yarn
+    """
+    _check(whom, many, reading, engine, output)
+    path = None if output is None else Path(output)
+    if any(name in many for name in _WHOM[:3]):
+        reading = {name.removesuffix("_column"): value for name, value in reading.items()}
+        asked = {**options, "hits": "hits" in many}
+        if engine.get("engine") == "spark":
+            _on_spark(model, Path(output or ""), many, asked, engine, recommender)
+        else:
+            fitted, at = load(model, recommender), whom.get("at")
+            _to_many(fitted, output or "", many, asked, reading, at, format)
+        return
+    format = format_of(format, path)  # type: ignore[assignment]  # noqa: A001
+    fitted = load(model, recommender)
+    request = opt.read_options(fitted, options)
+    if "group_file" in many:
+        _to_groups(fitted, many["group_file"], format, path, whom.get("together"), request)
+        return
+    picks = fitted.recommend(**_person(fitted, whom), **request)
+    if picks.ignored:
+        named = ", ".join(str(item) for item in picks.ignored)
+        messages().print(plain(f"Nobody in the data took {named}: ignored."))
+    if format != "table":
+        write_result(picks, format, path)
+        return
+    _show.recommendations(stdout(), picks, show)
+    if not isinstance(picks, GroupSet) and "user" in whom and len(picks):
+        about = {**whom, "item": str(picks.items[0])}
+        if recommender is not None:
+            about["recommender"] = recommender
+        next_steps({("surerec", "explain", str(model), *opt.as_words(about)): "why?"})
+
+
+def _check(
+    whom: opt.Options,
+    many: opt.Options,
+    reading: opt.Options,
+    engine: opt.Options,
+    output: str | None,
+) -> None:
+    """Refuse options that do not go together."""
+    on_spark, _ = opt.check_engine(engine)
+    named = [name for name in _WHOM if name in many]
+    if len(named) > 1 or (on_spark and "histories" in many):
+        raise InputError(
+            f"{' and '.join(map(opt.flag, named))} do not go together: say once for whom, and "
+            "histories are read in memory only."
+        )
+    of_histories = [*reading, *(["leave_out"] if "leave_out" in many else [])]
+    if named and "at" in whom:
+        of_histories.append("at")
+    if of_histories and "histories" not in many:
+        raise InputError(f"{opt.flag(of_histories[0])} is about --histories: give that too.")
+    others = set(whom) - ({"together"} if "group_file" in many else {"at"})
+    if named and others:
+        raise InputError(
+            f"{opt.flag(named[0])} has the users: leave {opt.flag(min(others))} out; only request "
+            "options go with it."
+        )
+    into = output is not None and is_address(output)
+    if ("table" in many or "overwrite" in many) and not into:
+        raise InputError("--table and --overwrite are for databases: give the address as --output.")
+    if (on_spark or into or "hits" in many) and not set(named) - {"group_file"}:
+        raise InputError("Spark, databases and --hits are for many users: add --all or --users.")
+    if named and named != ["group_file"] and output is None:
+        raise InputError("Recommendations to many users are written to a file: add --output.")
+
+
+def _person(fitted: Recommender, whom: opt.Options) -> dict[str, Any]:
+    """Return whom a question is about, as `recommend` takes it."""
+    users, history, times = (whom.get(name) for name in ("user", "history", "times"))
+    found = {name: whom.get(name) for name in ("at", "segment", "together")}
+    if is_group(whom):
+        return {**found, "group": _members(fitted, users or [], history or [], times)}
+    one = {"history": opt.as_items(fitted, history), "times": opt.as_times(times)}
+    return {**found, **one, "user": users[0] if users else None}
+
+
+def is_group(whom: opt.Options) -> bool:
+    """Return whether a question is about several users."""
+    return "together" in whom or len(whom.get("user", ())) > 1
+
+
+def _members(
+    fitted: Recommender, users: list[str], histories: list[str], times: list[str] | None
+) -> list[Any]:
+    """Return the members of a group: every user, and a new user for every history.
+
+    Every --times is of the --history at the same place.
+    """
+    taken = [opt.as_items(fitted, [text]) or [] for text in histories]
+    if times is None:
+        return [*users, *taken]
+    if len(times) != len(taken):
+        raise InputError(
+            f"There are {len(taken)} --history and {len(times)} --times: in a group, pass one "
+            "--times for each --history."
+        )
+    timed = []
+    for items, text in zip(taken, times, strict=True):
+        when = opt.as_times([text]) or []
+        if len(when) != len(items):
+            raise InputError(
+                f"--times {text} has {len(when)} values for a history of {len(items)} items: pass "
+                "one time for each item."
+            )
+        timed.append(list(zip(items, when, strict=True)))
+    return [*users, *timed]
+
+
+def _to_groups(
+    fitted: Recommender,
+    path: Path,
+    kind: str,
+    output: Path | None,
+    together: str | None,
+    request: opt.Options,
+) -> None:
+    frame = fitted.recommend_groups(path, together=together, **request)
+    said = fitted.guarantee_to_groups(path, fitted.options(**request), together)
+    if kind == "json":
+        answer = {"recommender": fitted.name_, "guarantee": said.to_dict()}
+        write_json({**answer, "items": frame.to_dicts()}, output)
+        return
+    about = about_output(fitted.name_, said)
+    write_frames([frame], "csv" if kind == "table" else kind, output, about)
+    n_groups = frame["group"].n_unique()
+    covered = frame.filter(Columns.Covered)["group"].n_unique()
+    messages().print(
+        f"Answered {counted(n_groups, 'groups')} by {plain(fitted.name_)}. The guarantee "
+        f"covers {covered:,} of these {n_groups:,}; the column {Columns.Covered} says which."
+    )
+    messages().print(plain(said.labelled))
+
+
+def _to_many(
+    fitted: Recommender,
+    output: str,
+    many: opt.Options,
+    options: opt.Options,
+    reading: opt.Options,
+    at: str | None,
+    kind: str,
+) -> None:
+    into, path = is_address(output), Path(output)
+    refuse_unknown_address(output)
+    if kind == "table":
+        kind = path.suffix.lstrip(".").lower() or ("csv" if is_stream(path) else "")
+    if kind not in ("csv", "parquet") and not into:
+        raise InputError(f"{output}: the name must end in .parquet or .csv.")
+    profiles = fitted.statistics_.interactions
+    ids = None if profiles is None else profiles.users
+    wanted = opt.read_known(many.get("users"), ids, options.get("unknown", "check"))
+    request = opt.read_options(fitted, options)
+    begin = perf_counter()
+    people = None
+    if "histories" in many:
+        how = {"leave_out": "leave_out" in many, "at": at, **opt.chosen(reading)}
+        people = _read_histories(fitted, many["histories"], **how)
+    frames = fitted.iter_recommendations(wanted, histories=people, **request)
+    checked = fitted.options(**request)
+    said = fitted.guarantee_to_all(checked).assuming("" if people is None else people.assumes)
+    about = about_output(fitted.name_, said)
+    rows: list[pl.DataFrame] = []
+    if into:
+        table, overwrite = many.get("table"), "overwrite" in many
+        n_rows = write_table(
+            _keeping(frames, rows), output, table, overwrite=overwrite, about=about
+        )
+    else:
+        n_rows = write_frames(_keeping(frames, rows), kind, path, about)
+    target = f"the table {many.get('table')} of {without_password(output)}" if into else output
+    messages().print(
+        f"Wrote {n_rows:,} recommendations by {fitted.name_} to {plain(target)} "
+        f"in {perf_counter() - begin:.1f} s."
+    )
+    asked = people if people is not None else wanted
+    n_asked = profiles.n_users if asked is None else len(asked)
+    is_whole = checked.k is None and people is None
+    for sentence in (*_tally(fitted, rows, n_asked, is_whole=is_whole), said.labelled):
+        messages().print(plain(sentence))
+
+
+def _read_histories(fitted: Recommender, path: Path, **how: Any) -> Histories:
+    """Read histories, and print what is not used of them."""
+    people = fitted.histories(path, **how)
+    said = people.warnings()
+    if n := len(people.ignored):
+        rows = "1 row" if n == 1 else f"{n:,} rows"
+        said.append(f"Nobody in the data took the items of {rows}: ignored.")
+    for sentence in said:
+        messages().print(plain(sentence))
+    return people
+
+
+def _keeping(frames: Iterable[pl.DataFrame], rows: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Yield the frames, and keep how many rows each user has."""
+    for frame in frames:
+        of_user = frame.group_by(Columns.User, maintain_order=True)
+        rows.append(of_user.agg(pl.len(), pl.col(Columns.Covered).first()))
+        yield frame
+
+
+def _tally(
+    fitted: Recommender, kept: list[pl.DataFrame], n_asked: int, *, is_whole: bool
+) -> list[str]:
+    """Return for how many users there is something, nothing or everything; who is covered."""
+    rows = pl.concat(kept) if kept else pl.DataFrame({"len": []})
+    said = f"{len(rows):,} of {n_asked:,} people have recommendations"
+    if nothing := max(n_asked - len(rows), 0):
+        said += f"; nothing qualified for {nothing:,}"
+    if not len(rows):
+        return [f"{said}."]
+    if is_whole:
+        interactions = fitted.statistics_.interactions
+        lengths = np.diff(interactions.offsets)[interactions.users.codes(rows[Columns.User])]
+        everything = int((rows["len"].to_numpy() == interactions.n_items - lengths).sum())
+        said += f"; everything qualified for {everything:,}"
+    covered = int(rows[Columns.Covered].sum())
+    column = f"the column {Columns.Covered} says which"
+    return [f"{said}.", f"The guarantee covers {covered:,} of these {len(rows):,}; {column}."]
+
+
+def _on_spark(
+    model: Path,
+    output: Path,
+    many: opt.Options,
+    options: opt.Options,
+    engine: opt.Options,
+    recommender: str | None,
+) -> None:
+    from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
+
+    wanted = {**options, "items": opt.read_ids(options.get("items"), "items")}
+    users = opt.read_ids(many.get("users"), "users")
+    fitted = load(model, recommender, verify=False)
+    said = fitted.guarantee_to_all(fitted.options(**wanted))
+    begin = perf_counter()
+    spark = spark_session(**opt.check_engine(engine)[1])
+    name = recommender or next(iter(read_card(model)["recommenders"]), "")
+    n_rows = recommend_spark(spark, model, output, users, recommender=recommender, **wanted)
+    messages().print(
+        f"Wrote {n_rows:,} recommendations by {name} to {plain(str(output))} on Spark "
+        f"in {perf_counter() - begin:.1f} s."
+    )
+    messages().print(plain(f"Guarantee, to users with covered = true: {said}"))
+
+
+@opt.takes(whom=opt.WHOM)
+def explain(
+    model: opt.Model,
+    *,
+    item: Annotated[str, typer.Option(help="The item to explain.")],
+    whom: Any,
+    recommender: opt.RecommenderName = None,
+    show: Annotated[int, typer.Option(min=1, help="How many earlier items to show.")] = 8,
+    format: opt.Format = "table",  # noqa: A002
+    output: opt.Output = None,
+) -> None:
+    """Explain which earlier items speak for an item, with the counts in words.
+
+    For several users, or with --together, the reasons are by member.
+
+    [bold]Example:[/bold] surerec explain films --user 196 --item 302
+    """
+    kind = format_of(format, output)
+    fitted = load(model, recommender)
+    about = _person(fitted, whom)
+    if is_group(whom):
+        del about["segment"]
+        said = fitted.explain_group(about.pop("group"), item=item, **about)
+        if kind == "table":
+            stdout().print(plain(str(said)))
+        elif kind == "json":
+            write_json(said.to_dict(show), output)
+        else:
+            raise InputError("Reasons by member are written as a table or as json.")
+        return
+    del about["together"]
+    why = fitted.explain(about.pop("user"), item=item, **about)
+    if kind == "table":
+        _show.explanation(stdout(), why, show)
+    else:
+        write_result(why, kind, output)

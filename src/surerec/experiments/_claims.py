@@ -1,0 +1,343 @@
+"""Where the paper's claims hold and where they do not, from the numbers of a run."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import polars as pl
+
+from surerec.conformal import TOLERANCE
+from surerec.experiments._study import (
+    ALGORITHMS,
+    EXTRA,
+    LEVELS,
+    PLAIN,
+    RANKED,
+    SHOWN,
+    family,
+    paper_means,
+    titles_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from surerec.experiments._settings import Results
+
+Verdict = Literal["holds", "holds in part", "does not hold", "for comparison"]
+
+_FAMILIES = ("mean", "median", "maximum", "minimum")
+_MUCH = 2.0  # "much faster" is at least twice as fast
+_STRONG = ("ICRS3", "ICRS4", "ICRS7", "ICRS8", "ICRS11", "ICRS12")
+_WEAK = ("ICRS2", "ICRS6", "ICRS10", "ICRS14")
+_NEAR = 1e-9  # the last bits of a sum
+_NAMED_AT_MOST = 4
+_SMALL = 0.1  # the "smaller values of ε" of the claim on efficiency
+_COMPARED = 0.2  # where set sizes are compared
+_MOST = 0.5  # "most" irrelevant items are filtered out
+
+
+class Claim(NamedTuple):
+    """A claim of the paper, and what the numbers say of it."""
+
+    title: str
+    verdict: Verdict
+    text: str
+    points: tuple[str, ...] = ()
+    """What it is on each data set."""
+
+
+def all_claims(results: Results, ranks: pl.DataFrame) -> list[Claim]:
+    """Return every claim that the results can decide, with data sets by their titles."""
+    titles = titles_of(results.datasets)
+
+    def named(table: pl.DataFrame) -> pl.DataFrame:
+        return table.with_columns(pl.col("dataset").replace(titles))
+
+    claims = [
+        mean_and_median_are_best(named(ranks)),
+        minimum_is_worst(named(ranks)),
+        conformal_beats_precedence_mining(named(ranks)),
+    ]
+    if results.times is not None:
+        claims.append(inductive_is_faster(named(results.times)))
+    validity = named(results.validity)
+    claims += [valid_in_time_order(validity), valid_at_random(validity), efficient(validity)]
+    return [*claims, noise_floor(named(ranks))]
+
+
+def verdict(n_true: int, n_all: int) -> Verdict:
+    """Return in one word how many of the cases bear a claim out."""
+    if n_true == n_all:
+        return "holds"
+    return "holds in part" if n_true else "does not hold"
+
+
+def listed(names: list[str]) -> str:
+    """Return names as a sentence has them.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def at_levels(validity: pl.DataFrame, levels: Iterable[float] = LEVELS) -> pl.DataFrame:
+    """Keep some significance levels, by default those of the tables."""
+    near = pl.any_horizontal((pl.col("epsilon") - level).abs() < TOLERANCE for level in levels)
+    return validity.filter(near)
+
+
+def _by_dataset(table: pl.DataFrame) -> Iterable[tuple[str, pl.DataFrame]]:
+    for (name,), found in table.group_by("dataset", maintain_order=True):
+        yield str(name), found
+
+
+def _families(ranks: pl.DataFrame) -> pl.DataFrame:
+    """Return the average rank of each family in each case, a metric on a data set."""
+    families = {name: family(name) for name in ALGORITHMS}
+    named = ranks.filter(pl.col("rank").is_not_null()).with_columns(
+        family=pl.col("algorithm").replace_strict(families)
+    )
+    case = ["metric", "dataset"]
+    return named.pivot("family", index=case, values="rank", aggregate_function="mean")
+
+
+def _cases(kept: pl.Series, cases: pl.DataFrame) -> str:
+    """Return in how many cases a claim is kept, and where it is not."""
+    n_true, n_all = int(kept.sum()), len(kept)
+    words = f"{'all' if n_true == n_all else n_true or 'none'} of {n_all} cases"
+    name = pl.format("{} on {}", pl.col("metric").str.to_uppercase(), "dataset")
+    broken = cases.filter(~kept).select(name).to_series().to_list()
+    more = len(broken) - _NAMED_AT_MOST
+    if more > 0:
+        broken = [*broken[:_NAMED_AT_MOST], f"{more} more"]
+    return f"{words} (a metric on a data set)" + (f"; not in {listed(broken)}." if broken else ".")
+
+
+def mean_and_median_are_best(ranks: pl.DataFrame) -> Claim:
+    """Compare the average ranks of the mean and median measures with those of the others."""
+    cases = _families(ranks)
+    worse, better = pl.max_horizontal("mean", "median"), pl.min_horizontal("maximum", "minimum")
+    kept = cases.select(worse < better).to_series()
+    means = listed([f"{name} {cases[name].to_numpy().mean():.1f}" for name in _FAMILIES])
+    averages = ranks.drop_nulls("rank").group_by("algorithm", maintain_order=True)
+    best = averages.agg(pl.col("rank").mean()).filter(pl.col("rank") == pl.col("rank").min())
+    text = (
+        f"Average ranks among the 20 algorithms, by what a measure takes over the profile: {means}."
+        " Mean and median measures both stand ahead of maximum and minimum measures in "
+        f"{_cases(kept, cases)} The best average rank is {best['rank'][0]:.1f}, of "
+        f"{listed(best['algorithm'].to_list())}."
+    )
+    return Claim("Mean and median measures rank best", verdict(int(kept.sum()), len(kept)), text)
+
+
+def minimum_is_worst(ranks: pl.DataFrame) -> Claim:
+    """Compare the average ranks of the minimum measures with those of the others."""
+    cases = _families(ranks)
+    kept = cases.select(pl.col("minimum") > pl.max_horizontal(_FAMILIES[:-1])).to_series()
+    parts = []
+    for metric in ("ap", "auc"):
+        ahead = []
+        for name, table in _by_dataset(ranks.filter(pl.col("metric") == metric)):
+            means = dict(table.select("algorithm", "mean").iter_rows())
+            if min(means[strong] for strong in _STRONG) > max(means[weak] for weak in _WEAK):
+                ahead.append(name)
+        parts.append(f"in {metric.upper()} on {listed(ahead) if ahead else 'no data set'}")
+    text = (
+        "Minimum measures have the worst average rank of the four kinds in "
+        f"{_cases(kept, cases)} Each of {listed(list(_STRONG))} is ahead of each of "
+        f"{listed(list(_WEAK))} {', and '.join(parts)}."
+    )
+    return Claim("Minimum measures rank worst", verdict(int(kept.sum()), len(kept)), text)
+
+
+def conformal_beats_precedence_mining(ranks: pl.DataFrame) -> Claim:
+    """Compare the conformal algorithms with Precedence Mining in AP, plain and with I = 1."""
+    ahead_of_plain, points = [], []
+    for name, found in _by_dataset(ranks.filter(pl.col("metric") == "ap")):
+        means = dict(found.select("algorithm", "mean").iter_rows())
+        mining = means[ALGORITHMS[0]]
+        ahead = [means[algorithm] > mining for algorithm in ALGORITHMS[1:]]
+        ahead_of_plain += ahead
+        words = f"{name}: {sum(ahead)} of {len(ahead)} than the plain product ({mining:.3f})"
+        if EXTRA in means:
+            top = sum(means[algorithm] > means[EXTRA] for algorithm in ALGORITHMS[1:])
+            words += f", {top} than the variant with I = 1 ({means[EXTRA]:.3f})"
+        points.append(f"{words}.")
+    return Claim(
+        "Conformal algorithms rank better than plain Precedence Mining",
+        verdict(sum(ahead_of_plain), len(ahead_of_plain)),
+        "How many of the conformal algorithms have a higher AP:",
+        tuple(points),
+    )
+
+
+def inductive_is_faster(times: pl.DataFrame) -> Claim:
+    """Compute the factors between the inductive measures and the other algorithms.
+
+    An inductive recommender stands here for the measure in the middle of the 17.
+    """
+    rivals = {
+        PLAIN: "the paper's form of CRS-max",
+        "CRS-Max": "CRS-max with sorted search",
+        ALGORITHMS[0]: "Precedence Mining",
+    }
+    points, found = [], []
+    for name, table in _by_dataset(times):
+        taken = dict(table.select("algorithm", "median_ms").iter_rows())
+        inductive = [time for algorithm, time in taken.items() if algorithm.startswith("ICRS")]
+        middle = median(inductive)
+        factors = {algorithm: time / middle for algorithm, time in taken.items()}
+        found.append(factors)
+        points.append(
+            f"{name}: the middle one of the {len(inductive)} measures takes {middle:.2f} ms (they "
+            f"range from {min(inductive):.2f} to {max(inductive):.2f}). CRS-max takes "
+            f"{factors['CRS-Max']:.1f} times as long with sorted search and {factors[PLAIN]:.1f} "
+            f"times as long in the paper's O(n_c·l·m) form, CRS-med {factors['CRS-Med']:.1f} "
+            f"times, Precedence Mining {factors[ALGORITHMS[0]]:.1f} times."
+        )
+    much = [each[name] >= _MUCH for name in (PLAIN, "CRS-Max") for each in found]
+    text = " ".join(_speed(words, [each[name] for each in found]) for name, words in rivals.items())
+    title = "Inductive is much faster than transductive"
+    return Claim(title, verdict(sum(much), len(much)), text, tuple(points))
+
+
+def _speed(rival: str, factors: list[float]) -> str:
+    lowest = min(factors)
+    if lowest >= _MUCH:
+        return f"Inductive is at least {lowest:.1f} times as fast as {rival}."
+    if lowest > 1:
+        return f"Inductive is faster than {rival}, but by as little as {lowest:.1f} times."
+    if max(factors) > 1:
+        return f"Inductive is faster than {rival} on some data and not on other."
+    return f"Inductive is not faster than {rival}."
+
+
+def excesses(validity: pl.DataFrame) -> pl.DataFrame:
+    """Return the algorithms whose error exceeds ε by more than two standard errors, worst first.
+
+    Parameters
+    ----------
+    validity : polars.DataFrame
+        algorithm, epsilon, validity_error, standard_error, of one data set and split.
+
+    Returns
+    -------
+    polars.DataFrame
+        algorithm, epsilon, validity_error, at the level at which each exceeds it by most.
+    """
+    return (
+        at_levels(validity)
+        .with_columns(above=pl.col("validity_error") - pl.col("epsilon"))
+        .filter(pl.col("above") > 2 * pl.col("standard_error").fill_null(0))
+        .sort("above", descending=True, maintain_order=True)
+        .unique("algorithm", keep="first", maintain_order=True)
+        .select("algorithm", "epsilon", "validity_error")
+    )
+
+
+def _validity(validity: pl.DataFrame, split: str) -> tuple[Verdict, tuple[str, ...]]:
+    """Return who exceeds ε on each data set; most must, for the claim to fail altogether."""
+    points = []
+    n_above = n_all = 0
+    for name, table in _by_dataset(validity.filter(pl.col("split") == split)):
+        inductive = table.filter(pl.col("algorithm").str.starts_with("ICRS"))
+        names = inductive["algorithm"].unique(maintain_order=True).to_list()
+        above = excesses(inductive)
+        n_all, n_above = n_all + len(names), n_above + len(above)
+        words = f"{name}: {len(above) or 'none'} of {len(names)}"
+        if len(above):
+            worst, epsilon, error = above.row(0)
+            words += f", most {worst} with an error of {error:.3f} at ε = {epsilon:g}"
+            if kept := [each for each in names if each not in set(above["algorithm"])]:
+                words += f"; {listed(kept)} {'does' if len(kept) == 1 else 'do'} not"
+        words += f".{_price(inductive, above['algorithm'].to_list())}"
+        others = excesses(table.filter(pl.col("algorithm").str.starts_with("CRS"))).rows()
+        if parts := [f"{each} ({error:.3f} at ε = {level:g})" for each, level, error in others]:
+            words += f" Of the transductive algorithms: {listed(parts)}."
+        points.append(words)
+    if not n_above:
+        return "holds", tuple(points)
+    return "does not hold" if 2 * n_above > n_all else "holds in part", tuple(points)
+
+
+def _price(table: pl.DataFrame, above: list[str]) -> str:
+    """Compare the sets of those that keep the promise with those of the others."""
+    exceeds = pl.col("algorithm").is_in(above)
+    at_one = at_levels(table, [_COMPARED])
+    kept, broken = (at_one.filter(chosen)["set_size"].mean() for chosen in (~exceeds, exceeds))
+    if not isinstance(kept, float) or not isinstance(broken, float) or kept <= broken:
+        return ""
+    return (
+        f" Those have larger sets: at ε = {_COMPARED:g} they hold {kept:,.0f} items on average, "
+        f"the others {broken:,.0f}."
+    )
+
+
+def valid_in_time_order(validity: pl.DataFrame) -> Claim:
+    """Return which measures keep the error below ε when the test items are the later ones."""
+    levels = ", ".join(f"{level:g}" for level in LEVELS)
+    text = (
+        "Inductive measures whose error exceeds ε by more than two standard errors, at one of "
+        f"ε = {levels}:"
+    )
+    found, points = _validity(validity, "time")
+    return Claim("The error stays within ε in time order", found, text, points)
+
+
+def valid_at_random(validity: pl.DataFrame) -> Claim:
+    """Return which measures keep the error below ε under the random split."""
+    found, points = _validity(validity, "random")
+    text = (
+        "The same with calibration and test items drawn at random from what follows the training "
+        "items, as the guarantee assumes."
+    )
+    if found == "holds" and _validity(validity, "time")[0] != "holds":
+        text += (
+            " So what breaks the promise in time order is the order: later items conform less "
+            "than calibration items."
+        )
+    return Claim("The error stays within ε under the random split", found, text, points)
+
+
+def efficient(validity: pl.DataFrame) -> Claim:
+    """Return whether small ε already filters out most irrelevant items."""
+    shown = (pl.col("split") == "time") & pl.col("algorithm").is_in(SHOWN)
+    found = at_levels(validity.filter(shown), [_SMALL])
+    parts = []
+    for name, table in _by_dataset(found):
+        errors = table["efficiency_error"].to_numpy()
+        parts.append(f"{errors.min():.3f} to {errors.max():.3f} on {name}")
+    text = (
+        f"At ε = {_SMALL:g}, in time order, the sets of {listed(list(SHOWN))} let in this share "
+        f"of the irrelevant items: {listed(parts)}. Most are filtered out where it is below 0.5."
+    )
+    kept = int((found["efficiency_error"] < _MOST).sum())
+    title = "Small ε already filters most irrelevant items out"
+    return Claim(title, verdict(kept, len(found)), text)
+
+
+def noise_floor(ranks: pl.DataFrame) -> Claim:
+    """Compare ICRS1 and ICRS5, which rank alike by algebra (paper.md 4), here and in the paper."""
+
+    def difference(table: pl.DataFrame, index: list[str], values: str) -> float:
+        pair = table.filter(pl.col("algorithm").is_in(["ICRS1", "ICRS5"]))
+        wide = pair.pivot("algorithm", index=index, values=values)
+        return float(max((wide["ICRS1"] - wide["ICRS5"]).abs()))
+
+    ours = difference(ranks, ["metric", "dataset"], "mean")
+    theirs = {metric: difference(paper_means(metric), ["dataset"], "paper") for metric in RANKED}
+    alike = ours < _NEAR
+    words = "here they do, in every metric" if alike else f"here they differ by up to {ours:.4f}"
+    paper_words = listed([f"{value:.2f} in {metric.upper()}" for metric, value in theirs.items()])
+    text = (
+        f"With I = 1 measure 1 is measure 5 divided by the number of users, so both rank alike: "
+        f"{words}. In the paper's table they differ by up to {paper_words}: differences of that "
+        "size between its algorithms say nothing."
+    )
+    title = "ICRS1 and ICRS5 are one algorithm: the noise floor"
+    return Claim(title, "for comparison" if alike else "does not hold", text)

@@ -1,0 +1,245 @@
+"""Every algorithm on every chosen user, on this machine's cores or on a cluster; and tuning."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from surerec._progress import progress
+from surerec._threads import run_blocks
+from surerec.calibration import compare_with_items, p_counts_in_halves, ranks_by_later_item
+from surerec.evaluation import (
+    Judgement,
+    Shares,
+    assess_model,
+    assess_split,
+    choose_users,
+    evaluate_user,
+    judge_by,
+    mean_and_error,
+    write_table,
+)
+from surerec.experiments._study import ALGORITHMS, EXTRA, ORDERS, SHARES, TOPS
+from surerec.measures import MEASURES, ProfileRows, aggregate, as_recipe, log_score
+from surerec.recommenders import InductiveConformal, PrecedenceMining
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from surerec.evaluation import Split, SplitOrder
+    from surerec.experiments._settings import StudySettings
+    from surerec.interactions import Interactions
+    from surerec.measures import Aggregates
+    from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders import Recommender
+
+_USERS_AT_ONCE = 10
+
+
+class Spread(Protocol):
+    """Runs a task on many pieces of work with the statistics of one data set."""
+
+    def __call__(
+        self,
+        task: Callable[[PrecedenceStatistics, Any], Any],
+        work: Sequence[Any],
+        description: str,
+    ) -> list[Any]:
+        """Return the answers, which JSON can hold, in the order of the work."""
+
+
+class Engine(Protocol):
+    """Holds the statistics of a data set where work is done on them."""
+
+    def holding(
+        self, statistics: PrecedenceStatistics, folder: Path
+    ) -> AbstractContextManager[Spread]:
+        """Share the statistics with all workers; what that takes on disk goes into the folder."""
+
+
+class Threads:
+    """Works on this machine, on all cores."""
+
+    @contextmanager
+    def holding(self, statistics: PrecedenceStatistics, folder: Path) -> Iterator[Spread]:  # noqa: ARG002
+        """Keep the statistics in memory."""
+        yield partial(_on_threads, statistics)
+
+
+def _on_threads(
+    statistics: PrecedenceStatistics,
+    task: Callable[[PrecedenceStatistics, Any], Any],
+    work: Sequence[Any],
+    description: str,
+) -> list[Any]:
+    answers = []
+    with progress(description, total=len(work)) as advance:
+        for answer in run_blocks(partial(task, statistics), work):
+            answers.append(answer)
+            advance(1)
+    return answers
+
+
+def judge(
+    statistics: PrecedenceStatistics, split: Split, candidates: NDArray[np.int64]
+) -> Iterator[tuple[str, Judgement]]:
+    """Let every algorithm judge the candidates, with the user's own profile left out of all counts.
+
+    The rows of the training items are read once for the 17 measures, those of the calibration items
+    once for both CRS.
+    """
+    known = ProfileRows(statistics, split.known, split.user)
+    yield ALGORITHMS[0], Judgement(log_score(known, None)[candidates])
+    # The product of the one largest factor ranks as the largest count does.
+    yield EXTRA, Judgement(aggregate(known, "count", only="maximum").high[candidates])
+    del known
+
+    later = ProfileRows(statistics, split.calibration, split.user)
+    ranks = ranks_by_later_item(later, split.training, candidates)
+    for name, how in (("CRS-Med", "median"), ("CRS-Max", "max")):
+        counts = p_counts_in_halves(ranks, len(split.training), how)  # type: ignore[arg-type]
+        yield name, Judgement(counts.astype(np.float64), counts, 2 * (len(split.training) + 1))
+    del later, ranks
+
+    rows = ProfileRows(statistics, split.training, split.user)
+    found: dict[str, Aggregates] = {}
+    for measure in MEASURES.values():
+        statistic = "count" if measure.statistic == "score" else measure.statistic
+        if statistic not in found:
+            found = {statistic: aggregate(rows, statistic)}
+        scores = measure.conformity(found[statistic])
+        compared = compare_with_items(scores, split.calibration, candidates)
+        yield f"ICRS{measure.number}", Judgement.of(compared)
+
+
+def evaluate_users(
+    name: str, interactions: Interactions, settings: StudySettings, folder: Path, spread: Spread
+) -> pl.DataFrame:
+    """Evaluate all algorithms, in time order and under the random split.
+
+    Users are kept in files of the folder, so that an interrupted run goes on.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row for each split, user and algorithm, with the metrics, the expected hits at each k, and
+        for each significance level the validity error, efficiency error and set size.
+    """
+    users = choose_users(interactions, settings.n_users, seed=settings.seed)
+    starts = range(0, len(users), _USERS_AT_ONCE)
+    paths = {
+        (order, start): folder.absolute() / f"{order}-{start:05d}.parquet"
+        for order in ORDERS
+        for start in starts
+    }
+    work = [
+        (path, order, users[start : start + _USERS_AT_ONCE])
+        for (order, start), path in paths.items()
+    ]
+    description = f"{name}: every algorithm on {len(users)} users"
+    spread(partial(_evaluate_some, settings), work, description)
+    frames = [pl.read_parquet(path, glob=False) for path in paths.values()]
+    return pl.concat(frames, how="vertical_relaxed")
+
+
+def _evaluate_some(
+    settings: StudySettings,
+    statistics: PrecedenceStatistics,
+    work: tuple[Path, SplitOrder, NDArray[np.int64]],
+) -> None:
+    path, order, users = work
+    if path.exists():
+        return
+    rows = [
+        row
+        for user in users.tolist()
+        for row in evaluate_user(
+            judge, statistics, user, order=order, k=settings.k, seed=settings.seed
+        )
+    ]
+    write_table(pl.DataFrame(rows, infer_schema_length=None), path)
+
+
+def extra_users(
+    name: str, statistics: PrecedenceStatistics, settings: StudySettings
+) -> pl.DataFrame:
+    """Evaluate the extra measures on the users of the other algorithms, as `evaluate_users` does.
+
+    They are trained here, once, whichever engine evaluates the others.
+    """
+    users = choose_users(statistics.interactions, settings.n_users, seed=settings.seed)
+    fitted = {
+        f"ICRS-{measure}": as_recipe(measure, seed=settings.seed).fit(statistics)
+        for measure in settings.extra
+    }
+    judge_extra = judge_by({name: partial(assess_split, each) for name, each in fitted.items()})
+
+    def one(statistics: PrecedenceStatistics, user: int) -> list[dict[str, object]]:
+        how: dict[str, Any] = {"k": settings.k, "seed": settings.seed}
+        return [
+            row
+            for order in ORDERS
+            for row in evaluate_user(judge_extra, statistics, user, order=order, **how)
+        ]
+
+    description = f"{name}: {', '.join(settings.extra)}"
+    found = _on_threads(statistics, one, users.tolist(), description)
+    return pl.DataFrame([row for rows in found for row in rows], infer_schema_length=None)
+
+
+def tuning_table(
+    name: str, interactions: Interactions, settings: StudySettings, spread: Spread
+) -> pl.DataFrame:
+    """Sweep I with the paper's shares, and the shares with two of the good measures.
+
+    Returns
+    -------
+    polars.DataFrame
+        sweep ("top" or "shares"), algorithm, top, training, calibration, and the mean AP and AUC
+        with their standard errors. Shares that leave nothing to test are absent.
+    """
+    paper = Shares()
+    runs: list[tuple[str, str, int | None, Shares]] = [
+        ("top", algorithm, top, paper) for top in TOPS for algorithm in (ALGORITHMS[0], "ICRS1")
+    ]
+    runs.append(("top", ALGORITHMS[0], None, paper))
+    runs += [
+        ("shares", algorithm, None, Shares(training, calibration))
+        for training in SHARES
+        for calibration in SHARES
+        if training + calibration < 1
+        for algorithm in ("ICRS3", "ICRS12")
+    ]
+    users = choose_users(interactions, settings.tuning_users, seed=settings.seed).tolist()
+    rows = spread(partial(_tune, users, settings.k), runs, f"{name}: tuning")
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _tune(
+    users: list[int],
+    k: int,
+    statistics: PrecedenceStatistics,
+    run: tuple[str, str, int | None, Shares],
+) -> dict[str, object]:
+    """Measure one setting over some users."""
+    sweep, algorithm, top, shares = run
+    model: Recommender = PrecedenceMining(top=top)
+    if algorithm != ALGORITHMS[0]:
+        model = InductiveConformal(algorithm, top=top or 1)
+    judge_one = judge_by({"": partial(assess_model, model.fit(statistics).model_)})
+    rows: list[Any] = []
+    for user in users:
+        rows += evaluate_user(judge_one, statistics, user, shares=shares, k=k)
+    found: dict[str, object] = {"sweep": sweep, "algorithm": algorithm, "top": top}
+    found |= {"training": shares.training, "calibration": shares.calibration, "n_users": len(rows)}
+    for metric in ("ap", "auc"):
+        found[metric], found[f"{metric}_error"] = mean_and_error([row[metric] for row in rows])
+    return found

@@ -1,0 +1,183 @@
+"""The report as one HTML file that needs nothing else, and as Markdown with figures beside it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from surerec.reports._blocks import (
+    Bullets,
+    Heading,
+    Paragraph,
+    Picture,
+    Strong,
+    Table,
+    Verdicts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from surerec.reports._blocks import Block
+
+
+def to_html(title: str, blocks: Iterable[Block], pictures: Mapping[str, bytes]) -> str:
+    """Return the report as one page.
+
+    Parameters
+    ----------
+    title : str
+        The title.
+    blocks : iterable of Block
+        What it says.
+    pictures : mapping of str to bytes
+        The figures by name, as SVG.
+    """
+    kept = list(blocks)
+    template, style = (
+        files("surerec.reports").joinpath(f"report.{ending}").read_text(encoding="utf-8")
+        for ending in ("html", "css")
+    )
+    sections = [block.text for block in kept if isinstance(block, Heading)]
+    contents = [f'<li><a href="#{_anchor(text)}">{escape(text)}</a></li>' for text in sections]
+    return template.format(
+        title=escape(title),
+        style=style,
+        contents="\n".join(contents),
+        body="\n".join(_block(block, pictures) for block in kept),
+    )
+
+
+def _anchor(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _block(block: Block, pictures: Mapping[str, bytes]) -> str:
+    match block:
+        case Heading(text, level):
+            return f'<h{level} id="{_anchor(text)}">{escape(text)}</h{level}>'
+        case Paragraph(text):
+            return f"<p>{_text(text)}</p>"
+        case Bullets(items):
+            return _bullets(items)
+        case Verdicts(items):
+            return "\n".join(_verdict(*item) for item in items)
+        case Picture():
+            return _picture(block, pictures[block.name])
+        case Table():
+            return _table(block)
+
+
+def _verdict(claim: str, verdict: str, text: str, points: tuple[str, ...]) -> str:
+    rest = _bullets(points) if points else ""
+    return (
+        f'<section class="claim {_anchor(verdict)}"><h3>{_text(claim)} '
+        f'<span class="verdict">{_text(verdict)}</span></h3><p>{_text(text)}</p>{rest}</section>'
+    )
+
+
+def _bullets(items: tuple[str, ...]) -> str:
+    return f"<ul>{''.join(f'<li>{_text(item)}</li>' for item in items)}</ul>"
+
+
+def _text(text: str) -> str:
+    """Escape it, and keep a number with its sign or unit."""
+    return escape(text).replace(" %", "\xa0%").replace("ε = ", "ε\xa0=\xa0")
+
+
+def _picture(picture: Picture, svg: bytes) -> str:
+    source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+    alt = escape(picture.alt or picture.caption)
+    return (
+        f'<figure id="{escape(picture.name)}"><div class="wide" tabindex="0">'
+        f'<img{_size(svg)} src="{source}" alt="{alt}"></div>'
+        f"<figcaption>{_text(picture.caption)}</figcaption></figure>"
+    )
+
+
+def _size(svg: bytes) -> str:
+    """Return the size of a drawing in pixels, so that the page knows it before it is drawn."""
+    points = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    if not points:
+        return ""
+    width, height = (round(float(number) * 96 / 72) for number in points.groups())
+    return f' width="{width}" height="{height}"'
+
+
+def _table(table: Table) -> str:
+    head = "".join(
+        f'<th scope="col"{_kind(table, column)}>{_text(text)}</th>'
+        for column, text in enumerate(table.header)
+    )
+    body = "\n".join(_row(table, row) for row in table.rows)
+    caption = "" if table.folded else f"<caption>{escape(table.caption)}</caption>"
+    label = escape(table.caption)
+    text = (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{label}"><table>{caption}\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+    return f"<details><summary>{label}</summary>{text}</details>" if table.folded else text
+
+
+def _row(table: Table, row: tuple[str, ...]) -> str:
+    cells = [f'<th scope="row">{_cell(row[0])}</th>']
+    cells += [
+        f"<td{_kind(table, column)}>{_cell(text)}</td>"
+        for column, text in enumerate(row[1:], start=1)
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _kind(table: Table, column: int) -> str:
+    return ' class="words"' if column in table.words else ""
+
+
+def _cell(text: str) -> str:
+    return f"<b>{_text(text)}</b>" if isinstance(text, Strong) else _text(text)
+
+
+def to_markdown(title: str, blocks: Iterable[Block]) -> str:
+    """Return the report as one Markdown text."""
+    return "\n\n".join([f"# {title}", *map(_md_block, blocks)]) + "\n"
+
+
+def _md_block(block: Block) -> str:
+    match block:
+        case Heading(text, level):
+            return f"{'#' * level} {text}"
+        case Paragraph(text):
+            return _plain(text)
+        case Bullets(items):
+            return "\n".join(f"- {_plain(item)}" for item in items)
+        case Verdicts(items):
+            return "\n".join(_md_verdict(*item) for item in items)
+        case Picture(name, caption, alt):
+            return f"![{_plain(alt or caption)}](figures/{name}.png)\n\n*{_plain(caption)}*"
+        case Table():
+            return _md_table(block)
+
+
+def _md_verdict(claim: str, verdict: str, text: str, points: tuple[str, ...]) -> str:
+    first = f"- **{_plain(claim)}: {verdict}.** {_plain(text)}"
+    return "\n".join([first, *(f"  - {_plain(point)}" for point in points)])
+
+
+def _md_table(table: Table) -> str:
+    rule = [":--" if column in table.words else "--:" for column in range(len(table.header))]
+    lines = [[_plain(text) for text in table.header], rule]
+    lines += [[_md_cell(text) for text in row] for row in table.rows]
+    return "\n".join([f"**{_plain(table.caption)}**", "", *(f"| {' | '.join(x)} |" for x in lines)])
+
+
+def _md_cell(text: str) -> str:
+    return f"**{_plain(text)}**" if isinstance(text, Strong) and text else _plain(text)
+
+
+def _plain(text: str) -> str:
+    """Escape what Markdown would read as its own."""
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("\n", " ")

@@ -1,0 +1,100 @@
+"""The command line as a person uses it: its two streams and its exit code."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def run(cli, tmp_path, monkeypatch):
+    """Run ``surerec`` in an empty folder, with an empty cache and nothing reachable."""
+    nowhere = {"SUREREC_CACHE": str(tmp_path / "cache"), "PIP_NO_INDEX": "1",
+               "PIP_FIND_LINKS": str(tmp_path), "https_proxy": "http://127.0.0.1:9",
+               "PIP_CONFIG_FILE": os.devnull}  # fmt: skip
+    for name, value in nowhere.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    return cli
+
+
+def test_the_installed_command_is_this_one(tmp_path):
+    done = subprocess.run(  # our own command
+        [sys.executable, "-m", "surerec", "describe", "nowhere.csv"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Error: nowhere.csv: no such file.\n"
+
+
+GOOD = "user,item,time\n" + "".join(f"{u},a,1\n{u},b,2\n" for u in range(9))
+
+
+def test_describe_says_what_a_file_holds_and_which_order_says_most(run, write):
+    done = run("describe", write("log.csv", GOOD))
+    assert done.code == 0
+    assert done.err.startswith("Next: surerec fit ")
+    assert "of 9 people who took a, 9 later took b, 0 the other way round" in done.out
+
+
+def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
+    path = write("log.csv", GOOD + "9,a,never\n")
+    refused = run("describe", path)
+    assert refused.code == 2
+    assert refused.out == ""
+    assert "line 20, 'never'" in refused.err
+    assert "--skip-bad" in refused.err
+    assert "Traceback" not in refused.err
+    assert refused.err.count("\n") == 1
+    skipped = run("describe", path, "--skip-bad")
+    assert skipped.code == 0
+    assert "18 of 19 rows read; left out: 1 bad rows" in skipped.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["describe", "nowhere.csv"], "nowhere.csv: no such file"),
+        (["describe", "ml-100"], "no data set 'ml-100'; did you mean ml-100k"),
+        (["datasets", "fetch", "ml100k"], "did you mean ml-100k"),
+        (["datasets", "fetch", "netflix-prize"], "path="),
+        (["describe", "x.csv", "--ties", "loose"], "loose"),
+        (["paint"], "paint"),
+    ],
+)
+def test_a_users_error_is_a_sentence_and_exit_code_2(run, arguments, says):
+    done = run(*arguments)
+    assert done.code == 2
+    assert says in done.err
+    assert "Traceback" not in done.err
+
+
+def test_the_catalogue_is_listed(run):
+    done = run("datasets")
+    assert done.code == 0
+    for name in ("ml-100k", "ml-25m", "flixster", "netflix-prize", "1,000,209"):
+        assert name in done.out
+
+
+def test_without_any_network_fetching_names_every_source_tried(run, tmp_path):
+    done = run("datasets", "fetch", "ml-100k")
+    assert done.code == 2
+    assert "files.grouplens.org" in done.err
+    assert "recbole==1.2.1" in done.err
+    assert not list((tmp_path / "cache").rglob("*.inter"))
+
+
+def test_the_demo_says_so_when_synthetic_data_stand_in(run):
+    done = run("demo")
+    assert done.code == 0
+    assert "synthetic data stand in" in done.out
+    assert "people who took Story" in done.out
+
+
+def test_help_and_version(run):
+    assert "Examples" in run("describe", "--help").out
+    assert run("--version").out.startswith("surerec ")

@@ -1,0 +1,69 @@
+"""All commands that read ratings take the same options for it."""
+
+import re
+
+import pytest
+from typer.main import get_command
+
+import surerec as sr
+from surerec.cli import app
+from surerec.cli._options import READING, flag
+from surerec.experiments import DataSource, StudySettings
+
+COMMANDS = ("describe", "fit", "audit", "recalibrate", "replay", "reproduce")
+FLAGS = set(map(flag, READING))
+COLUMNS = ("--user", "wer", "--item", "was", "--time", "wann")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    taken = sr.datasets.synthetic(n_users=120, n_items=30, n_rows=2_400, seed=3).to_frame()
+    path = tmp_path_factory.mktemp("shop") / "log.csv"
+    taken.rename({"user_id": "wer", "item_id": "was", "datetime": "wann"}).write_csv(path)
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_reading_option_is_there(command):
+    options = {flag for each in get_command(app).commands[command].params for flag in each.opts}
+    assert options >= FLAGS
+
+
+def test_columns_are_read_by_their_names(cli, log):
+    asked = ("describe", log)
+    refused = cli(*asked)
+    assert refused.code == 2
+    assert re.search(r"no user or item or time column among 'wer', 'was', 'wann'; .*--user NAME",
+                     refused.err)  # fmt: skip
+    assert re.search(r"Users +120", cli(*asked, *COLUMNS).out)
+
+
+def test_a_reproduction_reads_as_it_is_told_and_resumes_so(cli, log, tmp_path):
+    asked = ("reproduce", "--datasets", log, "--output", tmp_path / "out", "--users", "4",
+             "--timed-users", "0", "--tuning-users", "0")  # fmt: skip
+    assert "no user or item or time column" in cli(*asked).err
+    assert "no time column among" in cli(*asked, "--overwrite", *COLUMNS[:4]).err
+    assert "no time column among" in cli(*asked, "--resume", *COLUMNS[:4]).err
+    assert "was begun with other settings" in cli(*asked, "--resume", *COLUMNS).err
+
+
+def test_settings_without_reading_are_recorded_as_before():
+    assert "reading" not in StudySettings((DataSource("ml-100k"),)).as_dict()
+    assert StudySettings((DataSource("ml-100k"),), reading={"user": "who"}).as_dict()["reading"]
+
+
+@pytest.mark.parametrize("datasets", ["sqlite:///shop.db", "log.csv"])
+def test_reproduce_says_that_it_reads_no_database(cli, tmp_path, datasets):
+    done = cli(
+        "reproduce", "--datasets", datasets, "--query", "SELECT 1", "--output", tmp_path / "out"
+    )
+    assert done.code == 2
+    assert "reproduce reads no database and takes no --query" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_spark_says_that_it_reads_no_database(cli, tmp_path):
+    spark = ("--engine", "spark", "--recommender", "icrs12")
+    done = cli("fit", "sqlite:///shop.db", tmp_path / "shop", "--query", "SELECT 1", *spark)
+    assert done.code == 2
+    assert "Spark reads no database here and takes no --query" in done.err

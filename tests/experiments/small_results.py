@@ -1,0 +1,133 @@
+"""Small synthetic results of a run, in which every number is known."""
+
+from itertools import product
+
+import polars as pl
+
+from surerec.evaluation import EPSILONS, METRICS
+from surerec.experiments import ALGORITHMS, DataSource, Results, StudySettings
+from surerec.experiments._study import EXTRA, PLAIN, family
+
+# The higher, the better: mean and median ahead, minimum behind, plain Precedence Mining last.
+STRENGTH = {"mean": 0.20, "median": 0.18, "maximum": 0.15, "minimum": 0.12, "not inductive": 0.16}
+ERRORS = {"time": 1.3, "random": 0.9}
+
+
+def value(algorithm, place=0, strength=STRENGTH):
+    if algorithm == ALGORITHMS[0]:
+        return 0.05
+    if algorithm == EXTRA:
+        return 0.17
+    if algorithm == "ICRS5":  # as ICRS1, by algebra
+        return value("ICRS1", place, strength)
+    return strength[family(algorithm)] - 0.0001 * ALGORITHMS.index(algorithm) - 0.01 * place
+
+
+def rows(**columns):
+    """Return a frame with a row for each combination of the columns' values."""
+    return pl.DataFrame(list(product(*columns.values())), schema=list(columns), orient="row")
+
+
+def filled(frame, **columns):
+    """Return a frame with columns that functions compute of each row, or constants."""
+    made = {
+        name: [each(row) if callable(each) else each for row in frame.to_dicts()]
+        for name, each in columns.items()
+    }
+    return frame.with_columns(**{name: pl.Series(values) for name, values in made.items()})
+
+
+def metrics_table(names, strength=STRENGTH):
+    def mean(row):
+        place = names.index(row["dataset"])
+        more = 0.001 * METRICS.index(row["metric"])
+        return value(row["algorithm"], place, strength) + more
+
+    names = list(names)
+    every = {"metric": METRICS, "algorithm": (*ALGORITHMS, EXTRA)}
+    frame = rows(dataset=names, split=ERRORS, **every)
+    return filled(frame, mean=mean, standard_error=0.0125, n_users=40)
+
+
+def validity_table(names, errors=ERRORS):
+    """Errors are ε times a factor; minimum measures keep to 0.7 ε with sets twice as large."""
+
+    def is_minimum(row):
+        return family(row["algorithm"]) == "minimum"
+
+    frame = rows(dataset=names, split=errors, algorithm=ALGORITHMS[1:], epsilon=EPSILONS)
+    return filled(
+        frame,
+        validity_error=lambda row: min(
+            1.0, row["epsilon"] * (0.7 if is_minimum(row) else errors[row["split"]])
+        ),
+        standard_error=0.004,
+        efficiency_error=lambda row: 0.6 * (1 - row["epsilon"]),
+        set_size=lambda row: 1000 * (1 - row["epsilon"]) * (2 if is_minimum(row) else 1),
+        n_users=40,
+    )
+
+
+def times_table(names, sorted_search=3.0, as_in_paper=9.0, mining=0.5):
+    factors = {"CRS-Med": 5.0, "CRS-Max": sorted_search, PLAIN: as_in_paper, ALGORITHMS[0]: mining}
+    return filled(
+        rows(dataset=names, algorithm=(*ALGORITHMS, PLAIN)),
+        median_ms=lambda row: 0.4 * factors.get(row["algorithm"], 1.0),
+        p90_ms=lambda row: 0.8 * factors.get(row["algorithm"], 1.0),
+        n_users=5,
+    )
+
+
+def _curves(names):
+    frame = rows(dataset=names, split=["time"], algorithm=(*ALGORITHMS, EXTRA), k=range(1, 51))
+    return filled(
+        frame,
+        precision=lambda row: value(row["algorithm"]),
+        recall=lambda row: row["k"] * 0.01,
+        f1=0.1,
+    )
+
+
+def _growth():
+    names = ("Precedence Mining", "ICRS4", "CRS-Max", PLAIN)
+    frame = rows(algorithm=names, variable=("m", "l", "n_c"), value=(16, 32, 64))
+    return filled(frame, milliseconds=lambda row: 0.01 * row["value"], slope=1.0)
+
+
+def _tuning(names):
+    top = rows(
+        dataset=names, sweep=["top"], algorithm=["Precedence Mining"], top=(1, 2, None),
+        training=[0.3], calibration=[0.3],
+    )  # fmt: skip
+    shares = rows(
+        dataset=names, sweep=["shares"], algorithm=["ICRS3"], top=[None],
+        training=(0.3, 0.5), calibration=(0.3, 0.5),
+    )  # fmt: skip
+    both = pl.concat([top, shares.with_columns(pl.col("top").cast(pl.Int64))])
+    return filled(both, ap=0.2, ap_error=0.01, auc=0.8, auc_error=0.01, n_users=5)
+
+
+def results(names=("first", "ml-10m"), *, times=True, tuning=True):
+    datasets = pl.DataFrame(
+        {
+            "dataset": names,
+            "title": [f"Title of {name}" for name in names],
+            "users": [40] * len(names),
+            "items": [1234] * len(names),
+            "rows": [4321] * len(names),
+            "origin": ["a <file> & more"] * len(names),
+        }
+    )
+    return Results(
+        datasets=datasets,
+        metrics=metrics_table(names),
+        curves=_curves(names),
+        validity=validity_table(names),
+        times=times_table(names) if times else None,
+        growth=_growth() if times else None,
+        tuning=_tuning(names) if tuning else None,
+    )
+
+
+def settings(names=("first", "ml-10m")):
+    return StudySettings(tuple(DataSource(name) for name in names), n_users=40)
