@@ -20,7 +20,7 @@ import surerec as sr
 from surerec.conformal import RiskCurve
 from surerec.futures import profile_cases
 from surerec.measures import as_recipe
-from surerec.together import (
+from surerec.recommenders import (
     AGGREGATIONS,
     FORMED,
     GROUP_PROMISES,

@@ -6,7 +6,7 @@ import pytest
 import surerec as sr
 from surerec.measures import State
 from surerec.recommenders import load_all, save_all
-from surerec.recommenders._names import KINDS
+from surerec.recommenders._folder import KINDS
 from surerec.storage import RecommenderSpec, load_model, read_card, save_model
 from tests.recommenders.small_profiles import read
 

@@ -190,11 +190,6 @@ def test_changed_parameters_take_effect_at_the_next_fit(films, tmp_path):
     assert model.fit(films).recommend(user=3, confidence=0.8).recommender == "population-cm4"
 
 
-def test_the_old_name_of_contributions_still_works(films):
-    why = sr.InductiveConformal("CM12").fit(films).explain(history=[1, 2], item=5)
-    with pytest.warns(DeprecationWarning, match="Explanation.contributions"):
-        assert why.moved == why.contributions
-
 
 class Spoiled:
     """Scores that are right but for one thing."""

@@ -9,7 +9,6 @@ import pytest
 import surerec as sr
 from surerec.calibration import ItemChances
 from surerec.measures import State
-from surerec.recommenders import FittedModel
 
 
 @pytest.fixture(scope="module")
@@ -138,10 +137,10 @@ def test_forged_chances_are_refused(precise, name, change):
 def test_forged_lists_are_refused(films, name, change):
     model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
     state, statistics = model.model_.state(), model.statistics_
-    assert [*FittedModel.from_state(state, statistics, model).item_lists] == ["some"]
+    assert [*model.restore(statistics, state).lists_] == ["some"]
     forged = state | State({name: change(state.arrays[name])})
     with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
-        FittedModel.from_state(forged, statistics, model)
+        model.restore(statistics, forged)
 
 
 def test_item_lists_need_names_of_their_own(films):
@@ -152,7 +151,7 @@ def test_item_lists_need_names_of_their_own(films):
     for name, why in (("some", "one name twice"), ("in stock", "cannot name a list")):
         forged = state | State(texts={"list1_list_name": name})
         with pytest.raises(ValueError, match=why):
-            FittedModel.from_state(forged, model.statistics_, model)
+            model.restore(model.statistics_, forged)
 
 
 def test_a_learned_measure_of_a_counted_future_is_opened_again(films, tmp_path):

@@ -133,7 +133,7 @@ def test_groups_have_their_members_times(films, model, history):
     group, item = [history, history[:6]], films.items[40]
     reasons = model.explain_group(group, item=item, at=then).reasons
     assert [reason.score for reason in reasons] == [-10, -10]
-    assert model.model_.assess_group(group, at=then)[1].company.members[0].moment is not None
+    assert model.model_.assess_group(group, at=then)[1].members[0].moment is not None
 
 
 def test_a_guarantee_says_that_it_assumes_a_recent_history(films, model, history):

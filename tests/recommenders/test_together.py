@@ -8,7 +8,7 @@ import surerec as sr
 from surerec.errors import NotOffered, UnknownId
 from surerec.interactions import read_members
 from surerec.measures import MeasureScorer, State
-from surerec.together import AGGREGATIONS, Aggregation
+from surerec.recommenders import AGGREGATIONS, GROUP_PROMISES, Aggregation
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +62,12 @@ def test_a_group_is_served_without_its_own_futures(model, films):
     members = outcomes.users[:2]
     strangers = model.recommend(group=[[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], confidence=0.8)
     own = model.recommend(group=films.users.ids.gather(members).to_list(), confidence=0.8)
-    n = len(calibration.curve(sr_promise("any"))[1])
+    n = len(calibration.curve(GROUP_PROMISES["any"])[1])
     assert f"the {n:,} calibration groups" in str(strangers.guarantee)
     assert f"the {n - 1:,} calibration groups" in str(own.guarantee)
     across = outcomes.users[[0, 2]]  # of two groups
     both = model.recommend(group=films.users.ids.gather(across).to_list(), confidence=0.8)
     assert f"the {n - 2:,} calibration groups" in str(both.guarantee)
-
-
-def sr_promise(name):
-    from surerec.together import find_group_promise  # noqa: PLC0415
-
-    return find_group_promise(name)
 
 
 def test_a_group_is_ranked_as_by_a_refit_without_it(films, users):
@@ -273,14 +267,8 @@ def test_saved_and_loaded(films, users, tmp_path):
     model.save(tmp_path / "given")
     assert sr.load(tmp_path / "given").group_sizes_ == (2, 3)
 
-    class Mine(Aggregation):
-        name = "mine"
-        words = "what I say"
-
-        def score(self, values):
-            return values[0]
-
-    model.fit(films).calibrate_groups(2, aggregation=Mine())
+    mine = Aggregation("mine", "what the first member says", lambda values: values[0])
+    model.fit(films).calibrate_groups(2, aggregation=mine)
     with pytest.raises(sr.InputError, match="aggregation 'mine' of your own cannot be saved"):
         model.save(tmp_path / "mine")
 

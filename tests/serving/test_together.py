@@ -9,7 +9,7 @@ import pytest
 import surerec as sr
 from surerec.conformal import MERGERS
 from surerec.recommenders import save_all
-from surerec.together import GROUP_PROMISES
+from surerec.recommenders import GROUP_PROMISES
 from tests.serving.serving_server import Server, made_up
 
 

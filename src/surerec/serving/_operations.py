@@ -173,7 +173,7 @@ def _assess_group(
     found, party, together = fitted.assess_group(**_members(fitted, asked))
     order, entries = found.ordered(_ALMOST_NEVER), found.entry_confidences
     first = order[: asked.limit]
-    known, members = party.company.known, party.company.members
+    known, members = party.known, party.members
     new = [query.history for query in members if not query.users]
     values = {"member_values": found.values(first).T.tolist()}
     return {
