@@ -10,7 +10,7 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.testing import CHECKS, Subject
+from surerec.testing import CHECKS, ModelUnderTest
 
 pytest.importorskip("implicit", reason="wrapping implicit needs it: pip install implicit")
 
@@ -59,7 +59,7 @@ MAKERS = {
     for words, settings in SETTINGS.items()
     if not (name == "bpr" and "newcomers" in words)
 }
-SUBJECTS = {name: Subject(make, DATA) for name, make in MAKERS.items()}
+SUBJECTS = {name: ModelUnderTest(make, DATA) for name, make in MAKERS.items()}
 
 
 def subject_of(name):
@@ -67,7 +67,7 @@ def subject_of(name):
     subject = SUBJECTS[name]
     if not name.startswith("own"):
         return subject
-    found = Subject(subject.make, DATA, scorer=subject.fitted.wrapped_)
+    found = ModelUnderTest(subject.make, DATA, scorer=subject.fitted.wrapped_)
     found.__dict__["fitted"] = subject.fitted
     return found
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import surerec as sr
 from surerec.adapters import Factors, ItemItem
 from surerec.futures import profile_cases
-from surerec.testing import CHECKS, Subject, check_recommender, check_scorer
+from surerec.testing import CHECKS, ModelUnderTest, check_recommender, check_scorer
 
 DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
 
@@ -49,18 +49,18 @@ KINDS = {
     "hit": partial(sr.PopulationConformal, promise="hit", horizon=5, cut="rank", groups=2),
 }
 SUBJECTS = {
-    f"{kind}, {name}": Subject(partial(make, scorer), DATA, scorer if name in OWN else None)
+    f"{kind}, {name}": ModelUnderTest(partial(make, scorer), DATA, scorer if name in OWN else None)
     for kind, make in KINDS.items()
     for name, scorer in SCORERS.items()
 }
 SUBJECTS |= {
-    "CRS-max": Subject(sr.TransductiveConformal, DATA),
-    "CRS-med": Subject(partial(sr.TransductiveConformal, "median"), DATA),
-    "precedence mining": Subject(sr.PrecedenceMining, DATA),
-    "precedence mining, top 1": Subject(partial(sr.PrecedenceMining, top=1), DATA),
+    "CRS-max": ModelUnderTest(sr.TransductiveConformal, DATA),
+    "CRS-med": ModelUnderTest(partial(sr.TransductiveConformal, "median"), DATA),
+    "precedence mining": ModelUnderTest(sr.PrecedenceMining, DATA),
+    "precedence mining, top 1": ModelUnderTest(partial(sr.PrecedenceMining, top=1), DATA),
 }
 SEGMENTS = {user: "even" if user % 2 else "odd" for user in DATA.users.ids}
-SUBJECTS["groups of people's own"] = Subject(
+SUBJECTS["groups of people's own"] = ModelUnderTest(
     partial(sr.PopulationConformal, groups=("segment", 2)),
     DATA,
     fit_params={"user_groups": SEGMENTS},
@@ -86,7 +86,7 @@ def latest(histories):
 
 def calibrated(model, scorer=None, **ids):
     """Return the subject of a model that comes fitted."""
-    return Subject(partial(sr.wrap, model, **ids), PAST, scorer, future=FUTURE)
+    return ModelUnderTest(partial(sr.wrap, model, **ids), PAST, scorer, future=FUTURE)
 
 
 def wrapped_implicit():
@@ -100,9 +100,9 @@ def wrapped_implicit():
         warnings.simplefilter("ignore")  # implicit warns of BLAS
         als = AlternatingLeastSquares(8, random_state=1, iterations=3)
     return {
-        "wrapped, als": Subject(partial(sr.wrap, als), DATA),
-        "wrapped, als for new users": Subject(partial(sr.wrap, als, covers="newcomers"), DATA),
-        "wrapped, cosine": Subject(partial(sr.wrap, CosineRecommender(K=20)), DATA),
+        "wrapped, als": ModelUnderTest(partial(sr.wrap, als), DATA),
+        "wrapped, als for new users": ModelUnderTest(partial(sr.wrap, als, covers="newcomers"), DATA),
+        "wrapped, cosine": ModelUnderTest(partial(sr.wrap, CosineRecommender(K=20)), DATA),
     }
 
 
@@ -175,4 +175,4 @@ def test_a_scorer_of_the_wrong_length_is_told_so():
 
 
 def test_the_checks_run_in_one_go():
-    check_recommender(Subject(sr.TransductiveConformal, DATA), only=set(CHECKS) - SLOW)
+    check_recommender(ModelUnderTest(sr.TransductiveConformal, DATA), only=set(CHECKS) - SLOW)

@@ -29,7 +29,7 @@ from surerec.interactions import (
 )
 from surerec.measures import Queries
 from surerec.recommenders._query import refuse_times, select_known
-from surerec.recommenders._sets import batch_columns, people_frame, stacked, user_columns
+from surerec.recommenders._sets import batch_columns, result_frame, stacked, user_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -359,37 +359,25 @@ def rows_for(
     model: ModelParts, queries: Queries, people: pl.Series, options: RecommendOptions
 ) -> pl.DataFrame:
     """Return the rows of some queries; `people` are the ids of their users."""
-    if options.hits:
-        columns, owners = _with_hits(model, queries, options)
-    elif (best := model.best_of(queries, options)) is not None:
+    best = model.best_of(queries, options)
+    if best is not None:
         columns, owners = batch_columns(best), best.owners
     else:
-        parts = []
-        for place in range(len(queries)):
-            assessment = model.assess(options.limited(queries[place]), options=options)
-            places = options.shown(assessment).places
-            parts.append(user_columns(assessment, places, options.significance))
+        asked = [options.limited(queries[place]) for place in range(len(queries))]
+        found = [model.assess(query, options=options) for query in asked]
+        shown = [options.shown(each).places for each in found]
+        parts = [
+            user_columns(each, places, options.significance)
+            for each, places in zip(found, shown, strict=True)
+        ]
         columns, owners = stacked(parts)
-    return people_frame(columns, people.gather(owners), model.items.ids, model.titles)
-
-
-def _with_hits(
-    model: ModelParts, asked: Queries, options: RecommendOptions
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
-    """Return the columns of lists with the probabilities of one, two and three hits."""
-    queries = [asked[place].known_to(model.statistics) for place in range(len(asked))]
-    found = [model.assess(query, options=options) for query in queries]
-    orders = [options.shown(each).places for each in found]
-    parts = [
-        user_columns(each, order, options.significance)
-        for each, order in zip(found, orders, strict=True)
-    ]
-    columns, owners = stacked(parts)
-    lengths = [len(order) for order in orders]
-    calibrated = [options.hits_length(length) for length in lengths]
-    hits = model.calibration_for(options).list_hits(queries, found, calibrated)
-    for n_hits, of_lists in enumerate(hits.probability, start=1):
-        columns[f"{Columns.AtLeast}{n_hits}"] = np.repeat(of_lists, lengths)
-    expected = [float(part[Columns.Probability].sum()) for part in parts]
-    columns[Columns.ExpectedHits] = np.repeat(expected, lengths)
-    return columns, owners
+        if options.hits:
+            known = [query.known_to(model.statistics) for query in asked]
+            lengths = [options.hits_length(len(places)) for places in shown]
+            hits = model.calibration_for(options).list_hits(known, found, lengths)
+            for n_hits, of_lists in enumerate(hits.probability, start=1):
+                columns[f"{Columns.AtLeast}{n_hits}"] = of_lists[owners]
+            expected = np.array([part[Columns.Probability].sum() for part in parts])
+            columns[Columns.ExpectedHits] = expected[owners]
+    rows = result_frame(columns, model.items.ids, model.titles)
+    return rows.select(people.gather(owners).alias(Columns.User), pl.all())

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Assessment, Calibration
     from surerec.measures import Queries, Query
+    from surerec.recommenders._batch import Histories
     from surerec.recommenders._group_answers import MergedAssessment
     from surerec.recommenders._group_calibration import GroupAssessment
-    from surerec.recommenders._batch import Histories
     from surerec.recommenders._query import Group
 
 _UNTESTED: Final = Guarantee(

@@ -423,16 +423,3 @@ def stacked(
     """Give the columns of several results as one, and whose each row is."""
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return columns, np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])
-
-
-def people_frame(
-    columns: Mapping[str, NDArray[Any]],
-    people: pl.Series,
-    item_ids: pl.Series,
-    titles: pl.Series | None = None,
-) -> pl.DataFrame:
-    """Make the frame of the results of many people: one for all, as frames cost more than rows.
-
-    `people` are the ids of whom each row is about.
-    """
-    return result_frame(columns, item_ids, titles).select(people.alias(Columns.User), pl.all())
