@@ -79,13 +79,6 @@ def test_scores_of_the_wrong_shape(halves):
         sr.wrap(One(), items=halves[0].items.ids).calibrate(*halves)
 
 
-def test_a_future_that_is_known_already(films, halves):
-    with pytest.raises(
-        sr.InputError, match=r"rows of the future \(.*%\) repeat an item of the user"
-    ):
-        some(halves).calibrate(halves[0], films)
-
-
 def test_a_future_of_other_people(halves):
     past, future = halves
     others = future.to_frame().with_columns(pl.col("user_id") + 10_000)
@@ -109,24 +102,10 @@ def test_a_future_of_people_of_whom_nothing_is_known(halves):
         some(halves).calibrate(first, future)
 
 
-def test_frames_are_taken_as_interactions_are(halves):
-    past, future = halves
-    whole = some(halves).calibrate(past, future)
-    frames = some(halves).calibrate(past.to_frame(), future.to_frame().to_pandas())
-    user = past.users[2]
-    ours, theirs = (each.recommend(user, confidence=0.8).items for each in (whole, frames))
-    assert ours == theirs
-
-
 def test_a_user_and_a_history_at_once(halves):
     sure = some(halves).calibrate(*halves)
     with pytest.raises(sr.InputError, match="Give user= or history=, not both"):
         sure.recommend(halves[0].users[1], history=[1, 2], confidence=0.8)
-
-
-def test_it_is_not_asked_before_it_is_calibrated(halves):
-    with pytest.raises(sr.NotFittedError, match=r"call calibrate\(past, future\) or fit"):
-        some(halves).recommend(1, confidence=0.8)
 
 
 def test_folders_without_counts_say_so(halves, tmp_path, cli):

@@ -196,14 +196,6 @@ def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, tmp_path):
             sr.wrap(near, items=ids, name=wrong)
 
 
-def test_it_says_what_it_is():
-    ids = np.arange(3)
-    made = sr.wrap(Popular(), items=ids, users=iter("ab"), window=30, min_known=3)
-    assert repr(made) == (
-        "WrappedRecommender(model=Popular, items=<3 ids>, users=<2 ids>, window=30, min_known=3)"
-    )
-
-
 def test_a_fitted_one_can_be_copied(films):
     sure = sr.wrap(Popular()).fit(films)
     twin = copy.deepcopy(sure)
@@ -211,13 +203,6 @@ def test_a_fitted_one_can_be_copied(films):
     history = films.profile(1)["item_id"].to_list()
     picks = [each.recommend(history=history, confidence=0.8).to_frame() for each in (sure, twin)]
     assert picks[0].equals(picks[1])
-
-
-def test_a_wrapped_model_is_explained_as_far_as_it_goes(films):
-    sure = sr.wrap(Popular()).fit(films)
-    why = sure.explain(history=films.profile(2)["item_id"][:6], item=films.items[70])
-    assert why.to_frame().is_empty()
-    assert "Calibrated on" in str(why)
 
 
 def test_a_refit_calibrates_item_lists_on_the_same_items():

@@ -45,7 +45,7 @@ class Refitted:
 
 
 class Careful:
-    """A scorer of one's own that leaves users out."""
+    """A scorer of one's own, made from statistics, that leaves users out."""
 
     leaves_users_out = True
 

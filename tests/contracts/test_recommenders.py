@@ -13,22 +13,9 @@ import surerec as sr
 from surerec.adapters import Factors, ItemItem
 from surerec.futures import profile_cases
 from surerec.testing import CHECKS, ModelUnderTest, check_recommender, check_scorer
+from tests.contracts.support import Careful, Refitted
 
 DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
-
-
-class Popular:
-    """A scorer of somebody's own, made from statistics: it can be fitted on any past."""
-
-    leaves_users_out = True
-
-    def __init__(self, statistics):
-        self.statistics = statistics
-
-    def score(self, history, *, without_user=None):  # noqa: ARG002
-        support = self.statistics.support.astype(float)
-        support[self.statistics.taken_by(without_user)[0]] -= 1
-        return support
 
 
 class Nearest:
@@ -40,7 +27,7 @@ class Nearest:
 
 SCORERS = {"CM12": "CM12", "CM1": "CM1", "NCM15": "NCM15", "learned": "learned"}
 SCORERS |= {"als": "als"}
-SCORERS |= {"own function": Popular, "own scorer": Nearest()}
+SCORERS |= {"own function": Careful, "own scorer": Nearest()}
 OWN = ("own function", "own scorer")
 KINDS = {
     "inductive": sr.InductiveConformal,
@@ -89,20 +76,34 @@ def calibrated(model, scorer=None, **ids):
     return ModelUnderTest(partial(sr.wrap, model, **ids), PAST, scorer, future=FUTURE)
 
 
+def fitted_here(**settings):
+    """Return the subject of a model of which a copy is fitted, and only Python has its scores."""
+    make = partial(sr.wrap, Refitted(), **settings)
+    return ModelUnderTest(make, DATA, make().fit(DATA).wrapped_)
+
+
 def wrapped_implicit():
     """Return subjects around models of implicit, of which copies are fitted."""
     if find_spec("implicit") is None:
         return {}
     from implicit.als import AlternatingLeastSquares  # noqa: PLC0415
+    from implicit.bpr import BayesianPersonalizedRanking  # noqa: PLC0415
     from implicit.nearest_neighbours import CosineRecommender  # noqa: PLC0415
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # implicit warns of BLAS
         als = AlternatingLeastSquares(8, random_state=1, iterations=3)
+        bpr = BayesianPersonalizedRanking(8, random_state=1, num_threads=1, iterations=20)
     return {
         "wrapped, als": ModelUnderTest(partial(sr.wrap, als), DATA),
-        "wrapped, als for new users": ModelUnderTest(partial(sr.wrap, als, covers="newcomers"), DATA),
+        "wrapped, als for new users": ModelUnderTest(
+            partial(sr.wrap, als, covers="newcomers"), DATA
+        ),
+        "wrapped, bpr": ModelUnderTest(partial(sr.wrap, bpr), DATA),
         "wrapped, cosine": ModelUnderTest(partial(sr.wrap, CosineRecommender(K=20)), DATA),
+        "wrapped, hits in groups": ModelUnderTest(
+            partial(sr.wrap, als, promise="hit", horizon=5, groups=2), DATA
+        ),
     }
 
 
@@ -114,6 +115,8 @@ WRAPPED = {
     "wrapped, popularity": calibrated(ItemItem.constant(range(DATA.n_items)), items=ITEMS),
     "wrapped, lists": calibrated(LISTS),
     "wrapped, function": calibrated(latest, latest, items=ITEMS),
+    "wrapped, fitted here": fitted_here(),
+    "wrapped, fitted here for its users": fitted_here(covers="fit"),
     **wrapped_implicit(),
 }
 SUBJECTS |= WRAPPED
@@ -153,7 +156,7 @@ def test_scikit_learn_clones_it(name):
     assert twin.get_params().keys() == model.get_params().keys()
 
 
-class Fickle(Popular):
+class Fickle(Careful):
     """Wrong: it scores otherwise each time."""
 
     def score(self, history, *, without_user=None):  # noqa: ARG002

@@ -20,7 +20,6 @@ EVERY = [
     sr.PrecedenceMining(),
     sr.PrecedenceMining(top=1),
 ]
-every_model = pytest.mark.parametrize("model", EVERY, ids=repr)
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +44,6 @@ def one_by_one(model, users, **asked):
         for user in users
     ]
     return pl.concat(frames)
-
-
-@every_model
-def test_many_users_are_users_one_by_one(films, model):
-    model.fit(films)
-    for asked in (promise(model), promise(model) | {"k": 4}):
-        many = model.recommend_many(**asked)
-        assert many.columns[:3] == ["user_id", "item_id", "rank"]
-        assert_frame_equal(many, one_by_one(model, films.users.ids, **asked), check_exact=True)
 
 
 @given(st.sampled_from(EVERY), some_rows, st.sampled_from(["dense", "on-demand"]))
@@ -128,11 +118,6 @@ def test_batches_are_the_whole(crowd):
     assert_frame_equal(
         pl.concat(batches), model.recommend_many(confidence=0.7, k=3), check_exact=True
     )
-
-
-def test_nobody_to_recommend_to_is_said(films):
-    with pytest.raises(sr.InputError, match="list of users is empty"):
-        sr.InductiveConformal().fit(films).recommend_many(users=[], confidence=0.9)
 
 
 def test_an_unknown_user_among_many_is_named(films):

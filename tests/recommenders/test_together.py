@@ -8,7 +8,7 @@ import surerec as sr
 from surerec.errors import NotOffered, UnknownId
 from surerec.interactions import read_members
 from surerec.measures import MeasureScorer, State
-from surerec.recommenders import AGGREGATIONS, GROUP_PROMISES, Aggregation
+from surerec.recommenders import GROUP_PROMISES, Aggregation
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_a_group_is_served_without_its_own_futures(model, films):
     members = outcomes.users[:2]
     strangers = model.recommend(group=[[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], confidence=0.8)
     own = model.recommend(group=films.users.ids.gather(members).to_list(), confidence=0.8)
-    n = len(calibration.curve(GROUP_PROMISES["any"])[1])
+    n = len(outcomes.curve(GROUP_PROMISES["any"])[1])
     assert f"the {n:,} calibration groups" in str(strangers.guarantee)
     assert f"the {n - 1:,} calibration groups" in str(own.guarantee)
     across = outcomes.users[[0, 2]]  # of two groups
@@ -122,16 +122,6 @@ def test_explaining_by_member_leaves_everybody_out(model, films, users):
     taken = films.items[int(films.taken(films.users.code(group[1]))[0])]
     with pytest.raises(sr.InputError, match="has taken"):
         model.explain_group(group, item=taken)
-
-
-@pytest.mark.parametrize("together", ["any", "most", "all", "worst", "hit-any", "hit-all"])
-def test_every_promise_says_what_it_is(model, users, together):
-    found = model.recommend(group=users[:2], confidence=0.7, together=together)
-    assert found.together == together
-    said = {"any": "any member", "most": "more than half", "all": "all members"}
-    word = said.get(together.removeprefix("hit-"), "worst-served member")
-    assert word in str(found.guarantee)
-    assert ("with probability at least 0.7" in str(found.guarantee)) == together.startswith("hit")
 
 
 def test_what_is_not_offered(model, films, users):
@@ -282,12 +272,6 @@ def test_damaged_parts_are_refused(films):
         forged = State(texts={"groups_size0_about": json.dumps(about)})
         with pytest.raises((KeyError, ValueError)):
             sr.PopulationConformal("CM12").restore(model.statistics_, spec.state | forged)
-
-
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
-def test_every_aggregation_serves(films, users, aggregation):
-    model = sr.PopulationConformal("CM4").fit(films).calibrate_groups(2, aggregation=aggregation)
-    assert len(model.recommend(group=users[:2], confidence=0.8)) > 0
 
 
 @pytest.mark.parametrize("measure", ["als", "learned"])

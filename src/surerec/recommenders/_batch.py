@@ -365,7 +365,7 @@ def rows_for(
     else:
         asked = [options.limited(queries[place]) for place in range(len(queries))]
         found = [model.assess(query, options=options) for query in asked]
-        shown = [options.shown(each).places for each in found]
+        shown = [options.shown(each)[0] for each in found]
         parts = [
             user_columns(each, places, options.significance)
             for each, places in zip(found, shown, strict=True)

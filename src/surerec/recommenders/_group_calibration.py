@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,30 +19,19 @@ from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
 from surerec.futures import codes_in
 from surerec.interactions import read_members
-from surerec.recommenders._group_rankings import (
-    AGGREGATIONS,
-    FORMED,
-    GROUP_PROMISES,
-    Aggregation,
-    GroupOutcomes,
-    GroupPromise,
-    find_aggregation,
-    form_groups,
-    group_ranks,
-    observe_groups,
-    values_of,
-)
+from surerec.recommenders import _group_rankings as rankings
+from surerec.recommenders._group_rankings import AGGREGATIONS, FORMED, GROUP_PROMISES, GroupOutcomes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
-    from surerec.conformal import RiskCurve
     from surerec.futures import Cases
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
+    from surerec.recommenders._group_rankings import Aggregation, GroupPromise
     from surerec.recommenders._query import Group
 
 MOST_MEMBERS: Final = 8
@@ -76,7 +64,7 @@ class OfMembers:
     def values(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return what some candidates are worth to every member, from 1 for the best down to 0."""
         n = int(self.member_ranks.max(initial=2))
-        return values_of(self.member_ranks[:, places], n)
+        return rankings.values_of(self.member_ranks[:, places], n)
 
     def satisfaction(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return, for every member, the share of their own best items among some candidates.
@@ -128,16 +116,6 @@ class GroupCalibration:
     future: str
     min_known: int
     whom: str = ""
-
-    @cached_property
-    def _curves(self) -> dict[str, tuple[RiskCurve, NDArray[np.int64]]]:
-        return {}
-
-    def curve(self, promise: GroupPromise) -> tuple[RiskCurve, NDArray[np.int64]]:
-        """Return what groups lose as sets grow, and which groups these are."""
-        if promise.name not in self._curves:
-            self._curves[promise.name] = promise.curve_of(self.outcomes)
-        return self._curves[promise.name]
 
     @property
     def people(self) -> str:
@@ -203,9 +181,9 @@ class KeptPromise:
         """
         calibration = self.calibration
         outside = scorer.candidates(statistics, group.known, group.users)
-        ranked = group_ranks(calibration.aggregation, scorer, statistics, group, outside)
+        ranked = rankings.group_ranks(calibration.aggregation, scorer, statistics, group, outside)
         member_ranks, values, ranks = ranked
-        curve, groups = calibration.curve(self.promised)
+        curve, groups = calibration.outcomes.curve(self.promised)
         own = calibration.outcomes.with_any_of(group.users)
         if own:
             curve = curve.of_owners(~np.isin(groups, list(own)))
@@ -238,7 +216,7 @@ class KeptPromise:
         self, significance: float, assessment: GroupAssessment | None = None
     ) -> Guarantee:
         """Return what the confidence guarantees, to a group or to every covered one."""
-        n = self.calibration.curve(self.promised)[0].n_users
+        n = self.calibration.outcomes.curve(self.promised)[0].n_users
         without = len(self.calibration.outcomes) - n
         if assessment is not None:
             n, without = assessment.n_calibration, assessment.n_without
@@ -331,7 +309,7 @@ class CalibratedGroups:
             )
         with _CALIBRATING:  # several threads may ask for the first group of a size
             if n_members not in self.by_size:
-                by = find_aggregation("average")
+                by = rankings.find_aggregation("average")
                 self.by_size[n_members] = self._calibrate(model, "random", n_members, by)
         if n_members > promise.largest:
             raise NotOffered(
@@ -368,7 +346,7 @@ class CalibratedGroups:
         groups: Any,
     ) -> CalibratedGroups:
         """Return the same with some sizes calibrated, or with given groups only."""
-        how, by = check_choice("formed", formed, FORMED), find_aggregation(aggregation)
+        how, by = check_choice("formed", formed, FORMED), rankings.find_aggregation(aggregation)
         if groups is not None:
             made = self._calibrate(model, "given", GIVEN, by, groups)
             return replace(self, by_size={GIVEN: made})
@@ -398,7 +376,7 @@ class CalibratedGroups:
                 "a time (a Scorer says by fold_of who can be left out together)."
             )
         if given is None:
-            groups = form_groups(cases, size, formed, folds, self.seed)
+            groups = rankings.form_groups(cases, size, formed, folds, self.seed)
         else:
             groups = _given_groups(cases, given, folds, self.min_known)
             size = max((len(group) for group in groups), default=size)
@@ -410,7 +388,9 @@ class CalibratedGroups:
             )
         drawn = np.random.default_rng(self.seed).permutation(len(groups))[: self.n_calibration]
         chosen = [groups[place] for place in np.sort(drawn)]
-        outcomes = observe_groups(scorer, past, cases, chosen, aggregation, model.statistics)
+        outcomes = rankings.observe_groups(
+            scorer, past, cases, chosen, aggregation, model.statistics
+        )
         return GroupCalibration(
             outcomes, formed, size, aggregation, self.future, self.min_known, self.whom
         )

@@ -274,6 +274,16 @@ class GroupOutcomes:
         pairs = zip(self.users.tolist(), owners.tolist(), strict=True)
         return {user: group for user, group in pairs if user >= 0}
 
+    @cached_property
+    def _curves(self) -> dict[str, tuple[RiskCurve, NDArray[np.int64]]]:
+        return {}
+
+    def curve(self, promise: GroupPromise) -> tuple[RiskCurve, NDArray[np.int64]]:
+        """Return what groups lose as sets grow, and which groups these are; computed once."""
+        if promise.name not in self._curves:
+            self._curves[promise.name] = promise.curve_of(self)
+        return self._curves[promise.name]
+
     def with_any_of(self, users: tuple[int, ...]) -> set[int]:
         """Give the groups that one of these users is a member of."""
         return {self._groups_of[user] for user in users if user in self._groups_of}

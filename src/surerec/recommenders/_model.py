@@ -151,10 +151,18 @@ class FittedModel(ModelParts):
             raise NotOffered(GROUP_PRECISION)
         checked = self.options(**options)
         if group is not None:
-            _refuse_more(user, history, query, segment)
+            if any(each is not None for each in (user, history, query, segment)):
+                raise InputError(
+                    "Say for whom once: a group's members are all in group=, users and histories "
+                    "alike."
+                )
             refuse_times(times, None, "each member of a group has one of their own")
             return _group_answers.group_set(self, self.group(group, at), checked, together)
-        _refuse_together(together)
+        if together is not None:
+            raise InputError(
+                f"together={together!r} says what is promised to a group: give its members, "
+                "group=[…]."
+            )
         return self.recommend_query(self._asked(user, history, times, at, segment, query), checked)
 
     def recommend_query(self, query: Query, options: RecommendOptions) -> RecommendationSet:
@@ -568,7 +576,7 @@ class FittedModel(ModelParts):
 
 
 def _columns(assessment: Assessment, options: RecommendOptions) -> dict[str, NDArray[Any]]:
-    return result_columns(assessment, options.shown(assessment).places)
+    return result_columns(assessment, options.shown(assessment)[0])
 
 
 def _instant(time: int) -> datetime:
@@ -576,17 +584,3 @@ def _instant(time: int) -> datetime:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
     except OverflowError:  # beyond the years that datetimes know
         return datetime.max.replace(tzinfo=UTC) if time > 0 else datetime.min.replace(tzinfo=UTC)
-
-
-def _refuse_more(*others: Any) -> None:
-    if any(each is not None for each in others):
-        raise InputError(
-            "Say for whom once: a group's members are all in group=, users and histories alike."
-        )
-
-
-def _refuse_together(together: str | None) -> None:
-    if together is not None:
-        raise InputError(
-            f"together={together!r} says what is promised to a group: give its members, group=[…]."
-        )

@@ -31,22 +31,11 @@ from surerec.errors import InputError
 from surerec.futures import drop_repeats, following_cases, profile_cases, window_cases
 from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
+from surerec.recommenders import _wrapped_checks as checks
 from surerec.recommenders._estimator import OWN, Recommender, timed
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
 from surerec.recommenders._user_level import Statement, UserLevel, read_groups, stored_groups
-from surerec.recommenders._wrapped_checks import (
-    About,
-    Covers,
-    check_catalogue,
-    check_same,
-    days_from,
-    probe,
-    refuse_constant,
-    refuse_newcomers,
-    same_kind,
-    what_follows,
-    who,
-)
+from surerec.recommenders._wrapped_checks import About, Covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -146,7 +135,7 @@ class WrappedRecommender(Recommender):
                 "calibrate(past, future)."
             )
         if covers == "newcomers" and not adapter.folds_in:
-            refuse_newcomers(adapter)
+            checks.refuse_newcomers(adapter)
         chosen, served, about = self._cut_apart(whole, covers)
         about = replace(about, knows_all=adapter.knows_all)
         fitted = served
@@ -190,7 +179,7 @@ class WrappedRecommender(Recommender):
         begin = end - int(self.window * DAY)
         cases = window_cases(whole, begin, end, self.horizon, min_known=self.min_known)
         chosen = self._sampled(cases, at_most_half=covers == "newcomers")
-        about = replace(about, future=days_from(begin, self.window, self.horizon))
+        about = replace(about, future=checks.days_from(begin, self.window, self.horizon))
         return chosen, whole.until(begin), about
 
     def _sampled(self, cases: Cases, *, at_most_half: bool) -> Cases:
@@ -254,8 +243,8 @@ class WrappedRecommender(Recommender):
             later, dropped = drop_repeats(known, later)
         adapter.check_fitted()
         adapter = adapter.knowing(known)
-        covers, in_fit = who(adapter, known, self.covers)
-        check_catalogue(adapter, known, covers)
+        covers, in_fit = checks.who(adapter, known, self.covers)
+        checks.check_catalogue(adapter, known, covers)
         cases = following_cases(known, later, self.horizon, min_known=self.min_known)
         cases = cases[in_fit[cases.users] == (covers == "fit")]
         if not len(cases):
@@ -272,7 +261,7 @@ class WrappedRecommender(Recommender):
         about = About(
             covers,
             self._settings().cut,
-            future=what_follows(known, later, self.horizon),
+            future=checks.what_follows(known, later, self.horizon),
             assumes=f"{adapter.name} learned nothing from their future{_without(dropped)}",
             knows_all=knows_all,
         )
@@ -289,7 +278,7 @@ class WrappedRecommender(Recommender):
             raise InputError(
                 f"Not one item that the calibration users took is known to {scorer.name}."
             )
-        refuse_constant(scorer, known, found.users)
+        checks.refuse_constant(scorer, known, found.users)
         self._sample, self._about = sample, about
         return self._fitted(known, scorer, found)
 
@@ -412,7 +401,7 @@ class WrappedRecommender(Recommender):
         scorer = self._wrapped_scorer()
         mine = State({}, {"about": self._about.to_text()})
         if scorer.adapter.stored is None:
-            mine |= State({"probe": probe(scorer, self.statistics_, self.calibration_)})
+            mine |= State({"probe": checks.probe(scorer, self.statistics_, self.calibration_)})
         return super()._state() | mine.under(_WRAPPED)
 
     def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
@@ -424,7 +413,7 @@ class WrappedRecommender(Recommender):
         super().restore(statistics, state)
         if not is_stored:
             before = mine.arrays["probe"]
-            check_same(self._wrapped_scorer(), self.statistics_, self.calibration_, before)
+            checks.check_same(self._wrapped_scorer(), self.statistics_, self.calibration_, before)
         return self
 
     def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> WrappedScorer:
@@ -437,7 +426,7 @@ class WrappedRecommender(Recommender):
             adapter = copy(self.model)
         else:
             of_model.require_empty("a wrapped model")
-            adapter = same_kind(self.model, items.ids)
+            adapter = checks.same_kind(self.model, items.ids)
         adapter.given_name = self.name or adapter.given_name
         adapter.knows_all = self._about.knows_all
         by_user = adapter.knows_users and self._about.covers == "fit"
