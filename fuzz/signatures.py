@@ -626,7 +626,7 @@ def _testing(these: Subjects) -> list[Call]:
     only = _some(_one("known user", "new history", "p-values", "parameters", "x"), 3)
 
     def check(make: Any, scorer: Any, wanted: Any, data: Any = None) -> None:
-        testing.check_recommender(testing.Subject(make, data, scorer), wanted)
+        testing.check_recommender(testing.ModelUnderTest(make, data, scorer), wanted)
 
     return [
         Call("check_scorer", testing.check_scorer,

@@ -12,35 +12,26 @@ def flat(histories):
     return np.zeros((len(histories), 3))
 
 
-def test_an_unknown_kind_of_model():
-    supported = r"cannot be wrapped: give a model of implicit .*score\(history\), a function"
-    for wrong in (5, object(), dict):
-        with pytest.raises(sr.InputError, match=supported):
-            sr.wrap(wrong).fit(None)
+@pytest.mark.parametrize(
+    ("model", "settings", "said"),
+    [
+        (5, {}, r"cannot be wrapped: give a model of implicit .*score\(history\), a function"),
+        (dict, {}, "the class dict cannot be wrapped"),
+        (flat, {"items": [1, 2, 3], "covers": "all"}, "covers is 'all'; choose one of fit, newco"),
+        (flat, {}, "Which items flat scores is not known: give items="),
+        (flat, {"items": [1, 2, 2]}, "items= names 2 twice"),
+        (flat, {"items": [1.5, None]}, "items= must list ids"),
+        (flat, {"items": ["x", "y", "z"]}, "80 of the 80 items of the past are not in the cata"),
+    ],
+)
+def test_what_cannot_be_wrapped_or_calibrated(halves, model, settings, said):
+    with pytest.raises(sr.InputError, match=said):
+        sr.wrap(model, **settings).calibrate(*halves)
 
 
-def test_whom_it_covers_is_a_word():
-    with pytest.raises(sr.InputError, match="covers is 'all'; choose one of fit, newcomers"):
-        sr.wrap(flat, items=[1, 2, 3], covers="all").calibrate(None, None)
-
-
-def test_a_function_needs_its_items_and_cannot_be_fitted(halves):
-    with pytest.raises(sr.InputError, match="Which items flat scores is not known: give items="):
-        sr.wrap(flat).calibrate(*halves)
+def test_a_function_cannot_be_fitted(halves):
     with pytest.raises(sr.InputError, match=r"flat comes fitted, .*call calibrate\(past, future\)"):
         sr.wrap(flat, items=[1, 2, 3]).fit(halves[0])
-
-
-def test_ids_that_are_no_ids(halves):
-    with pytest.raises(sr.InputError, match="items= names 2 twice"):
-        sr.wrap(flat, items=[1, 2, 2]).calibrate(*halves)
-    with pytest.raises(sr.InputError, match="items= must list ids"):
-        sr.wrap(flat, items=[1.5, None]).calibrate(*halves)
-
-
-def test_a_catalogue_of_other_items(halves):
-    with pytest.raises(sr.InputError, match=r"80 of the 80 items of the past are not in the cata"):
-        sr.wrap(flat, items=["x", "y", "z"]).calibrate(*halves)
 
 
 def some(halves, change=lambda scores: scores, n=None):

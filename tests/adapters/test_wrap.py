@@ -4,7 +4,6 @@ import copy
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import surerec as sr
@@ -80,24 +79,6 @@ def test_a_function_of_one_history_scores_as_one_of_a_list(halves):
 
     with pytest.raises(RuntimeError, match="out of order"):
         sr.wrap(failing, items=ids).calibrate(past, future)
-
-
-@pytest.mark.parametrize("as_given", [float, np.int64, str])
-def test_the_ids_of_a_wrapped_model_may_come_from_pandas(halves, as_given):
-    past, future = halves
-    near, ids = neighbours(past)
-    given = pd.Series([as_given(each) for each in ids], dtype=object)
-    strings = {str(each): each for each in ids}
-
-    def score(histories):
-        return near([[strings[str(each)] for each in history] for history in histories])
-
-    sure = sr.wrap(score, items=given).calibrate(past, future)
-    expected = sr.wrap(near, items=ids).calibrate(past, future)
-    found = sure.recommend(float(past.users[1]), confidence=0.8).items
-    assert list(map(str, found)) == list(
-        map(str, expected.recommend(past.users[1], confidence=0.8).items)
-    )
 
 
 def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):

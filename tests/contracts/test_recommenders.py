@@ -164,8 +164,8 @@ class Fickle(Careful):
 
 
 def test_a_scorer_that_breaks_the_contract_is_caught():
-    with pytest.raises(AssertionError, match=r"(many users|p-values|fast paths): "):
-        check_scorer(Fickle, only=["many users", "p-values", "fast paths"])
+    with pytest.raises(AssertionError, match=r"(many users|p-values): "):
+        check_scorer(Fickle, only=["many users", "p-values"])
 
 
 def test_a_scorer_of_the_wrong_length_is_told_so():

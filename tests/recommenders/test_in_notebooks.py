@@ -1,7 +1,6 @@
 """What results look like in a notebook: a small table, the promise, a figure, a pandas frame."""
 
 import builtins
-from html import escape
 
 import pandas as pd
 import polars as pl
@@ -65,34 +64,6 @@ def test_figures_show_as_many_bars_as_are_wanted(model, films):
     why = model.explain(films.users[0], item=picks.items[0])
     assert len(why.plot(3).axes[0].patches) == 3
     assert audit(films, "CM12", n_users=60).plot().axes
-
-
-def test_long_and_equal_titles_stay_apart_in_figures_and_tables(films):
-    long = "TRADITIONAL CHRISTMAS TABLE DECORATION SET OF TWELVE ANGELS, "
-    ids = films.items.ids.to_list()
-    ends = {one: long + ("RED" if place % 2 else f"No. {one}") for place, one in enumerate(ids)}
-    titled = sr.read_interactions(films.to_frame(), titles=ends)
-    model = sr.PopulationConformal("CM12").fit(titled)
-    picks = model.recommend(films.users[0], confidence=0.8)
-    figure = picks.plot(12)
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert len(set(labels)) == 12
-    start = "TRADITIONAL CHRISTMAS TABLE DECORATION…"  # at a word
-    assert labels == [f"{start} ({one})" for one in picks.items[:12]]
-    page = picks._repr_html_()
-    for one in picks.items[:10]:
-        shown = ends[one] if ends[one].endswith(str(one)) else f"{ends[one]} ({one})"
-        assert escape(shown) in page
-    why = model.explain(films.users[0], item=picks.items[0])
-    figure = why.plot(6)
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert len(set(labels)) == 6
-    assert all(
-        label.endswith(f"({n:,})") for label, n in zip(labels, why.frame["support"], strict=False)
-    )
-    figure.canvas.draw()
-    box = figure._suptitle.get_window_extent()
-    assert box.x1 <= figure.bbox.x1  # the whole title of the item is there
 
 
 @pytest.mark.parametrize(

@@ -15,22 +15,6 @@ def model(films):
     return sr.PopulationConformal("learned").fit(films)
 
 
-def test_what_was_learned_is_opened_and_not_learned_again(films, model, tmp_path, monkeypatch):
-    model.save(tmp_path / "films")
-    monkeypatch.setattr("surerec.measures.learned.LearnedMeasure.train", None)
-    opened = sr.load(tmp_path / "films")
-    assert opened.default_name() == "population-learned"
-    for user in films.users.ids[:4]:
-        here, there = (m.recommend(user, confidence=0.8) for m in (model, opened))
-        assert here.items == there.items
-        assert here.to_frame().equals(there.to_frame())
-    why = opened.explain(
-        films.users[0], item=opened.recommend(films.users[0], confidence=0.8).items[0]
-    )
-    assert len(why.contributions) > 5
-    assert "log-odds" in str(why)
-
-
 def test_parts_of_another_model_are_refused(films, model):
     spec = model.to_spec()
     arrays = spec.state.arrays

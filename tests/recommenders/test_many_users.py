@@ -130,24 +130,6 @@ def test_an_unknown_user_among_many_is_named(films):
         model.recommend_many(users=[12345], confidence=0.9)
 
 
-def test_mostly_unknown_users_are_refused_unless_they_may_be_skipped(films):
-    model = sr.InductiveConformal().fit(films)
-    users = [films.users.ids[0], *(f"u{n}" for n in range(7))]
-    sentence = (
-        r"^7 of 8 users are unknown: 'u0', 'u1', 'u2', 'u3', 'u4', …\. Check their type and "
-        r"spelling: ids of the data are integers such as .*unknown=\"skip\""
-    )
-    with pytest.raises(sr.InputError, match=sentence):
-        model.recommend_many(users=users, confidence=0.9)
-    with pytest.warns(sr.LeftOutWarning, match="7 of 8 users are unknown and were skipped"):
-        some = model.recommend_many(users=users, confidence=0.9, unknown="skip")
-    assert some.equals(model.recommend_many(users=users[:1], confidence=0.9))
-    with pytest.raises(sr.InputError, match="7 of 7 users are unknown"):
-        model.recommend_many(users=users[1:], confidence=0.9, unknown="skip")
-    with pytest.raises(sr.InputError, match="unknown is 'no'; it must be"):
-        model.recommend_many(users=users, confidence=0.9, unknown="no")
-
-
 def test_ids_may_be_the_floats_of_pandas(films):
     model = sr.InductiveConformal().fit(films)
     users = films.users.ids[:3].to_list()

@@ -192,20 +192,6 @@ def test_impossible_data_is_refused(counts):
         )
 
 
-@pytest.mark.parametrize("settings", [{}, {"cut": "rank", "groups": 3}, {"promise": "hit"}])
-def test_a_saved_calibration_is_opened_and_not_made_again(films, counts, settings, tmp_path):
-    model = sr.PopulationConformal("CM12", n_calibration=100, **settings).fit(counts)
-    model.save(tmp_path / "films")
-    opened = sr.load(tmp_path / "films")
-    assert opened.get_params() == model.get_params()
-    for user in films.users.ids[:5]:
-        here, there = (m.recommend(user, confidence=0.8) for m in (model, opened))
-        assert here.items == there.items
-        assert here.guarantee == there.guarantee
-    here, there = (m.recommend(films.users[3], k=10) for m in (model, opened))
-    assert here.hits == there.hits
-
-
 def test_arrays_that_are_not_a_calibration_are_refused(counts):
     model = sr.PopulationConformal("CM12", n_calibration=20).fit(counts)
     good = model.calibration_.state().arrays

@@ -1,7 +1,6 @@
 """The probability of every item, and lists of which most is wanted."""
 
 import dataclasses
-import json
 import pickle
 
 import numpy as np
@@ -56,21 +55,6 @@ def test_candidates_are_counted_by_bin_with_the_user_left_out(model):
         assert hits.tolist() == chances.hits[place].tolist()
 
 
-def test_probabilities_are_computed_for_what_is_looked_at_and_are_the_same(model, monkeypatch):
-    asked, said = [], ItemChances.probabilities
-
-    def probabilities(self, shares, *more):
-        asked.append(len(shares))
-        return said(self, shares, *more)
-
-    monkeypatch.setattr(ItemChances, "probabilities", probabilities)
-    whole = model.recommend(7, confidence=0.9)
-    first = model.recommend(7, confidence=0.9, k=3)
-    assert asked == []
-    assert first.to_frame().equals(whole.to_frame().head(3))
-    assert asked == [3, len(whole)]
-
-
 def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
     half = np.arange(0, films.n_users, 2)
     model = sr.PopulationConformal("CM12").fit(films.without_users(half))
@@ -101,16 +85,6 @@ def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
     shares = np.geomspace(0.1, 1e-4, 60)
     told, same = (each.probabilities(shares, 9, place) for each in (chances, other))
     np.testing.assert_allclose(np.stack(told), np.stack(same), rtol=1e-6)
-
-
-def test_who_tipped_the_choice_of_the_scale_is_told_nothing(model, monkeypatch):
-    chances = model.model_.calibration.chances
-    place = int(np.flatnonzero(chances.chooses)[0])
-    user = model.statistics_.interactions.users[int(model.calibration_.users[place])]
-    monkeypatch.setitem(chances.__dict__, "swayed", np.arange(len(chances.swayed)) == place)
-    picks = model.recommend(user, confidence=0.8)
-    assert picks.to_frame()["probability"].is_null().all()
-    assert "tipped the choice" in picks.about_probability
 
 
 def test_missing_probabilities_are_null_and_pass_no_filter(model, precise):
@@ -352,16 +326,6 @@ def test_unknown_items_of_a_list_are_skipped_counted_and_named(model, films):
     with pytest.warns(sr.LeftOutWarning, match="3 of 5"):
         model.allow("few", mostly, unknown="skip")
     assert sorted(model.lists_["few"]) == sorted(stock[:2])
-
-
-def test_precision_among_a_list(precise, films):
-    some = films.items.ids.to_list()[::2]
-    precise.allow("half", some)
-    history = films.items.ids.to_list()[:12]
-    picks = precise.recommend(history=history, precision=0.15, item_list="half")
-    assert set(picks.items) <= set(some)
-    assert "items of the list" in str(picks.guarantee)
-    assert json.dumps(picks.items)
 
 
 # ---- budgeted lists

@@ -1,6 +1,5 @@
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,12 +138,3 @@ def test_titles_are_shown_where_they_are_known():
     )
     frame = sr.InductiveConformal().fit(named).recommend(history=[0], confidence=0.5).to_frame()
     assert frame["title"].to_list() == [f"{item}!" for item in frame["item_id"]]
-
-
-@every_model
-def test_given_counts_answer_with_codes(model):
-    counts = np.zeros((4, 4), dtype=int)
-    counts[0, 1:] = 3, 2, 1
-    statistics = sr.PrecedenceStatistics.from_counts(counts, [6, 5, 4, 3], n_users=8)
-    frame = model.fit(statistics).p_values(history=[0, 2])
-    assert sorted(frame["item_id"]) == [1, 3]

@@ -1,7 +1,6 @@
 """Probabilities, precision and lists beside groups, histories and newer data."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 import surerec as sr
@@ -42,24 +41,6 @@ def test_each_country_is_tested_by_its_own_people(precise, films, country, tmp_p
     precise.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
     assert back.recommend(history=history, segment="DE", precision=0.15).items == found["DE"]
-
-
-def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):
-    owners = np.repeat(np.arange(films.n_users), np.diff(films.offsets))
-    rows = pl.DataFrame(
-        {
-            "user_id": films.users.ids.gather(owners),
-            "item_id": films.items.ids.gather(films.items_taken.astype(np.int64)),
-            "datetime": pl.Series(films.times).cast(pl.Datetime("us")),
-        }
-    ).sort("datetime")
-    past = sr.read_interactions(rows.head(len(rows) * 4 // 5))
-    some = past.items.ids[3:43].to_list()
-    model = sr.PopulationConformal("CM12").fit(past, lists={"some": some})
-    model.recalibrate(sr.read_interactions(rows))
-    assert model.items_.ids.to_list() != past.items.ids.to_list()
-    assert set(model.lists_["some"]) == set(some)
-    assert set(model.recommend(7, confidence=0.8, item_list="some").items) <= set(some)
 
 
 @pytest.mark.parametrize(

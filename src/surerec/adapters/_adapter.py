@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -28,56 +27,7 @@ _MATRIX: Final = 2  # dimensions
 _STRONGEST: Final = 10
 
 
-class Form(ABC):
-    """A model whose scores are a function of its arrays; rows are users, columns are items.
-
-    Attributes
-    ----------
-    stored : str
-        How a model folder names it.
-    n_items : int
-        Number of columns.
-    n_users : int or None
-        Number of rows; None if it keeps nothing of its users.
-    folds_in : bool
-        Whether it scores histories.
-    is_partial : bool
-        Whether it leaves items without a score, as NaN.
-    """
-
-    stored: ClassVar[str]
-    n_items: int
-    n_users: int | None = None
-    folds_in: bool = True
-    is_partial: bool = False
-
-    def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Score all items for users by row; called if it keeps users."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Score all items for histories of columns; called if it `folds_in`."""
-
-    @abstractmethod
-    def shares(self, history: NDArray[np.int64], column: int) -> NDArray[np.floating]:
-        """Return what each item of a history adds to the score of one item."""
-
-    def of_users(self, rows: NDArray[np.intp]) -> Self:
-        """Return the same model for some of its users only; called if it keeps users."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def state(self) -> State:
-        """Return the arrays that a model folder keeps."""
-
-    @classmethod
-    @abstractmethod
-    def from_state(cls, state: State) -> Self:
-        """Read it back; KeyError or ValueError if this is not its state."""
-
-
-class Factors(Form):
+class Factors:
     """Products of user and item factors; a bias is a factor whose other side is 1.
 
     Parameters
@@ -100,6 +50,7 @@ class Factors(Form):
     """
 
     stored = "factors"
+    is_partial = False
 
     def __init__(
         self, users: ArrayLike, items: ArrayLike, folding: tuple[float, float] | None = None
@@ -190,7 +141,7 @@ class Factors(Form):
         return cls(arrays["users"], arrays["items"], pair)
 
 
-class ItemItem(Form):
+class ItemItem:
     """Weights between items: each item of a history adds its row to the scores.
 
     Parameters
@@ -207,6 +158,8 @@ class ItemItem(Form):
     """
 
     stored = "item-item"
+    n_users = None
+    folds_in = True
 
     def __init__(self, weights: Any, base: ArrayLike | None = None) -> None:
         self.weights = _sparse(weights) if issparse(weights) else _matrix("weights", weights)
@@ -277,6 +230,8 @@ def _named(state: State, names: set[str]) -> Mapping[str, NDArray[Any]]:
     return state.arrays
 
 
+Form: TypeAlias = Factors | ItemItem
+"""A model whose scores are a function of its arrays; rows are users, columns are items."""
 FORMS: Final[dict[str, type[Form]]] = {each.stored: each for each in (Factors, ItemItem)}
 
 
@@ -387,7 +342,7 @@ class Adapter:
         -------
         array of float, n_users × n_items
         """
-        return self._with_all_items(self.arrays().score_users(rows))
+        return self._with_all_items(cast("Factors", self.arrays()).score_users(rows))
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
         """Score the catalogue for people by what they took; asked if it `folds_in`.
@@ -435,7 +390,7 @@ class Adapter:
         past : Interactions
             What is known of people, before anything of the future is looked at.
         """
-        if self.form is None or self.form.n_users is None or self.users is None:
+        if not isinstance(self.form, Factors) or self.form.n_users is None or self.users is None:
             return self
         kept = np.flatnonzero(past.users.codes(self.users.ids) >= 0)
         found = copy(self)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._group_calibration import GroupAssessment, KeptPromise
+    from surerec.recommenders._group_calibration import GroupAssessment, GroupCalibration
     from surerec.recommenders._options import RecommendOptions
     from surerec.recommenders._parts import ModelParts
     from surerec.recommenders._query import Group
@@ -189,7 +189,7 @@ def offered(model: ModelParts) -> tuple[str, ...]:
 
 def calibration_of(
     model: ModelParts, n_members: int, together: str | None
-) -> KeptPromise | MergedPValues:
+) -> GroupCalibration | MergedPValues:
     """Return the calibration for groups of a size, with the guarantee of that name."""
     if model.groups is not None:
         return model.groups.of(model, n_members, together)
@@ -221,7 +221,7 @@ def guarantee_to_groups(
 def assess(
     model: ModelParts,
     group: Group,
-    kept: KeptPromise | MergedPValues,
+    kept: GroupCalibration | MergedPValues,
     allowed: NDArray[np.int64] | None = None,
 ) -> GroupAssessment | MergedAssessment:
     """Return the assessment of all candidates of a group, or of the allowed ones."""

@@ -107,6 +107,8 @@ class GroupCalibration:
         Groups with a member of whom less is known have no guarantee.
     whom : str, default=""
         Who the members are, in words, where not everybody is covered.
+    promised : GroupPromise
+        What is guaranteed.
     """
 
     outcomes: GroupOutcomes
@@ -116,6 +118,12 @@ class GroupCalibration:
     future: str
     min_known: int
     whom: str = ""
+    promised: GroupPromise = GROUP_PROMISES["any"]
+
+    @property
+    def together(self) -> str:
+        """The name of the guarantee."""
+        return self.promised.name
 
     @property
     def people(self) -> str:
@@ -150,24 +158,6 @@ class GroupCalibration:
         outcomes = GroupOutcomes.from_state(state, n_users)
         return cls(outcomes, formed, size, AGGREGATIONS[by], future, min_known, whom)
 
-
-@dataclass(frozen=True)
-class KeptPromise:
-    """A guarantee to groups, and the calibration that keeps it."""
-
-    calibration: GroupCalibration
-    promised: GroupPromise
-
-    @property
-    def together(self) -> str:
-        """The name of the guarantee."""
-        return self.promised.name
-
-    @property
-    def people(self) -> str:
-        """Whom it is about, in words."""
-        return self.calibration.people
-
     def assess(
         self,
         scorer: Scorer,
@@ -179,12 +169,11 @@ class KeptPromise:
 
         Ranks are among all items that no member has consumed, whatever the candidates.
         """
-        calibration = self.calibration
         outside = scorer.candidates(statistics, group.known, group.users)
-        ranked = rankings.group_ranks(calibration.aggregation, scorer, statistics, group, outside)
+        ranked = rankings.group_ranks(self.aggregation, scorer, statistics, group, outside)
         member_ranks, values, ranks = ranked
-        curve, groups = calibration.outcomes.curve(self.promised)
-        own = calibration.outcomes.with_any_of(group.users)
+        curve, groups = self.outcomes.curve(self.promised)
+        own = self.outcomes.with_any_of(group.users)
         if own:
             curve = curve.of_owners(~np.isin(groups, list(own)))
         here = np.searchsorted(outside, candidates)
@@ -198,11 +187,11 @@ class KeptPromise:
             lowest_level=curve.lowest_level(),
             gap=self._gap(scorer, group),
             member_ranks=member_ranks[:, here],
-            n_without=len(calibration.outcomes) - len(own) - curve.n_users,
+            n_without=len(self.outcomes) - len(own) - curve.n_users,
         )
 
     def _gap(self, scorer: Scorer, group: Group) -> str:
-        least = self.calibration.min_known
+        least = self.min_known
         members = zip(group.words, group.members, strict=True)
         short = [name for name, query in members if len(query.history) < least]
         if short:
@@ -216,12 +205,12 @@ class KeptPromise:
         self, significance: float, assessment: GroupAssessment | None = None
     ) -> Guarantee:
         """Return what the confidence guarantees, to a group or to every covered one."""
-        n = self.calibration.outcomes.curve(self.promised)[0].n_users
-        without = len(self.calibration.outcomes) - n
+        n = self.outcomes.curve(self.promised)[0].n_users
+        without = len(self.outcomes) - n
         if assessment is not None:
             n, without = assessment.n_calibration, assessment.n_without
-        horizon = self.calibration.future
-        begin, end = (day_of(int(time)) for time in self.calibration.outcomes.period)
+        horizon = self.future
+        begin, end = (day_of(int(time)) for time in self.outcomes.period)
         others = f", besides {without:,} that took no such item" if without else ""
         alike = f"groups exchangeable with the {n:,} calibration groups ({begin} to {end}){others}"
         return Guarantee(
@@ -289,7 +278,7 @@ class CalibratedGroups:
         out = scorer.leaves_users_out
         return out is True or (self.held_out and out is False)
 
-    def of(self, model: Any, n_members: int, together: str | None) -> KeptPromise:
+    def of(self, model: Any, n_members: int, together: str | None) -> GroupCalibration:
         """Return the calibration for groups of a size; calibrate it if nobody has yet."""
         name = "any" if together is None else together
         promise = GROUP_PROMISES[check_choice("together", name, GROUP_PROMISES)]
@@ -300,7 +289,7 @@ class CalibratedGroups:
                     f"This group has {n_members} members, and the largest that was calibrated on "
                     f"has {given.size}."
                 )
-            return KeptPromise(given, promise)
+            return replace(given, promised=promise)
         if n_members > MOST_MEMBERS:
             raise NotOffered(
                 f"This group has {n_members} members, and groups are calibrated up to "
@@ -316,7 +305,7 @@ class CalibratedGroups:
                 f"together={promise.name!r} is offered for groups of up to {promise.largest}, and "
                 f"this one has {n_members}: in larger ones hardly any item counts."
             )
-        return KeptPromise(self.by_size[n_members], promise)
+        return replace(self.by_size[n_members], promised=promise)
 
     def has_user(self, user: int) -> bool:
         """Return whether a user, by code, is in a calibration group."""

@@ -20,11 +20,9 @@ import polars as pl
 from surerec._arguments import check_kind
 from surerec._calendar import DAY
 from surerec.audit import audit
-from surerec.calibration import ItemCalibration
 from surerec.datasets import synthetic
 from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError, UnknownHistory
 from surerec.interactions import Interactions
-from surerec.measures import Queries, Query, Scorer
 from surerec.recommenders import Recommender, WrappedRecommender, load
 
 if TYPE_CHECKING:
@@ -270,49 +268,6 @@ def nested(subject: ModelUnderTest, _: Path) -> None:
         sets = [set(subject.ask(subject.fitted, user, at).items) for at in _CONFIDENCES]
         grows = all(small <= large for small, large in pairwise(sets))
         expect(grows, "a set loses items as the confidence grows")
-
-
-class _Plain(Scorer):
-    """A scorer without its faster ways."""
-
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
-        self.leaves_users_out = scorer.leaves_users_out
-        self.value = scorer.value  # type: ignore[method-assign]
-
-    def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Score every item."""
-        return self._scorer.score_query(query)
-
-
-def fast_paths(subject: ModelUnderTest, _: Path) -> None:
-    """Check that the fused and the batch way give what the plain way gives."""
-    model, statistics = subject.fitted, subject.fitted.statistics_
-    scorer, calibration = model.scorer_, ItemCalibration()
-    codes = subject.interactions.users.require(subject.users)
-    for code in codes:
-        query = Query.of_user(subject.interactions, int(code))
-        candidates = model.model_.candidates(query)
-        fast, plain = (
-            calibration.assess(each, statistics, query, candidates)
-            for each in (scorer, _Plain(scorer))
-        )
-        expect(np.array_equal(fast.counts, plain.counts), "fused p-values differ from plain ones")
-        expect(np.array_equal(fast.score, plain.score), "fused scores differ from plain ones")
-    best = calibration.best_of_many(
-        scorer, statistics, Queries.of_users(subject.interactions, codes), 0.2, 4
-    )
-    if best is None:
-        return
-    for row, code in enumerate(codes):
-        query = Query.of_user(subject.interactions, int(code))
-        plain = calibration.assess(
-            _Plain(scorer), statistics, query, model.model_.candidates(query)
-        )
-        expected = plain.candidates[plain.ordered(0.2)[:4]]
-        expect(
-            np.array_equal(best.items[best.owners == row], expected), "the batch differs from plain"
-        )
 
 
 def parameters(subject: ModelUnderTest, _: Path) -> None:

@@ -34,7 +34,6 @@ CHECKS: dict[str, Callable[[ModelUnderTest, Path], None]] = {
     "p-values": _answers.p_values,
     "explained": _answers.explained,
     "sets are nested": _answers.nested,
-    "fast paths": _answers.fast_paths,
     "parameters": _answers.parameters,
     "threads": _answers.threads,
     "save and load": _answers.save_and_load,
