@@ -13,7 +13,6 @@ _NEEDS = {
     "implicit": "adapters/_implicit.py",
     "lenskit": "adapters/_lenskit.py",
     "pyspark": "spark",
-    "rectools": "adapters/_rectools.py",
 }
 collect_ignore = [
     f"src/surerec/{where}" for library, where in _NEEDS.items() if find_spec(library) is None

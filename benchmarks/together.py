@@ -20,7 +20,7 @@ import surerec as sr
 from surerec.conformal import RiskCurve
 from surerec.futures import profile_cases
 from surerec.measures import as_recipe
-from surerec.together import (
+from surerec.recommenders import (
     AGGREGATIONS,
     FORMED,
     GROUP_PROMISES,
@@ -72,7 +72,10 @@ def made(name: str, measure: str, horizon: float, n_splits: int, by: list[str]) 
     for size in SIZES:
         for formed in FORMED:
             groups = form_groups(cases, size, formed, scorer.fold_of(cases.users), 0)
-            found = observe_groups(scorer, statistics, cases, groups, *map(find_aggregation, by))
+            found = [
+                observe_groups(scorer, statistics, cases, groups, find_aggregation(name))
+                for name in by
+            ]
             alone = RiskCurve.of_shares(
                 found[0].own_ranks,
                 np.unique(found[0].owners * size + found[0].places, return_inverse=True)[1],

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import surerec as sr
-from surerec.testing import CHECKS, Subject
+from surerec.testing import CHECKS, ModelUnderTest
 
 EPSILON = 0.2
 QUICK = sorted(set(CHECKS) - {"served", "audited", "on Spark"})
@@ -30,13 +30,24 @@ def missed(model, films, tested, *, by_history):
     return float(np.mean(losses)), promised
 
 
+def check_covered(model, many, covers):
+    """Check that new users, or users of the fit, lose as much as is promised."""
+    films, tested = many
+    new = covers == "newcomers"
+    past = films.without_users(tested.users) if new else films.keeping(~tested.future_rows())
+    sure = sr.wrap(model, covers=covers).fit(past)
+    loss, promised = missed(sure, films, tested, by_history=new)
+    assert all(promised) if new else 0.3 < np.mean(promised) < 0.9  # the others calibrate
+    assert abs(loss - EPSILON) < 0.04
+
+
 def subject_around(make):
     """Return a subject of the contract, with the model that serves if a folder cannot hold it."""
     data = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
-    found = Subject(make, data)
+    found = ModelUnderTest(make, data)
     if found.fitted.scorer_.adapter.stored is not None:
         return found
-    own = Subject(make, data, scorer=found.fitted.wrapped_)
+    own = ModelUnderTest(make, data, scorer=found.fitted.wrapped_)
     own.__dict__["fitted"] = found.fitted
     return own
 

@@ -18,6 +18,14 @@ def halves(films):
 
 
 @pytest.fixture(scope="session")
+def many():
+    """More users, and a quarter of them to test on the last 40% of their profiles."""
+    films = sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, seed=5)
+    cases = profile_cases(films, 0.4)
+    return films, cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
+
+
+@pytest.fixture(scope="session")
 def matrix(halves):
     """The past as people give it to implicit: users × items, in an order of their own."""
     from scipy.sparse import csr_matrix  # noqa: PLC0415

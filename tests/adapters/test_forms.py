@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 import surerec as sr
 from surerec.adapters import Factors, ItemItem
 from surerec.measures import State
-from surerec.testing._deployed import _address
+from surerec.testing import server_address
 
 BLOCKED = """
 import sys
@@ -63,7 +63,7 @@ def test_a_server_answers_without_the_library(saved, films, tmp_path):
     with log.open("wb") as out:
         server = subprocess.Popen(command, stderr=out)  # noqa: S603
     try:
-        address = _address(server, log)
+        address = server_address(server, log)
         assert address is not None, log.read_text()
         for asked in ({"user": films.users[3]}, {"history": films.items.ids[:6].to_list()}):
             body = json.dumps({**asked, "confidence": 0.8}).encode()

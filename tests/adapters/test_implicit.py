@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -81,22 +82,6 @@ def test_scores_are_those_of_implicit(name, fitted, matrix):
         others = np.setdiff1d(np.arange(taken.shape[1]), [*listed, *histories[row]])
         if name not in FACTORS:  # what is like nothing of a history is not listed at all
             assert (ours[row][others] == 0).all()
-
-
-def test_als_folds_people_in_as_implicit_does(fitted, matrix):
-    model, taken = fitted["als"], matrix[0]
-    rows = np.arange(10)
-    ids, scores = model.recommend(rows, taken[rows], N=20, recalculate_user=True)
-    histories = [taken[row].indices.astype(np.int64) for row in rows]
-    ours = adapt(model).score_histories(histories)
-    assert np.take_along_axis(ours, ids, 1) == pytest.approx(scores, rel=1e-3, abs=1e-5)
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_only_what_can_fold_in_says_so(name, fitted):
-    adapter = adapt(fitted[name])
-    assert adapter.folds_in == (name not in ("bpr", "lmf"))
-    assert adapter.knows_users == (name in FACTORS)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -290,12 +275,6 @@ def test_without_items_ids_must_be_column_numbers(name, fitted, halves, matrix):
         sure.calibrate(*numbered(halves, [f"film-{code}" for code in range(80)]))
 
 
-def test_newcomers_need_column_numbers_as_well(fitted, halves, matrix):
-    others = [-user for user in matrix[2]]
-    with pytest.raises(sr.InputError, match="give items="):
-        sr.wrap(fitted["als"], users=others, covers="newcomers").calibrate(*halves)
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_ids_that_are_column_numbers_need_no_items(name, fitted, halves, matrix):
     place = {each: column for column, each in enumerate(matrix[1])}
@@ -311,3 +290,27 @@ def test_ids_that_may_not_be_column_numbers_are_warned_of(name, fitted, halves, 
     wrong = numbered(halves, np.random.default_rng(5).permutation(80))
     with pytest.warns(sr.AssumedIdsWarning, match="the ids may be wrong. In that case give items="):
         sr.wrap(fitted[name], users=matrix[2]).calibrate(*wrong)
+
+
+def test_large_catalogues_are_scored_in_small_blocks(films, monkeypatch):
+    sure = sr.wrap(make("cosine")).fit(films)
+    n_items = sure.statistics_.n_items
+    whole = sure.recommend_many(confidence=0.8)
+    asked = []
+    adapter = sure.scorer_.adapter
+    ask = adapter.score_histories
+    monkeypatch.setattr(
+        adapter, "score_histories", lambda some: asked.append(len(some)) or ask(some)
+    )
+    monkeypatch.setattr("surerec.adapters._scorer._MOST_BYTES", 8 * n_items * 3)
+    monkeypatch.setattr("surerec.recommenders._batch._ROWS_AT_ONCE", n_items * 10)
+    scorer = sure.scorer_
+    narrow = type(scorer)(
+        adapter, scorer.columns, scorer.rows, by_user=scorer.by_user, knows_all=False
+    )
+    assert narrow.at_once == 3
+    monkeypatch.setattr(sure, "model_", replace(sure.model_, scorer=narrow))
+    batches = list(sure.iter_recommendations(confidence=0.8))
+    assert max(asked) == 3
+    assert len(batches) == films.n_users / 10
+    assert pl.concat(batches).equals(whole)

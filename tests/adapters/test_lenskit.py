@@ -7,14 +7,12 @@ import pytest
 
 import surerec as sr
 from surerec.adapters import adapt
-from surerec.futures import profile_cases
 from surerec.testing import CHECKS
 from tests.adapters.asking import (
-    EPSILON,
     PAGES,
     QUICK,
+    check_covered,
     imported_with_surerec,
-    missed,
     run_page,
     subject_around,
 )
@@ -182,29 +180,14 @@ def test_a_copy_begins_afresh_and_the_pipeline_is_left_alone(name, trained, film
     assert ours.equals(theirs)
 
 
-@pytest.fixture(scope="module")
-def many():
-    films = sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, seed=5)
-    cases = profile_cases(films, 0.4)
-    return films, cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
-
-
 @pytest.mark.parametrize("name", ["ease", "item knn", "als", "user knn"])
 def test_newcomers_are_covered(name, many):
-    films, tested = many
-    sure = sr.wrap(make(name), covers="newcomers").fit(films.without_users(tested.users))
-    loss, promised = missed(sure, films, tested, by_history=True)
-    assert all(promised)
-    assert loss == pytest.approx(EPSILON, abs=0.04)
+    check_covered(make(name), many, "newcomers")
 
 
 @pytest.mark.parametrize("name", ["ease", "als of users", "flexmf", "user knn"])
 def test_people_of_the_fit_are_covered(name, many):
-    films, tested = many
-    sure = sr.wrap(make(name), covers="fit").fit(films.keeping(~tested.future_rows()))
-    loss, promised = missed(sure, films, tested, by_history=False)
-    assert 0.3 < np.mean(promised) < 0.9  # the others calibrate
-    assert loss == pytest.approx(EPSILON, abs=0.04)
+    check_covered(make(name), many, "fit")
 
 
 @cache

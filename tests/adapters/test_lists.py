@@ -74,15 +74,6 @@ def test_complete_lists_keep_the_promise_for_people_who_have_one(halves, scores)
     assert "exchangeable with the" in said
 
 
-def test_sets_are_the_best_of_the_list(halves, scores):
-    past, future = halves
-    sure = sr.wrap(frame_of(scores, past)).calibrate(past, future)
-    picks = sure.recommend(past.users[5], confidence=0.7)
-    best = past.items.ids.gather(np.argsort(-scores[5], kind="stable")[: len(picks)]).to_list()
-    assert sorted(picks.items) == sorted(best)
-    assert picks.to_frame()["score"].is_sorted(descending=True)
-
-
 def test_short_lists_have_a_floor_and_tell_it(halves, scores):
     past, future = halves
     sure = sr.wrap(frame_of(scores, past, k=10)).calibrate(past, future)
@@ -144,20 +135,6 @@ def test_a_folder_holds_lists_whole(halves, scores, tmp_path, k, fallback):
         assert mine.to_frame().equals(theirs.to_frame())
         assert mine.guarantee == theirs.guarantee
     assert back.floor_ == sure.floor_
-
-
-def test_files_ranks_and_rows_order_lists_alike(halves, scores, tmp_path):
-    past, future = halves
-    lists = frame_of(scores, past, k=12, shuffled=False)
-    ranked = lists.with_columns(rank=pl.int_range(pl.len()).over("user_id") + 1).drop("score")
-    ranked.sample(fraction=1, shuffle=True, seed=2).write_csv(tmp_path / "ranked.csv")
-    lists.drop("score").write_parquet(tmp_path / "rows.parquet")
-    given = [lists, tmp_path / "ranked.csv", str(tmp_path / "rows.parquet"), lists.to_pandas()]
-    found = [sr.wrap(each).calibrate(past, future) for each in given]
-    sets = [each.recommend(past.users[7], significance=0.6).items for each in found]
-    assert sorted(sets[0]) == sorted(sets[1])
-    assert sets[1] == sets[2]
-    assert sets[0] == sets[3]
 
 
 def test_who_has_no_list_is_refused_or_left_out(halves, scores):
@@ -229,16 +206,3 @@ def test_the_command_line_writes_a_folder_that_everything_opens(
     share = cli("calibrate", tmp_path / "other", *given, "--horizon", 0.4)
     assert share.code == 2
     assert "futures are cut already" in share.err
-
-
-def test_of_hits_only_users_without_any_listed_item_are_said_to_be_out_of_reach(halves, scores):
-    past, future = halves
-    wrapped = sr.wrap(frame_of(scores, past, k=5), promise="hit", horizon=5)
-    sure = wrapped.calibrate(past, future)
-    beyond = sure.recommend(past.users[5], significance=sure.floor_ / 2)
-    share = (
-        float(re.search(r"for ([0-9.]+)% of calibration users all", beyond.guarantee.reason)[1])
-        / 100
-    )
-    assert 0 < 1 - beyond.highest_confidence - share < 1 / len(sure.calibration_) + 0.001
-    assert share < sure.calibration_.unknown_share

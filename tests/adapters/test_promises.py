@@ -12,19 +12,7 @@ pytest.importorskip("implicit", reason="wrapping implicit needs it: pip install 
 
 from implicit.als import AlternatingLeastSquares
 
-from tests.adapters.asking import EPSILON, missed
-
-
-@pytest.fixture(scope="module")
-def films():
-    return sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, seed=5)
-
-
-@pytest.fixture(scope="module")
-def tested(films):
-    """A quarter of the users, who are tested on the last 40 % of their profiles."""
-    cases = profile_cases(films, 0.4)
-    return cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
+from tests.adapters.asking import EPSILON, check_covered, missed
 
 
 def als():
@@ -33,7 +21,8 @@ def als():
         return AlternatingLeastSquares(40, random_state=1)  # enough to learn people by heart
 
 
-def test_people_of_the_fit(films, tested):
+def test_people_of_the_fit(many):
+    films, tested = many
     known = films.keeping(~tested.future_rows())
     model = sr.wrap(als()).fit(known)
     loss, promised = missed(model, films, tested, by_history=False)
@@ -44,15 +33,13 @@ def test_people_of_the_fit(films, tested):
     assert loss == pytest.approx(EPSILON, abs=0.04)
 
 
-def test_newcomers(films, tested):
-    model = sr.wrap(als(), covers="newcomers").fit(films.without_users(tested.users))
-    loss, promised = missed(model, films, tested, by_history=True)
-    assert all(promised)
-    assert loss == pytest.approx(EPSILON, abs=0.04)
+def test_newcomers(many):
+    check_covered(als(), many, "newcomers")
 
 
-def test_whoever_calibrates_with_what_was_fitted_promises_too_much(films, tested):
+def test_whoever_calibrates_with_what_was_fitted_promises_too_much(many):
     """Why none of it is promised: a model that knew the futures ranks them far too well."""
+    films, tested = many
     known = films.keeping(~tested.future_rows())
     later = profile_cases(known, 0.4)
     cheated = sr.wrap(

@@ -11,14 +11,12 @@ import pytest
 
 import surerec as sr
 from surerec.adapters import adapt
-from surerec.futures import profile_cases
 from surerec.testing import CHECKS
 from tests.adapters.asking import (
-    EPSILON,
     PAGES,
     QUICK,
+    check_covered,
     imported_with_surerec,
-    missed,
     run_page,
     subject_around,
 )
@@ -262,25 +260,13 @@ def test_what_nobody_took_has_no_score(films):
 
 
 @pytest.mark.parametrize("name", ["ease", "cosine", "als"])
-def test_newcomers_are_covered(name):
-    films = sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, seed=5)
-    cases = profile_cases(films, 0.4)
-    tested = cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
-    sure = sr.wrap(make(name), covers="newcomers").fit(films.without_users(tested.users))
-    loss, promised = missed(sure, films, tested, by_history=True)
-    assert all(promised)
-    assert loss == pytest.approx(EPSILON, abs=0.04)
+def test_newcomers_are_covered(name, many):
+    check_covered(make(name), many, "newcomers")
 
 
 @pytest.mark.parametrize("name", ["ease", "als", "bpr", "svd"])
-def test_people_of_the_fit_are_covered(name):
-    films = sr.datasets.synthetic(n_users=900, n_items=100, n_rows=22_000, seed=5)
-    cases = profile_cases(films, 0.4)
-    tested = cases[np.random.default_rng(1).permutation(len(cases))[: len(cases) // 4]]
-    sure = sr.wrap(make(name), covers="fit").fit(films.keeping(~tested.future_rows()))
-    loss, promised = missed(sure, films, tested, by_history=False)
-    assert 0.3 < np.mean(promised) < 0.9  # the others calibrate
-    assert loss == pytest.approx(EPSILON, abs=0.04)
+def test_people_of_the_fit_are_covered(name, many):
+    check_covered(make(name), many, "fit")
 
 
 @cache

@@ -42,12 +42,6 @@ def test_dropped_repeats_are_counted_and_said(halves, again, tmp_path):
     assert back.recommend(user, confidence=0.8).guarantee == picks.guarantee
 
 
-def test_nothing_is_said_where_nothing_is_dropped(halves, recwarn):
-    sure = some(halves).calibrate(*halves, repeats="drop")
-    assert not [each for each in recwarn if "Dropped" in str(each.message)]
-    assert "dropped" not in str(sure.recommend(halves[0].users[3], confidence=0.8).guarantee)
-
-
 def test_a_future_of_repeats_alone_and_an_unknown_choice(halves):
     past = halves[0]
     with pytest.raises(sr.InputError, match=r"\(100\.0%\) repeat .* Nothing is left to calibrate"):

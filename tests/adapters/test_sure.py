@@ -17,37 +17,6 @@ def wrapped(halves, near, **settings):
     return sr.wrap(near[0], items=near[1], **settings).calibrate(*halves)
 
 
-def test_probabilities_fall_and_speak_of_the_people_who_are_covered(halves, near):
-    picks = wrapped(halves, near).recommend(1, confidence=0.95)
-    said = picks.to_frame()["probability"].to_numpy()
-    assert (np.diff(said) <= 1e-12).all()
-    assert 0 < said[-1] < said[0] < 1
-    assert "over users of the fit: measured, not proven" in picks.about_probability
-    assert "learned nothing from their future" in picks.about_probability
-
-
-def test_many_at_once_are_told_the_same_as_one_by_one(halves, near):
-    sure = wrapped(halves, near)
-    assert sure.cut_ == "rank"
-    many = sure.recommend_many([1, 2, 5, 9], confidence=0.9)
-    assert not many["probability"].is_null().all()
-    for user in (1, 2, 5, 9):
-        one = sure.recommend(user, confidence=0.9).to_frame()
-        alike = many.filter(user_id=user)
-        for name in ("item_id", "probability", "probability_low", "probability_high"):
-            assert alike[name].equals(one[name]), name
-
-
-def test_short_lists_and_a_cut_off(halves, near):
-    sure = wrapped(halves, near)
-    top = sure.recommend(1, k=5)
-    assert len(top) == 5
-    assert top.about_hit_probability.startswith("Of users of the fit with this probability")
-    lists = sure.recommend_many([1, 2], confidence=0.9, k=5, hits=True)
-    assert (lists["at_least_1"] >= lists["at_least_2"]).all()
-    assert sure.recommend(1, confidence=0.9, min_probability=0.3).guarantee.full is not None
-
-
 def test_precision_is_promised_saved_and_refused(halves, near, tmp_path):
     sure = wrapped(halves, near, promise="precision")
     picks = sure.recommend(1, precision=0.15)

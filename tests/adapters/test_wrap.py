@@ -4,7 +4,6 @@ import copy
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import surerec as sr
@@ -80,24 +79,6 @@ def test_a_function_of_one_history_scores_as_one_of_a_list(halves):
 
     with pytest.raises(RuntimeError, match="out of order"):
         sr.wrap(failing, items=ids).calibrate(past, future)
-
-
-@pytest.mark.parametrize("as_given", [float, np.int64, str])
-def test_the_ids_of_a_wrapped_model_may_come_from_pandas(halves, as_given):
-    past, future = halves
-    near, ids = neighbours(past)
-    given = pd.Series([as_given(each) for each in ids], dtype=object)
-    strings = {str(each): each for each in ids}
-
-    def score(histories):
-        return near([[strings[str(each)] for each in history] for history in histories])
-
-    sure = sr.wrap(score, items=given).calibrate(past, future)
-    expected = sr.wrap(near, items=ids).calibrate(past, future)
-    found = sure.recommend(float(past.users[1]), confidence=0.8).items
-    assert list(map(str, found)) == list(
-        map(str, expected.recommend(past.users[1], confidence=0.8).items)
-    )
 
 
 def test_what_can_be_fitted_is_fitted_without_those_who_calibrate(films):
@@ -196,14 +177,6 @@ def test_a_name_takes_the_place_of_a_class_or_a_lambda(halves, tmp_path):
             sr.wrap(near, items=ids, name=wrong)
 
 
-def test_it_says_what_it_is():
-    ids = np.arange(3)
-    made = sr.wrap(Popular(), items=ids, users=iter("ab"), window=30, min_known=3)
-    assert repr(made) == (
-        "WrappedRecommender(model=Popular, items=<3 ids>, users=<2 ids>, window=30, min_known=3)"
-    )
-
-
 def test_a_fitted_one_can_be_copied(films):
     sure = sr.wrap(Popular()).fit(films)
     twin = copy.deepcopy(sure)
@@ -211,13 +184,6 @@ def test_a_fitted_one_can_be_copied(films):
     history = films.profile(1)["item_id"].to_list()
     picks = [each.recommend(history=history, confidence=0.8).to_frame() for each in (sure, twin)]
     assert picks[0].equals(picks[1])
-
-
-def test_a_wrapped_model_is_explained_as_far_as_it_goes(films):
-    sure = sr.wrap(Popular()).fit(films)
-    why = sure.explain(history=films.profile(2)["item_id"][:6], item=films.items[70])
-    assert why.to_frame().is_empty()
-    assert "Calibrated on" in str(why)
 
 
 def test_a_refit_calibrates_item_lists_on_the_same_items():

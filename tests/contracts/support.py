@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,7 +45,7 @@ class Refitted:
 
 
 class Careful:
-    """A scorer of one's own that leaves users out."""
+    """A scorer of one's own, made from statistics, that leaves users out."""
 
     leaves_users_out = True
 
@@ -77,18 +77,18 @@ def latest(histories):
 
 
 MEASURES = {
-    "the 17 measures (CM12)": ("CM12", False),
-    "learned": ("learned", False),
-    "als": ("als", False),
-    "your scorer, leaving users out": (Careful, True),
-    "your scorer, fitted without calibration users": (popular, True),
+    "the 17 measures (CM12)": "CM12",
+    "learned": "learned",
+    "als": "als",
+    "your scorer, leaving users out": Careful,
+    "your scorer, fitted without calibration users": popular,
 }
 IDS = {"items": PAST.items.ids.to_list(), "users": PAST.users.ids.to_list()}
 NEW = {"items": IDS["items"], "covers": "newcomers"}
 WRAPPED = {
-    "wrapped factors (matrix factorisation)": (Factors(OF_USERS, OF_ITEMS, (0.1, 2.0)), IDS, False),
-    "wrapped item–item weights": (ItemItem(OF_ITEMS @ OF_ITEMS.T), NEW, False),
-    "wrapped function": (latest, NEW, True),
+    "wrapped factors (matrix factorisation)": (Factors(OF_USERS, OF_ITEMS, (0.1, 2.0)), IDS),
+    "wrapped item–item weights": (ItemItem(OF_ITEMS @ OF_ITEMS.T), NEW),
+    "wrapped function": (latest, NEW),
 }
 GUARANTEES = {
     "recall": {},
@@ -106,8 +106,12 @@ class Case:
     scorer: str
     guarantee: str
     fit: object
-    own: bool = False
-    asked: dict = field(default_factory=lambda: {"confidence": LEVEL})
+
+    @property
+    def asked(self):
+        """The level to ask at."""
+        levels = {"ranking": {}, "precision": {"precision": 0.2}}
+        return levels.get(self.guarantee, {"confidence": LEVEL})
 
     @cached_property
     def model(self):
@@ -127,53 +131,30 @@ class Case:
         return self.users[0]
 
 
+def fit(make, *data):
+    """Fit a recommender, or calibrate it on a past and a future, by segment if it has any."""
+    model = make()
+    more = {"user_groups": SEGMENTS} if model.get_params().get("groups") == "parity" else {}
+    return model.fit(*data, **more) if len(data) == 1 else model.calibrate(*data, **more)
+
+
 def cases():
     """Return all of them."""
-    found = []
-    for scorer, (measure, own) in MEASURES.items():
-        found.append(
-            Case(scorer, "item", lambda m=measure: sr.InductiveConformal(m).fit(DATA), own)
-        )
+    makers = {}
+    for scorer, measure in MEASURES.items():
+        makers[scorer, "item"] = partial(sr.InductiveConformal, measure), DATA
         for guarantee, settings in GUARANTEES.items():
-            more = {"user_groups": SEGMENTS} if "groups" in settings else {}
-            found.append(
-                Case(
-                    scorer,
-                    guarantee,
-                    lambda m=measure, s=settings, f=more: sr.PopulationConformal(m, **s).fit(
-                        DATA, **f
-                    ),
-                    own,
-                    {"precision": 0.2} if guarantee == "precision" else {"confidence": LEVEL},
-                )
-            )
-    for scorer, (model, ids, own) in WRAPPED.items():
+            makers[scorer, guarantee] = partial(sr.PopulationConformal, measure, **settings), DATA
+    for scorer, (model, ids) in WRAPPED.items():
         for guarantee, settings in GUARANTEES.items():
-            if "window" in settings:
-                continue  # calibrate(past, future) has the split already
-            more = {"user_groups": SEGMENTS} if "groups" in settings else {}
-            found.append(
-                Case(
-                    scorer,
-                    guarantee,
-                    lambda m=model, i=ids, s=settings, f=more: sr.wrap(m, **i, **s).calibrate(
-                        PAST, FUTURE, **f
-                    ),
-                    own,
-                    {"precision": 0.2} if guarantee == "precision" else {"confidence": LEVEL},
-                )
-            )
+            if "window" not in settings:  # calibrate(past, future) has the split already
+                makers[scorer, guarantee] = partial(sr.wrap, model, **ids, **settings), PAST, FUTURE
     for guarantee in ("recall", "recall, temporal split"):
-        settings = GUARANTEES[guarantee]
-        fitting = partial(sr.wrap, Refitted(), covers="fit", **settings)
-        found.append(
-            Case("wrapped class, fitted here", guarantee, lambda f=fitting: f().fit(DATA), own=True)
-        )
-    crs = sr.TransductiveConformal
-    found.append(Case("CRS (precedence scores)", "item", lambda: crs().fit(DATA)))
-    mining = sr.PrecedenceMining
-    found.append(Case("precedence mining", "ranking", lambda: mining().fit(DATA), asked={}))
-    return found
+        make = partial(sr.wrap, Refitted(), covers="fit", **GUARANTEES[guarantee])
+        makers["wrapped class, fitted here", guarantee] = make, DATA
+    makers["CRS (precedence scores)", "item"] = sr.TransductiveConformal, DATA
+    makers["precedence mining", "ranking"] = sr.PrecedenceMining, DATA
+    return [Case(*names, partial(fit, *made)) for names, made in makers.items()]
 
 
 def of_user(case, _):

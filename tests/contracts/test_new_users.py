@@ -6,6 +6,7 @@ import pytest
 
 import surerec as sr
 from surerec.evaluation import new_user_test
+from tests.contracts.support import Careful
 
 _FIRST_SINGLE = 100_000
 
@@ -29,22 +30,7 @@ def rich_in_singletons(n_users=400, n_items=300, n_rows=5_200, seed=3):
 DATA = rich_in_singletons()
 
 
-class Popular:
-    """A measure of somebody's own: it is fitted on statistics."""
-
-    leaves_users_out = True
-
-    def __init__(self, statistics):
-        self.statistics = statistics
-
-    def score(self, history, *, without_user=None):  # noqa: ARG002
-        support = self.statistics.support.astype(float)
-        if without_user is not None:
-            support[self.statistics.taken_by(without_user)[0]] -= 1
-        return support
-
-
-class Fixed(Popular):
+class Fixed(Careful):
     """The same, of which nobody can be left out: other users calibrate it."""
 
     leaves_users_out = False
@@ -53,14 +39,14 @@ class Fixed(Popular):
         return self.statistics.support.astype(float)
 
 
-class Rare(Popular):
+class Rare(Careful):
     """The rarest first: what nobody else consumed comes before all others."""
 
     def score(self, history, *, without_user=None):
         return -super().score(history, without_user=without_user)
 
 
-MEASURES = {"CM12": "CM12", "CM4": "CM4", "own": Popular, "apart": Fixed}
+MEASURES = {"CM12": "CM12", "CM4": "CM4", "own": Careful, "apart": Fixed}
 MEASURES |= {"als": "als", "learned": "learned"}
 SLOW = {"als": 2, "learned": 1}
 CUTS = {"miss-rate": "score", "hit": "rank", "precision": "score"}
@@ -116,5 +102,5 @@ def test_a_planted_leak_through_ties_is_found(monkeypatch):
     monkeypatch.setattr(
         sr.PrecedenceStatistics, "popularity_without", lambda self, *_: self.popularity
     )
-    found = new_user_test(DATA, Popular, promise="hit", cut="rank", n_splits=8)
+    found = new_user_test(DATA, Careful, promise="hit", cut="rank", n_splits=8)
     assert found.support["leak"].any() or not found.holds

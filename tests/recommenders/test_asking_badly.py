@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.errors import NotFittedError
 from tests.recommenders.small_profiles import read
 
 NAMES = ["abba", "baba", "caba"]
@@ -25,24 +24,16 @@ every_conformal = pytest.mark.parametrize("model", CONFORMAL, ids=repr)
     ("asked", "says"),
     [
         ({"confidence": 90}, r"did you mean 0\.9\?"),
-        ({"confidence": 95}, r"did you mean 0\.95\?"),
-        ({"confidence": 99.5}, r"did you mean 0\.995\?"),
         ({"significance": 10}, r"did you mean 0\.1\?"),
-        ({"significance": 5}, r"did you mean 0\.05\?"),
         ({"confidence": 0}, "between 0 and 1"),
         ({"confidence": 1}, "between 0 and 1"),
-        ({"confidence": 1.0}, "between 0 and 1"),
-        ({"confidence": -0.5}, "between 0 and 1"),
         ({"confidence": 200}, "between 0 and 1"),
         ({"confidence": float("nan")}, "between 0 and 1"),
-        ({"confidence": float("inf")}, "between 0 and 1"),
-        ({"significance": 0}, "between 0 and 1"),
         ({"significance": 1}, "between 0 and 1"),
         ({"confidence": "high"}, "confidence"),
         ({"confidence": True}, "confidence"),
         ({"confidence": 0.9, "significance": 0.1}, "confidence.*significance"),
         ({"confidence": 0.9, "k": 0}, "k"),
-        ({"confidence": 0.9, "k": -3}, "k"),
         ({"confidence": 0.9, "k": 2.5}, "k"),
     ],
 )
@@ -60,14 +51,6 @@ def test_the_confidence_is_90_percent_unless_another_is_given(model):
     plain, asked = (model.recommend("ann", **level) for level in ({}, {"confidence": 0.9}))
     assert plain.confidence == asked.confidence == 0.9
     assert plain.to_frame().equals(asked.to_frame())
-
-
-@every_conformal
-@pytest.mark.parametrize("value", [1, 1.0, 0, -90, 100, 200, float("inf")])
-def test_nothing_absurd_is_suggested(model, value):
-    with pytest.raises(sr.InputError) as error:
-        model.fit(read(ROWS)).recommend(user="ann", confidence=value)
-    assert "did you mean" not in str(error.value)
 
 
 def promise(model):
@@ -107,17 +90,6 @@ def test_an_unknown_item_is_refused_with_near_ones(model):
 
 
 @every_model
-def test_items_nobody_has_seen_are_left_out_and_named(model):
-    model.fit(read(NUMBERS))
-    mixed = model.recommend(history=[77, 0, 99, 1, 77], **promise(model))
-    assert list(mixed.ignored) == [77, 99]
-    assert list(mixed.used) == [0, 1]
-    plain = model.recommend(history=[0, 1], **promise(model))
-    assert mixed.to_frame().equals(plain.to_frame())
-    assert list(plain.ignored) == []
-
-
-@every_model
 def test_ids_given_as_text_are_the_same_ids(model):
     model.fit(read(NUMBERS))
     as_text = model.recommend(user="2", history=["0", "1"], **promise(model))
@@ -136,41 +108,18 @@ def test_given_counts_have_no_users(model):
         model.recommend_many(**promise(model))
 
 
-@every_model
-def test_a_model_that_is_not_fitted_says_so(model):
-    fresh = type(model)(**model.get_params())
-    calls = [
-        lambda: fresh.recommend(history=[1], **promise(model)),
-        lambda: fresh.recommend_many(**promise(model)),
-        lambda: fresh.explain(history=[1], item=2),
-    ]
-    if not isinstance(model, sr.PrecedenceMining):
-        calls.append(lambda: fresh.p_values(history=[1]))
-    for call in calls:
-        with pytest.raises(NotFittedError, match="fit"):
-            call()
-    assert issubclass(NotFittedError, sr.SurerecError)
-    assert issubclass(NotFittedError, ValueError)  # as scikit-learn's is
-
-
 @pytest.mark.parametrize(
     ("model", "says"),
     [
         (sr.InductiveConformal(measure="CM99"), "CM1.*CM12.*NCM17"),
-        (sr.InductiveConformal(measure="cosine"), "CM1.*CM12.*NCM17"),
         (sr.InductiveConformal(train_share=0), "train_share"),
-        (sr.InductiveConformal(train_share=1.5), "train_share"),
-        (sr.InductiveConformal(train_share=-1), "train_share"),
         (sr.InductiveConformal(top=0), "top"),
-        (sr.InductiveConformal(top=1.5), "top"),
         (sr.InductiveConformal(seed=-1), "seed"),
-        (sr.InductiveConformal(seed="lucky"), "seed"),
         (sr.TransductiveConformal(aggregate="mean"), "aggregate.*max.*median"),
         (sr.TransductiveConformal(zeros="none"), "zeros.*exact.*product"),
         (sr.TransductiveConformal(search="fast"), "search.*sorted.*plain"),
         (sr.TransductiveConformal(train_share=2), "train_share"),
         (sr.PrecedenceMining(top=0), "top"),
-        (sr.PrecedenceMining(top=-1), "top"),
     ],
 )
 def test_impossible_settings_are_refused_when_fitting(model, says):

@@ -2,11 +2,9 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import surerec as sr
-from surerec._columns import json_rows, json_values
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +65,3 @@ def test_an_explanation_lists_earlier_items_and_ignored_ones(over_users, films):
     assert told["sentences"] == why.sentences(2)
     assert len(told["because"]) == 2
     assert len(why.to_dict()["because"]) == len(why.to_frame())
-
-
-def test_columns_become_rows():
-    values = json_values(np.array([0.5, np.nan, np.inf]))
-    assert values == [0.5, None, None]
-    assert json_rows({"a": values, "b": [1, 2, 3]})[1] == {"a": None, "b": 2}
-    with pytest.raises(ValueError, match="shorter"):
-        json_rows({"a": [1, 2], "b": [1]})

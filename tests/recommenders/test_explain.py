@@ -73,9 +73,3 @@ def test_in_words():
     # Without eve, who asks.
     said = str(model.explain(user="eve", history=["tea"], item="cake"))
     assert "2 of 4 users who took tea later took cake" in said
-
-
-def test_what_is_known_needs_no_explanation():
-    rows = [(user, item, item) for user in range(4) for item in range(5)]
-    with pytest.raises(sr.InputError, match="known profile"):
-        sr.InductiveConformal().fit(read(rows)).explain(history=[1, 2], item=2)

@@ -77,15 +77,6 @@ def test_groups_of_new_users_get_the_recall_that_is_guaranteed(wrapped, halves, 
     assert np.mean(recalls) < confidence + 0.1
 
 
-def test_a_group_with_a_user_of_the_fit_is_not_covered_and_says_who(wrapped, halves):
-    in_fit = wrapped.model_.scorer.rows >= 0
-    long = np.diff(wrapped.model_.profiles().offsets) >= 10
-    one, other = halves[0].users.ids.gather(np.flatnonzero(in_fit & long)[:2]).to_list()
-    found = wrapped.recommend(group=[one, other], confidence=0.8)
-    assert not found.covered
-    assert f"of user {one}: Popular was fitted on this user" in str(found.guarantee)
-
-
 def test_groups_of_a_temporal_split_calibrate_on_its_window(films, tmp_path):
     model = sr.PopulationConformal("CM12", window=90).fit(films).calibrate_groups(2)
     (calibration,) = model.group_calibrations_

@@ -1,4 +1,3 @@
-import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -9,14 +8,6 @@ from polars.testing import assert_frame_equal
 import surerec as sr
 from surerec.errors import NotFittedError
 from tests.recommenders.small_profiles import is_covered, read, some_rows
-from tests.recommenders.test_many_users import EVERY, promise
-
-KINDS = [
-    *EVERY,
-    sr.PopulationConformal("CM12", n_calibration=40, min_known=2),
-    sr.PopulationConformal("CM3", promise="hit", horizon=2, cut="rank", groups=2, min_known=2),
-    sr.InductiveConformal("learned"),
-]
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +43,6 @@ def one_by_one(model, histories, *, known=(), **asked):
         )
         frames.append(rows)
     return pl.concat(frames)
-
-
-@pytest.mark.parametrize("model", KINDS, ids=repr)
-def test_many_histories_are_histories_one_by_one(films, strangers, model):
-    model.fit(films)
-    some = dict(list(histories_of(strangers).items())[:40])
-    for asked in (promise(model), promise(model) | {"k": 4}):
-        many = model.recommend_many(histories=some, **asked)
-        assert_frame_equal(many, one_by_one(model, some, **asked), check_exact=True)
 
 
 @pytest.mark.parametrize(
@@ -133,15 +115,6 @@ def test_every_form_of_histories_says_the_same(films, strangers, tmp_path):
     assert_frame_equal(by_time.sort("user_id", "rank"), expected.sort("user_id", "rank"))
 
 
-def test_batches_come_as_they_are_made(films, strangers, monkeypatch):
-    """A few hundred people are work for two threads."""
-    monkeypatch.setenv("SUREREC_THREADS", "2")
-    model = sr.PrecedenceMining().fit(films)
-    batches = list(model.iter_recommendations(histories=strangers))
-    assert len(batches) == 2
-    assert sum(map(len, batches)) == strangers.n_users * 60 - strangers.n_rows
-
-
 def test_who_is_left_out_is_told(films):
     model = sr.InductiveConformal("CM12").fit(films)
     known = films.items.ids[:3].to_list()
@@ -182,12 +155,3 @@ def test_asking_for_users_and_histories(films):
         model.recommend_many([1], leave_out=True, confidence=0.5)
     with pytest.raises(sr.InputError, match="has no segments"):
         model.recommend(user=films.users.ids[0], segment="DE", confidence=0.5)
-
-
-def test_given_counts_have_no_users_but_serve_histories():
-    counts = np.array([[0, 2, 1], [1, 0, 1], [0, 1, 0]])
-    statistics = sr.PrecedenceStatistics.from_counts(counts, [4, 4, 3], n_users=5)
-    model = sr.InductiveConformal("CM12").fit(statistics)
-    many = model.recommend_many(histories={7: [0], 8: [1, 2]}, confidence=0.4, k=3)
-    alone = one_by_one(model, {7: [0], 8: [1, 2]}, confidence=0.4, k=3)
-    assert_frame_equal(many, alone, check_exact=True)

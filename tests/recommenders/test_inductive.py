@@ -41,17 +41,6 @@ def test_p_values_of_the_score_over_the_top_few_are_exact(top, data):
     )
 
 
-@given(measures, st.sampled_from(["0.2", "0.3", "0.6", "0.75"]), st.data())
-def test_the_share_to_train_on_is_a_parameter(name, share, data):
-    person = Person(data)
-    model = sr.InductiveConformal(measure=name, train_share=float(share))
-    assert person.p_values(model) == person.expected(
-        lambda item: paper.icrs(
-            person.counts, name, person.history, item, share=share, floats=name in paper.RATIOS
-        )
-    )
-
-
 @pytest.fixture(scope="module")
 def crowd():
     """Large enough for every path of the kernels, small enough for fractions."""
@@ -134,28 +123,6 @@ def test_leaving_a_user_out_is_refitting_without_them(name, data):
     assert as_dict(beside) == as_dict(model.fit(read(rest)).p_values(history=history[::-1]))
 
 
-def test_a_users_own_profile_never_counts():
-    # Only ann took a before x. Without her nobody did, and x conforms as little as y.
-    rows = [("ann", "a", 1), ("ann", "x", 2), ("bob", "x", 1), ("bob", "y", 2), ("cid", "a", 1)]
-    model = sr.InductiveConformal(measure="CM5").fit(read(rows))
-    beside = as_dict(model.p_values(user="ann", history=["a", "y"]))
-    assert beside == {"x": 1.0}  # ties with y: (1 + 1) / 2
-    new = as_dict(model.p_values(history=["a", "x"]))
-    assert new == {"y": 0.5}  # ann counts: x conforms more than y
-
-
-@given(measures, st.data())
-def test_the_order_of_calibration_items_is_irrelevant(name, data):
-    person = Person(data)
-    train, calibration = paper.split(person.history)
-    shuffled = data.draw(st.permutations(calibration))
-    model = sr.InductiveConformal(measure=name).fit(person.statistics())
-    user = {"user": person.asked["user"]} if "user" in person.asked else {}
-    one = model.p_values(history=train + calibration, **user)
-    other = model.p_values(history=train + shuffled, **user)
-    assert one.equals(other)
-
-
 @settings(max_examples=30)
 @given(measures, st.data())
 def test_renaming_ids_changes_nothing(name, data):
@@ -175,14 +142,6 @@ def test_renaming_ids_changes_nothing(name, data):
         assert old.drop("item_id").equals(new.drop("item_id"))
 
 
-def test_asking_for_some_items_gives_those():
-    model = sr.InductiveConformal().fit(sr.datasets.synthetic(60, 30, 900, seed=4))
-    everything = model.p_values(history=[1, 2, 3, 4, 5])
-    some = model.p_values(history=[1, 2, 3, 4, 5], items=[9, 20, 7])
-    assert some["item_id"].to_list() == [9, 20, 7]
-    assert as_dict(some) == {item: as_dict(everything)[item] for item in (9, 20, 7)}
-
-
 def test_a_profile_of_one_item_supports_no_confidence_and_says_so():
     rows = [(user, item, item) for user in range(4) for item in range(5)]
     picks = sr.InductiveConformal().fit(read(rows)).recommend(history=[2], confidence=0.9)
@@ -200,17 +159,6 @@ def test_the_only_user_there_is():
     with pytest.raises(sr.InputError, match="Nobody else consumed 'c'"):
         model.explain(user=1, history=["a", "b"], item="c")
     assert len(model.recommend(user=1, confidence=0.5)) == 0  # nothing is left to recommend
-
-
-def test_asking_about_an_item_lists_no_other_candidates(monkeypatch):
-    rows = [(user, item, item) for user in range(4) for item in range(5)] + [(0, "x" * 999, 9)]
-    model = sr.InductiveConformal().fit(read([(user, str(item), at) for user, item, at in rows]))
-    before = model.p_values(user=0, history=["0", "1"], items=["3"])
-    monkeypatch.setattr(sr.PrecedenceStatistics, "items_outside", None)
-    assert model.p_values(user=0, history=["0", "1"], items=["3"]).equals(before)
-    with pytest.raises(sr.InputError, match=r"Nobody else consumed 'xxx.*: it has no p") as refused:
-        model.p_values(user=0, history=["0", "1"], items=["3", "x" * 999])
-    assert len(str(refused.value)) < 200
 
 
 class TestSmoothed:
@@ -258,17 +206,3 @@ class TestSmoothed:
         assert kstest(together, "uniform").pvalue > 0.01
         for other in luck[1:]:
             assert abs(np.corrcoef(luck[0], other)[0, 1]) < 0.6  # 59 items: about 4.6 deviations
-
-    def test_even_one_item_leaves_something_out(self):
-        # Its p-values are the luck itself: at confidence 0.5 about half of 59 items are inside.
-        picks = self.model().recommend(history=[self.interactions.items.ids[0]], confidence=0.5)
-        assert 10 < len(picks) < 49
-        assert not picks.everything_qualifies
-        assert "very item qualifies" not in str(picks.guarantee)
-
-    def test_the_set_holds_what_lies_above_the_significance(self):
-        user = self.interactions.users.ids[5]
-        model = self.model()
-        p_values = as_dict(model.p_values(user=user))
-        picks = model.recommend(user=user, significance=0.25).to_frame()
-        assert set(picks["item_id"]) == {item for item, p in p_values.items() if p > 0.25}

@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import pytest
 
 import surerec as sr
@@ -33,17 +32,3 @@ def test_a_copy_of_a_set_has_its_columns():
     twin = copy.deepcopy(picks)
     assert twin.to_frame().equals(picks.to_frame())
     assert len(twin) == len(picks) == len(picks.columns["item_id"])
-
-
-def test_one_id_is_found_as_a_list_of_it_is():
-    users = films.users
-    for user in [*users.ids.to_list(), "7", np.int64(7), True]:
-        listed = users.codes([user])[0]
-        if listed >= 0:
-            assert users.code(user) == listed
-        else:
-            with pytest.raises(sr.errors.UnknownId):
-                users.code(user)
-    for unknown in (-1, 10**6, 2**63, -(2**70)):
-        with pytest.raises(sr.errors.UnknownId):
-            users.code(unknown)

@@ -20,7 +20,6 @@ EVERY = [
     sr.PrecedenceMining(),
     sr.PrecedenceMining(top=1),
 ]
-every_model = pytest.mark.parametrize("model", EVERY, ids=repr)
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +44,6 @@ def one_by_one(model, users, **asked):
         for user in users
     ]
     return pl.concat(frames)
-
-
-@every_model
-def test_many_users_are_users_one_by_one(films, model):
-    model.fit(films)
-    for asked in (promise(model), promise(model) | {"k": 4}):
-        many = model.recommend_many(**asked)
-        assert many.columns[:3] == ["user_id", "item_id", "rank"]
-        assert_frame_equal(many, one_by_one(model, films.users.ids, **asked), check_exact=True)
 
 
 @given(st.sampled_from(EVERY), some_rows, st.sampled_from(["dense", "on-demand"]))
@@ -130,11 +120,6 @@ def test_batches_are_the_whole(crowd):
     )
 
 
-def test_nobody_to_recommend_to_is_said(films):
-    with pytest.raises(sr.InputError, match="list of users is empty"):
-        sr.InductiveConformal().fit(films).recommend_many(users=[], confidence=0.9)
-
-
 def test_an_unknown_user_among_many_is_named(films):
     model = sr.InductiveConformal().fit(films)
     known = films.users.ids[:2].to_list()
@@ -143,24 +128,6 @@ def test_an_unknown_user_among_many_is_named(films):
     assert some.equals(model.recommend_many(users=known, confidence=0.9))
     with pytest.raises(sr.InputError, match=r"^There is no user 12345"):
         model.recommend_many(users=[12345], confidence=0.9)
-
-
-def test_mostly_unknown_users_are_refused_unless_they_may_be_skipped(films):
-    model = sr.InductiveConformal().fit(films)
-    users = [films.users.ids[0], *(f"u{n}" for n in range(7))]
-    sentence = (
-        r"^7 of 8 users are unknown: 'u0', 'u1', 'u2', 'u3', 'u4', …\. Check their type and "
-        r"spelling: ids of the data are integers such as .*unknown=\"skip\""
-    )
-    with pytest.raises(sr.InputError, match=sentence):
-        model.recommend_many(users=users, confidence=0.9)
-    with pytest.warns(sr.LeftOutWarning, match="7 of 8 users are unknown and were skipped"):
-        some = model.recommend_many(users=users, confidence=0.9, unknown="skip")
-    assert some.equals(model.recommend_many(users=users[:1], confidence=0.9))
-    with pytest.raises(sr.InputError, match="7 of 7 users are unknown"):
-        model.recommend_many(users=users[1:], confidence=0.9, unknown="skip")
-    with pytest.raises(sr.InputError, match="unknown is 'no'; it must be"):
-        model.recommend_many(users=users, confidence=0.9, unknown="no")
 
 
 def test_ids_may_be_the_floats_of_pandas(films):

@@ -1,13 +1,10 @@
 """Scorers of one's own, in every recommender, saved with and without what they learned."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 import surerec as sr
-from surerec.audit import audit
-from surerec.measures import Contribution, Query, Scorer, State, as_recipe
+from surerec.measures import Contribution, Query, Scorer, State
 from surerec.recommenders import load_all, save_all
 
 
@@ -71,32 +68,8 @@ def test_parts_are_stored_and_restored(films, tmp_path, kind):
     assert "What moved its score most: how many took it" in str(why)
 
 
-def test_names_of_ones_own_go_into_names_of_recommenders(films):
-    assert sr.PopulationConformal(Habit).default_name() == "population-habit"
-    assert sr.InductiveConformal(Bare(5)).default_name() == "icrs-bare"
-    assert sr.PopulationConformal(lambda _: Bare(5)).default_name() == "population-own"
-    assert sr.PopulationConformal(partial(Bare, 5)).default_name() == "population-bare"
-    assert as_recipe(Bare(films.n_items)).refits is False
-
-
 class _Private(Bare):
     leaves_users_out = False
-
-
-class _Named(_Private):
-    name = "Shop\n ranking"
-
-
-class _Derived(Scorer):
-    def score(self, history, *, without_user=None):  # noqa: ARG002
-        return np.arange(50.0)
-
-
-class _Maker:
-    name = "Weekly ranking"
-
-    def fit(self, statistics):
-        return _Private(statistics.n_items)
 
 
 @pytest.mark.parametrize(
@@ -104,10 +77,7 @@ class _Maker:
     [
         (_Private(50), "your scorer comes fitted", "population-own"),
         (lambda _: _Private(50), "your scorer", "population-own"),
-        (_Derived(), "your scorer does not say", "population-own"),
         (Bare(50), "the scorer Bare does not say", "population-bare"),
-        (_Named(50), "the scorer Shop ranking comes fitted", "population-shop-ranking"),
-        (_Maker(), "the scorer Weekly ranking", "population-weekly-ranking"),
     ],
 )
 def test_no_private_name_reaches_customers(films, given, sentence, recommender):
@@ -117,17 +87,8 @@ def test_no_private_name_reaches_customers(films, given, sentence, recommender):
     assert model.scorer_.called in sentence
     if model.scorer_.leaves_users_out is None or not model.recipe().refits:
         assert sentence in str(picks.guarantee)
-    for private in ("lambda", "_Private", "_Named", "_Derived", "_Maker"):
+    for private in ("lambda", "_Private"):
         assert private not in str(picks.guarantee) + picks.recommender
-
-
-def test_an_audit_has_a_name_for_its_readers(films):
-    def subject(given, **more):
-        return audit(films, given, n_users=60, **more).subject
-
-    assert subject(_Named(50)) == "Shop ranking"
-    assert subject(lambda _: _Private(50)) == "your scorer"
-    assert audit(films, make_scorer=_Maker(), n_users=60).subject == "Weekly ranking"
 
 
 def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
@@ -147,24 +108,6 @@ def test_a_folder_without_the_scorer_says_what_to_give(films, tmp_path):
     )
 
 
-def test_several_users_to_leave_out_are_refused_by_what_can_leave_out_one(films):
-    model = sr.InductiveConformal(Habit).fit(films)
-    with pytest.raises(sr.InputError, match="2 users are to be left out at once"):
-        model.model_.assess(Query(np.array([1, 2, 3]), users=(4, 5)))
-
-
-def test_only_allowed_items_are_recommended_and_nothing_is_promised_of_them(films):
-    for model in (sr.InductiveConformal("CM4"), sr.PopulationConformal("CM4")):
-        fitted = model.fit(films)
-        asked = fitted.query(user=9)
-        whole = fitted.recommend(query=asked, confidence=0.9)
-        allowed = films.items.codes(whole.items[::2])
-        some = Query(asked.history, asked.users, asked.times, allowed=allowed)
-        picks = fitted.recommend(query=some, confidence=0.9)
-        assert picks.items == whole.items[::2]  # in their order, by the same entry confidences
-        assert picks.guarantee.full is not None
-
-
 @pytest.mark.parametrize("wrong", [3.5, None, object()])
 def test_what_cannot_score_is_refused_at_once(films, wrong):
     with pytest.raises(sr.InputError, match="is no measure: give a name"):
@@ -178,22 +121,6 @@ def test_a_recipe_that_makes_nothing_that_scores_is_refused(films):
         Scorer().score_query(Query(np.array([1])))
     assert Scorer().state() is None
     assert State().is_empty
-
-
-def test_changed_parameters_take_effect_at_the_next_fit(films, tmp_path):
-    model = sr.PopulationConformal("CM12").fit(films)
-    before = model.recommend(user=3, confidence=0.8).items
-    model.set_params(measure="CM4")
-    assert model.recommend(user=3, confidence=0.8).items == before
-    with pytest.raises(sr.InputError, match="measure was changed after fit: call fit again"):
-        model.save(tmp_path / "model")
-    assert model.fit(films).recommend(user=3, confidence=0.8).recommender == "population-cm4"
-
-
-def test_the_old_name_of_contributions_still_works(films):
-    why = sr.InductiveConformal("CM12").fit(films).explain(history=[1, 2], item=5)
-    with pytest.warns(DeprecationWarning, match="Explanation.contributions"):
-        assert why.moved == why.contributions
 
 
 class Spoiled:
@@ -249,15 +176,6 @@ def with_one(value):
 def test_scores_that_are_not_scores_are_refused(films, kind, scorer, change, says):
     with pytest.raises(sr.InputError, match=says):
         kind(lambda _: scorer(change)).fit(films).recommend(user=7, confidence=0.7)
-
-
-def test_scores_may_be_a_list_and_very_large(films):
-    model = sr.PopulationConformal(Spoiled(lambda scores: scores.tolist())).fit(films)
-    assert len(model.recommend(user=7, confidence=0.7))
-    huge = sr.PopulationConformal(Spoiled(with_one(1.7e308))).fit(films)
-    assert huge.recommend(user=7, confidence=0.5).to_frame()["score"].is_finite().all()
-    known = films.users[int(np.flatnonzero(np.diff(films.offsets) == 20)[0])]
-    assert 0 <= huge.recommend(known, k=10).hit_probability <= 1
 
 
 class OwnError(Exception):

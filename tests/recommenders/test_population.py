@@ -72,16 +72,6 @@ def test_a_set_is_what_the_risk_curve_cuts(films, counts, cut):
         assert picks.to_frame()["rank"].to_list() == list(range(1, len(expected) + 1))
 
 
-def test_one_answer_serves_every_confidence(films, counts):
-    model = sr.PopulationConformal("CM12").fit(counts)
-    user = films.users[5]
-    entries = model.p_values(user)
-    assert entries.columns == ["item_id", "entry_confidence"]
-    for confidence in (0.3, 0.5, 0.8, 0.93):
-        inside = entries.filter(pl.col("entry_confidence") < confidence - 1e-9)["item_id"]
-        assert set(model.recommend(user, confidence=confidence).items) == set(inside)
-
-
 def test_nobody_is_served_by_their_own_future(films, counts):
     """A calibration user's sets are those of calibrating without them."""
     model = sr.PopulationConformal("CM12", cut="rank", n_calibration=60).fit(counts)
@@ -92,29 +82,6 @@ def test_nobody_is_served_by_their_own_future(films, counts):
     curve = RiskCurve.of_shares(outcomes.ranks, outcomes.owners, len(outcomes))
     sizes = [len(model.recommend(films.users[code], significance=e)) for e in (0.1, 0.2, 0.3, 0.5)]
     assert sizes == [int(min(curve.cut(e), 79)) for e in (0.1, 0.2, 0.3, 0.5)]
-
-
-def test_groups_have_thresholds_of_their_own(films, counts):
-    model = sr.PopulationConformal("CM12", cut="rank", groups=3).fit(counts)
-    sizes = {}
-    for n in (5, 9, 30):
-        picks = model.recommend(history=films.items.ids[:n].to_list(), confidence=0.8)
-        sizes[n] = len(picks)
-        assert "known items" in str(picks.guarantee)
-    assert len(set(sizes.values())) > 1
-
-
-def test_the_promise_is_said_with_its_assumption(films, counts):
-    history = films.items.ids[:8].to_list()
-    missed = sr.PopulationConformal("CM12").fit(counts).recommend(history=history, confidence=0.8)
-    assert "at most 20% is left out on average" in str(missed.guarantee)
-    assert "exchangeable" in str(missed.guarantee)
-    assert "2020-" in str(missed.guarantee)
-    hit = sr.PopulationConformal("CM12", promise="hit", horizon=5).fit(counts)
-    said = str(hit.recommend(history=history, confidence=0.8).guarantee)
-    assert (
-        "At least one of the next 5 items new to the user is in this set with probability" in said
-    )
 
 
 def test_a_confidence_that_so_few_users_cannot_support_is_not_promised(films, counts):
@@ -198,28 +165,6 @@ def test_recalibrating_with_data_that_has_new_items_and_people(films):
     assert picks.everything_qualifies
 
 
-def test_short_lists_carry_a_calibrated_probability():
-    films = sr.datasets.synthetic(n_users=1500, n_items=120, n_rows=40_000, seed=4)
-    model = sr.PopulationConformal("CM12", promise="hit", horizon=5, n_calibration=600).fit(films)
-    cases = profile_cases(films, 5)
-    others = cases[~np.isin(cases.users, model.calibration_.users)]
-    found, hits = [], []
-    for case in range(len(others)):
-        known = films.items.ids.gather(others.known(case)).to_list()
-        top = model.recommend(films.users[int(others.users[case])], history=known, k=5)
-        future = films.items.ids.gather(others.future(case)).to_list()
-        found.append(top.hit_probability)
-        hits.append(bool(set(top.items) & set(future)))
-    assert len(found) > 300
-    likely = np.array(found) > np.median(found)
-    for some in (likely, ~likely):
-        assert np.mean(np.array(found)[some]) == pytest.approx(
-            np.array(hits)[some].mean(), abs=0.05
-        )
-    best = model.recommend(films.users[3], confidence=0.9).items
-    assert model.recommend(films.users[3], k=3).items == best[:3]
-
-
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -245,20 +190,6 @@ def test_impossible_data_is_refused(counts):
         sr.PopulationConformal().fit(
             sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
         )
-
-
-@pytest.mark.parametrize("settings", [{}, {"cut": "rank", "groups": 3}, {"promise": "hit"}])
-def test_a_saved_calibration_is_opened_and_not_made_again(films, counts, settings, tmp_path):
-    model = sr.PopulationConformal("CM12", n_calibration=100, **settings).fit(counts)
-    model.save(tmp_path / "films")
-    opened = sr.load(tmp_path / "films")
-    assert opened.get_params() == model.get_params()
-    for user in films.users.ids[:5]:
-        here, there = (m.recommend(user, confidence=0.8) for m in (model, opened))
-        assert here.items == there.items
-        assert here.guarantee == there.guarantee
-    here, there = (m.recommend(films.users[3], k=10) for m in (model, opened))
-    assert here.hits == there.hits
 
 
 def test_arrays_that_are_not_a_calibration_are_refused(counts):

@@ -60,22 +60,3 @@ def test_the_whole_known_profile_counts():
     frame = sr.PrecedenceMining().fit(read(rows)).recommend(history=["a", "b"]).to_frame()
     assert frame["item_id"].to_list() == ["x", "y"]
     assert frame["score"].to_list() == [pytest.approx(math.log(1 / 2)), -math.inf]
-
-
-def test_it_gives_the_best_k():
-    model = sr.PrecedenceMining().fit(sr.datasets.synthetic(60, 30, 900, seed=1))
-    everything = model.recommend(user=3).to_frame()
-    best = model.recommend(user=3, k=4)
-    assert len(best) == 4
-    assert best.to_frame().equals(everything.head(4))
-
-
-def test_it_promises_nothing_and_has_no_p_values():
-    model = sr.PrecedenceMining().fit(sr.datasets.synthetic(60, 30, 900, seed=1))
-    with pytest.raises(sr.InputError):
-        model.p_values(user=1)
-    for promise in ({"confidence": 0.9}, {"significance": 0.1}):
-        with pytest.raises(sr.InputError):
-            model.recommend(user=1, **promise)
-        with pytest.raises(sr.InputError):
-            model.recommend_many(users=[1], **promise)

@@ -1,7 +1,6 @@
 """The probability of every item, and lists of which most is wanted."""
 
 import dataclasses
-import json
 import pickle
 
 import numpy as np
@@ -9,10 +8,10 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.calibration import ItemChances, UserCalibration, cases_of
+from surerec.calibration import ItemChances
 from surerec.errors import InputError
 from surerec.futures import Ranking
-from surerec.measures import Query, State
+from surerec.measures import Query
 
 
 @pytest.fixture(scope="module")
@@ -56,31 +55,6 @@ def test_candidates_are_counted_by_bin_with_the_user_left_out(model):
         assert hits.tolist() == chances.hits[place].tolist()
 
 
-def test_a_persons_candidates_keep_their_order_and_lie_within_the_interval(model):
-    frame = model.recommend(user=7, confidence=0.99).to_frame()
-    assert (np.diff(frame["probability"]) <= 1e-12).all()
-    inside = (frame["probability_low"] <= frame["probability"]) & (
-        frame["probability"] <= frame["probability_high"]
-    )
-    assert inside.all()
-    assert frame.columns[-4:] == ["probability", "probability_low", "probability_high", "title"]
-
-
-def test_probabilities_are_computed_for_what_is_looked_at_and_are_the_same(model, monkeypatch):
-    asked, said = [], ItemChances.probabilities
-
-    def probabilities(self, shares, *more):
-        asked.append(len(shares))
-        return said(self, shares, *more)
-
-    monkeypatch.setattr(ItemChances, "probabilities", probabilities)
-    whole = model.recommend(7, confidence=0.9)
-    first = model.recommend(7, confidence=0.9, k=3)
-    assert asked == []
-    assert first.to_frame().equals(whole.to_frame().head(3))
-    assert asked == [3, len(whole)]
-
-
 def test_what_is_said_happens_to_people_who_did_not_calibrate(films):
     half = np.arange(0, films.n_users, 2)
     model = sr.PopulationConformal("CM12").fit(films.without_users(half))
@@ -111,16 +85,6 @@ def test_nobodys_own_future_has_a_part_in_their_probabilities(model, which):
     shares = np.geomspace(0.1, 1e-4, 60)
     told, same = (each.probabilities(shares, 9, place) for each in (chances, other))
     np.testing.assert_allclose(np.stack(told), np.stack(same), rtol=1e-6)
-
-
-def test_who_tipped_the_choice_of_the_scale_is_told_nothing(model, monkeypatch):
-    chances = model.model_.calibration.chances
-    place = int(np.flatnonzero(chances.chooses)[0])
-    user = model.statistics_.interactions.users[int(model.calibration_.users[place])]
-    monkeypatch.setitem(chances.__dict__, "swayed", np.arange(len(chances.swayed)) == place)
-    picks = model.recommend(user, confidence=0.8)
-    assert picks.to_frame()["probability"].is_null().all()
-    assert "tipped the choice" in picks.about_probability
 
 
 def test_missing_probabilities_are_null_and_pass_no_filter(model, precise):
@@ -159,19 +123,6 @@ def test_probabilities_are_refused_where_there_are_none(films, model):
     assert "only 2 items are known of this user" in few.about_probability
 
 
-def test_equal_probabilities_choose_nothing(films, monkeypatch):
-    class Blind:
-        leaves_users_out = True
-
-        def score(self, history, *, without_user=None):  # noqa: ARG002
-            return np.zeros(films.n_items)
-
-    model = sr.PopulationConformal(Blind()).fit(films)
-    monkeypatch.setattr(ItemChances, "tells_items_apart", False)
-    with pytest.raises(InputError, match="Every item has the same probability"):
-        model.recommend(history=[1, 2, 3, 4, 5, 6], confidence=0.8, min_probability=0.05)
-
-
 def test_a_model_without_probabilities_answers_as_one_with_them(model):
     state = model.to_spec().state.split("calibration_chances_")[1]
     earlier = sr.PopulationConformal("CM12").restore(model.statistics_, state)
@@ -184,15 +135,6 @@ def test_a_model_without_probabilities_answers_as_one_with_them(model):
         earlier.recommend(user=7, confidence=0.8, min_probability=0.1)
     with pytest.raises(InputError, match="this model has fewer"):
         earlier.allow("some", [1, 2])
-
-
-@pytest.mark.parametrize("spoilt", ["hits", "edges", "chooses", "hit_ranks"])
-def test_arrays_that_are_no_chances_are_refused(model, spoilt):
-    state = model.to_spec().state
-    name = f"calibration_chances_{spoilt}"
-    forged = state | State({name: state.arrays[name][:-1]})
-    with pytest.raises(ValueError, match="of probabilities"):
-        sr.PopulationConformal("CM12").restore(model.statistics_, forged)
 
 
 # ---- precision
@@ -214,17 +156,6 @@ def test_precision_is_kept_on_people_who_did_not_calibrate(films):
     assert np.mean(shares) >= 0.3 - 0.03
     said = float(str(picks.guarantee).split("singly. ")[1].split("%")[0]) / 100
     assert abs(len(shares) / n_asked - said) < 0.12
-
-
-def test_the_sentence_says_independent_people_and_how_many_are_served(precise):
-    picks = precise.recommend(user=7, precision=0.2)
-    assert (picks.precision, picks.confidence) == (0.2, 0.9)
-    assert picks.to_frame()["entry_confidence"].is_null().all()
-    for words in ("at least 20%", "with confidence 0.9", "drawn independently", "singly", "% of"):
-        assert words in str(picks.guarantee)
-    surer = precise.recommend(user=7, precision=0.2, confidence=0.99)
-    assert len(surer) <= len(picks)
-    assert precise.recommend(user=7, precision=0.2, k=1).guarantee.full is not None
 
 
 def test_a_level_that_cannot_be_reached_is_refused_with_the_best_that_can(precise):
@@ -296,17 +227,6 @@ def test_a_calibration_user_gets_the_threshold_tested_without_them(precise):
     assert (found.bins >= slow.threshold).tolist() == found.included(0.1).tolist()
 
 
-def test_precision_in_groups_and_by_calendar_and_from_a_folder(films, tmp_path):
-    model = sr.PopulationConformal("CM12", promise="precision", groups=2).fit(films)
-    picks = model.recommend(user=7, precision=0.2)
-    assert "known items who are shown anything" in str(picks.guarantee)
-    model.save(tmp_path / "model")
-    same = sr.load(tmp_path / "model")
-    assert same.default_name() == "precision-cm12"
-    assert same.recommend(user=7, precision=0.2).to_frame().equals(picks.to_frame())
-    assert sr.recommenders.make_recommender("precision-cm12").promise == "precision"
-
-
 # ---- which items
 
 
@@ -343,33 +263,6 @@ def test_a_list_keeps_the_promise_for_those_who_take_one_of_its_items(films):
             assert set(shown) <= set(some)
             missed.append(1 - np.mean([item in shown for item in next_]))
     assert abs(np.mean(missed) - 0.2) < 0.05
-
-
-def test_the_sentence_of_a_list_says_whom_it_is_about(listed):
-    some, model = listed
-    picks = model.recommend(user=7, confidence=0.8, item_list="some")
-    assert f"at least one of the {len(some)} items of the list" in str(picks.guarantee)
-    assert "the list 'some'" in picks.about_probability
-    assert model.lists_ == {"some": sorted(some)} or set(model.lists_["some"]) == set(some)
-
-
-def test_a_list_of_everything_is_no_list(films):
-    every = sr.PopulationConformal("CM12").fit(films).allow("all", films.items.ids.to_list())
-    one, two = (
-        every.recommend(user=7, confidence=0.8, **more).to_frame()
-        for more in ({}, {"item_list": "all"})
-    )
-    assert one.equals(two)
-
-
-@pytest.mark.parametrize("window", [None, 200])
-def test_a_list_added_later_is_the_list_given_at_fit(films, window):
-    some = films.items.ids.to_list()[::2]
-    one = sr.PopulationConformal("CM12", window=window).fit(films)
-    cases = cases_of(one.model_.calibration, films)
-    np.testing.assert_array_equal(cases.n_known, one.calibration_.n_known)
-    newer = one.allow("half", some)
-    assert newer.recommend(user=7, confidence=0.8, item_list="half").items
 
 
 def test_lists_are_saved_and_renewed(listed, tmp_path):
@@ -435,16 +328,6 @@ def test_unknown_items_of_a_list_are_skipped_counted_and_named(model, films):
     assert sorted(model.lists_["few"]) == sorted(stock[:2])
 
 
-def test_precision_among_a_list(precise, films):
-    some = films.items.ids.to_list()[::2]
-    precise.allow("half", some)
-    history = films.items.ids.to_list()[:12]
-    picks = precise.recommend(history=history, precision=0.15, item_list="half")
-    assert set(picks.items) <= set(some)
-    assert "items of the list" in str(picks.guarantee)
-    assert json.dumps(picks.items)
-
-
 # ---- budgeted lists
 
 
@@ -464,12 +347,6 @@ def test_a_short_list_has_its_probabilities(model):
     assert top.guarantee.full == model.recommend(7, confidence=0.9).guarantee
     sent = pickle.loads(pickle.dumps(top))  # noqa: S301  # our own
     assert sent.hits == top.hits
-
-
-def test_hits_are_computed_when_they_are_looked_at(model, monkeypatch):
-    monkeypatch.setattr(UserCalibration, "list_hits", lambda *_: pytest.fail("looked at"))
-    top = model.recommend(7, k=6)
-    assert len(top.to_frame()) == 6
 
 
 @pytest.mark.parametrize(
@@ -516,16 +393,6 @@ def test_chances_of_lists_are_what_happens_to_people_who_did_not_calibrate(films
         hits.append(n_hits)
     np.testing.assert_allclose(np.mean(said, axis=0), np.mean(happened, axis=0), atol=0.07)
     assert np.mean(expected) == pytest.approx(np.mean(hits), abs=0.15)
-
-
-def test_one_and_many_lists_agree_on_who_has_no_probability(model):
-    """Too little is known of this user: neither question gives a probability of a hit."""
-    top = model.recommend(history=[1, 2], k=5)
-    rows = model.recommend_many(histories={"new": [1, 2]}, k=5, hits=True)
-    assert rows["item_id"].to_list() == top.items
-    assert set(rows.row(0)[-5:-1]) == {None}
-    assert (top.hit_probability, top.hit_interval, top.expected_hits) == (None, None, None)
-    assert top.about_hit_probability.startswith("None: only 2 items are known of this user")
 
 
 def test_many_lists_have_the_chances_of_each(model):

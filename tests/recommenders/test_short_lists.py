@@ -45,18 +45,6 @@ def level_of(name):
     return {"precision": 0.1, "confidence": 0.8} if name == "precision" else {"confidence": 0.5}
 
 
-def test_k_alone_is_the_beginning_of_the_ranking(named, films):
-    name, model = named
-    for user in films.users.ids[:8]:
-        top = model.recommend(user, k=5)
-        assert len(top) == min(5, top.n_candidates)
-        assert top.confidence is None
-        assert not top.guarantee.holds
-        assert top.items == model.recommend(user, k=10).items[:5]
-        if name not in ("mining", "precision", "smoothed"):  # which leave out some at any level
-            assert top.items == model.recommend(user, confidence=0.9999).items[:5]
-
-
 def test_a_level_and_k_cut_the_set(named, films):
     name, model = named
     level = level_of(name)
@@ -65,23 +53,6 @@ def test_a_level_and_k_cut_the_set(named, films):
         cut = model.recommend(user, k=5, **level)
         assert cut.items == whole.items[:5]
         assert (cut.confidence, cut.full_size) == (whole.confidence, len(whole))
-
-
-def test_many_short_lists_are_those_of_one_user(named, films):
-    _, model = named
-    users = films.users.ids[:20].to_list()
-    rows = model.recommend_many(users, k=5)
-    alone = [model.recommend(user, k=5) for user in users]
-    assert rows["item_id"].to_list() == [item for top in alone for item in top.items]
-    scores = [score for top in alone for score in top.to_frame()["score"]]
-    assert rows["score"].to_list() == pytest.approx(scores)
-    counts = dict(rows.group_by("user_id").len().iter_rows())
-    assert counts == {user: len(top) for user, top in zip(users, alone, strict=True) if len(top)}
-    if "confidence" in model.model_.features and "precision" not in model.model_.features:
-        at_default = model.recommend_many(users, confidence=0.9).select("user_id", "covered")
-        covered = dict(at_default.unique().iter_rows())
-        assert {u: c for u, c in rows.select("user_id", "covered").unique().iter_rows()
-                if u in covered} == covered  # fmt: skip
 
 
 def test_groups_have_short_lists(named):

@@ -1,15 +1,11 @@
 """Probabilities, precision and lists beside groups, histories and newer data."""
 
-import json
-
 import numpy as np
-import polars as pl
 import pytest
 
 import surerec as sr
 from surerec.calibration import ItemChances
 from surerec.measures import State
-from surerec.recommenders import FittedModel
 
 
 @pytest.fixture(scope="module")
@@ -45,50 +41,6 @@ def test_each_country_is_tested_by_its_own_people(precise, films, country, tmp_p
     precise.save(tmp_path / "model")
     back = sr.load(tmp_path / "model")
     assert back.recommend(history=history, segment="DE", precision=0.15).items == found["DE"]
-
-
-def test_a_country_of_few_says_how_many_it_takes(films):
-    few = {user: "LI" if user < 3 else "AT" for user in films.users.ids}
-    made = sr.PopulationConformal(promise="precision", groups=("country", 2))
-    model = made.fit(films, user_groups=few)
-    history = films.items.ids[:8].to_list()
-    with pytest.raises(sr.InputError, match=r"users with country 'LI'.* here .*: it takes \d+"):
-        model.recommend(history=history, segment="LI", precision=0.2)
-
-
-def test_people_by_their_histories_are_asked_for_all_of_it(films):
-    model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
-    taken = films.items.ids.gather(films.taken(3).astype(np.int64)).to_list()
-    new = {"ann": taken, "bob": films.items.ids[:9].to_list()}
-    for settings in (
-        {"min_probability": 0.02},
-        {"item_list": "some"},
-        {"items": films.items.ids[:30].to_list()},
-        {"k": 5, "hits": True},
-    ):
-        many = model.recommend_many(histories=new, confidence=0.8, **settings)
-        alone = {name: value for name, value in settings.items() if name != "hits"}
-        one = model.recommend(history=taken, confidence=0.8, **alone)
-        assert many.filter(user_id="ann")["item_id"].to_list() == one.items
-        assert ("at_least_1" in many.columns) == ("hits" in settings)
-
-
-def test_a_list_keeps_its_items_when_newer_data_number_them_anew(films):
-    owners = np.repeat(np.arange(films.n_users), np.diff(films.offsets))
-    rows = pl.DataFrame(
-        {
-            "user_id": films.users.ids.gather(owners),
-            "item_id": films.items.ids.gather(films.items_taken.astype(np.int64)),
-            "datetime": pl.Series(films.times).cast(pl.Datetime("us")),
-        }
-    ).sort("datetime")
-    past = sr.read_interactions(rows.head(len(rows) * 4 // 5))
-    some = past.items.ids[3:43].to_list()
-    model = sr.PopulationConformal("CM12").fit(past, lists={"some": some})
-    model.recalibrate(sr.read_interactions(rows))
-    assert model.items_.ids.to_list() != past.items.ids.to_list()
-    assert set(model.lists_["some"]) == set(some)
-    assert set(model.recommend(7, confidence=0.8, item_list="some").items) <= set(some)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +90,10 @@ def test_forged_chances_are_refused(precise, name, change):
 def test_forged_lists_are_refused(films, name, change):
     model = sr.PopulationConformal("CM12").fit(films, lists={"some": films.items.ids[:40]})
     state, statistics = model.model_.state(), model.statistics_
-    assert [*FittedModel.from_state(state, statistics, model).item_lists] == ["some"]
+    assert [*model.restore(statistics, state).lists_] == ["some"]
     forged = state | State({name: change(state.arrays[name])})
     with pytest.raises(ValueError, match=r"of an item list|is not sorted|users of a calibration"):
-        FittedModel.from_state(forged, statistics, model)
+        model.restore(statistics, forged)
 
 
 def test_item_lists_need_names_of_their_own(films):
@@ -152,18 +104,4 @@ def test_item_lists_need_names_of_their_own(films):
     for name, why in (("some", "one name twice"), ("in stock", "cannot name a list")):
         forged = state | State(texts={"list1_list_name": name})
         with pytest.raises(ValueError, match=why):
-            FittedModel.from_state(forged, model.statistics_, model)
-
-
-def test_a_learned_measure_of_a_counted_future_is_opened_again(films, tmp_path):
-    model = sr.PopulationConformal("learned", promise="hit", horizon=3).fit(films)
-    model.save(tmp_path / "model")
-    back = sr.load(tmp_path / "model")
-    one, two = (each.recommend(7, confidence=0.8).to_frame() for each in (model, back))
-    assert one.equals(two)
-    spec = model.to_spec()
-    settings = json.loads(spec.state.texts["scorer_settings"])
-    settings["params"]["n_next"] = [3.0]
-    forged = State(texts={"scorer_settings": json.dumps(settings)})
-    with pytest.raises(ValueError, match="settings are not those"):
-        back.restore(back.statistics_, spec.state | forged)
+            model.restore(model.statistics_, forged)

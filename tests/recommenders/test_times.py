@@ -6,7 +6,6 @@ import pytest
 
 import surerec as sr
 from surerec.errors import HistoriesWarning
-from surerec.live import Live
 from surerec.measures import Scorer
 
 DAY = 86_400_000_000
@@ -110,13 +109,6 @@ def test_many_histories_have_their_times(films, model, history):
     assert many["item_id"].to_list() == [films.items[45]] * 2
 
 
-def test_users_of_the_data_have_their_times_in_a_batch(films, model):
-    users = films.users.ids[:20].to_list()
-    many = model.recommend_many(users, confidence=0.9, k=1)
-    alone = [model.recommend(user, confidence=0.9).items[:1] for user in users]
-    assert many["item_id"].to_list() == [item for each in alone for item in each]
-
-
 def test_groups_have_their_members_times(films, model, history):
     model.calibrate_groups([2])
     then = iso(instant(films, 30))
@@ -133,7 +125,7 @@ def test_groups_have_their_members_times(films, model, history):
     group, item = [history, history[:6]], films.items[40]
     reasons = model.explain_group(group, item=item, at=then).reasons
     assert [reason.score for reason in reasons] == [-10, -10]
-    assert model.model_.assess_group(group, at=then)[1].company.members[0].moment is not None
+    assert model.model_.assess_group(group, at=then)[1].members[0].moment is not None
 
 
 def test_a_guarantee_says_that_it_assumes_a_recent_history(films, model, history):
@@ -152,14 +144,6 @@ def test_a_guarantee_says_that_it_assumes_a_recent_history(films, model, history
     assert "assumes" not in str(formula.recommend(history=history, confidence=0.9).guarantee)
     with pytest.warns(HistoriesWarning, match="No times were given: guarantees assume"):
         model.recommend_many(histories={"ann": history}, confidence=0.9, k=1)
-
-
-def test_times_only_sort_what_a_formula_is_asked(films, history):
-    formula = sr.PopulationConformal("CM12").fit(films)
-    turned = formula.query(history=history[::-1], times=range(8, 0, -1))
-    assert turned.history.tolist() == formula.query(history=history).history.tolist()
-    found = formula.query(history=["no such", *history, history[0]], times=range(10))
-    assert found.times.tolist() == [10**6 * place for place in range(1, 9)]
 
 
 @pytest.mark.parametrize(
@@ -211,15 +195,3 @@ def test_a_learned_model_answers_the_same_with_and_without_times(films, learned)
         assert many["item_id"].to_list() == answers[0].items
     turned = {"history": history[::-1], "times": range(10, 0, -1)}
     assert learned.recommend(**turned, confidence=0.8).items == answers[0].items
-
-
-def test_a_live_model_takes_times(films, learned, tmp_path):
-    history = films.profile(films.users[3])["item_id"].to_list()[:10]
-    with Live.create(tmp_path / "shop", learned, recount=False) as live:
-        plain = live.recommend(history=history, confidence=0.9)
-        assert ASSUMED not in str(plain.guarantee)
-        sorted_by = {"history": history[::-1], "times": range(10, 0, -1)}
-        for given in (sorted_by, {"history": history, "at": "2024-05-01"}):
-            timed = live.recommend(**given, confidence=0.9)
-            assert timed.to_frame().equals(plain.to_frame())
-            assert timed.guarantee == plain.guarantee

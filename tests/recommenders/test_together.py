@@ -5,10 +5,11 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.errors import NotOffered, UnknownId
+from surerec.errors import NotOffered
 from surerec.interactions import read_members
 from surerec.measures import MeasureScorer, State
-from surerec.together import AGGREGATIONS, Aggregation
+from surerec.recommenders import GROUP_PROMISES, Aggregation
+from tests.contracts.support import Careful, popular
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +63,12 @@ def test_a_group_is_served_without_its_own_futures(model, films):
     members = outcomes.users[:2]
     strangers = model.recommend(group=[[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], confidence=0.8)
     own = model.recommend(group=films.users.ids.gather(members).to_list(), confidence=0.8)
-    n = len(calibration.curve(sr_promise("any"))[1])
+    n = len(outcomes.curve(GROUP_PROMISES["any"])[1])
     assert f"the {n:,} calibration groups" in str(strangers.guarantee)
     assert f"the {n - 1:,} calibration groups" in str(own.guarantee)
     across = outcomes.users[[0, 2]]  # of two groups
     both = model.recommend(group=films.users.ids.gather(across).to_list(), confidence=0.8)
     assert f"the {n - 2:,} calibration groups" in str(both.guarantee)
-
-
-def sr_promise(name):
-    from surerec.together import find_group_promise  # noqa: PLC0415
-
-    return find_group_promise(name)
 
 
 def test_a_group_is_ranked_as_by_a_refit_without_it(films, users):
@@ -130,94 +125,50 @@ def test_explaining_by_member_leaves_everybody_out(model, films, users):
         model.explain_group(group, item=taken)
 
 
-@pytest.mark.parametrize("together", ["any", "most", "all", "worst", "hit-any", "hit-all"])
-def test_every_promise_says_what_it_is(model, users, together):
-    found = model.recommend(group=users[:2], confidence=0.7, together=together)
-    assert found.together == together
-    said = {"any": "any member", "most": "more than half", "all": "all members"}
-    word = said.get(together.removeprefix("hit-"), "worst-served member")
-    assert word in str(found.guarantee)
-    assert ("with probability at least 0.7" in str(found.guarantee)) == together.startswith("hit")
-
-
-def test_what_is_not_offered(model, films, users):
-    with pytest.raises(NotOffered, match="up to 2, and this one has 3"):
-        model.recommend(group=users[:3], confidence=0.8, together="all")
-    with pytest.raises(NotOffered, match="up to 4, and this one has 5"):
-        model.recommend(group=users[:5], confidence=0.8, together="most")
-    with pytest.raises(NotOffered, match="9 members"):
-        model.recommend(group=users[:9], confidence=0.8)
-    with pytest.raises(NotOffered, match="no probabilities"):
-        model.recommend(group=users[:3], confidence=0.8, min_probability=0.1)
+def test_what_is_not_offered(films, users):
     precise = sr.PopulationConformal(promise="precision").fit(films)
     with pytest.raises(NotOffered, match="no guarantee of precision, only of recall"):
         precise.calibrate_groups(2)
     with pytest.raises(NotOffered, match="has no sets for groups"):
         sr.PrecedenceMining().fit(films).recommend(group=users[:2])
 
-    def popular(statistics):
-        class Popular:
-            leaves_users_out = False
-
-            def score(self, history, *, without_user=None):  # noqa: ARG002
-                return statistics.support.astype(float)
-
-        return Popular()
-
     fitted = sr.PopulationConformal(popular(sr.count_precedence(films))).fit(films)
     with pytest.raises(NotOffered, match="cannot be left out"):
         fitted.recommend(group=users[:2], confidence=0.8)
     assert fitted.model_.offers_together() == ()
-
-    def careful(statistics):
-        class Careful:
-            leaves_users_out = True
-
-            def score(self, history, *, without_user=None):  # noqa: ARG002
-                support = statistics.support.astype(float)
-                support[statistics.taken_by(without_user)[0]] -= 1
-                return support
-
-        return Careful()
-
     with pytest.raises(NotOffered, match="one user at a time"):
-        sr.PopulationConformal(careful).fit(films).recommend(group=users[:2], confidence=0.8)
+        sr.PopulationConformal(Careful).fit(films).recommend(group=users[:2], confidence=0.8)
 
 
 @pytest.mark.parametrize(
-    ("group", "said"),
+    ("asked", "said"),
     [
-        ([], "empty"),
-        ([5], "A group of one is a person"),
-        ({"ann": 5}, "A group of one is a person"),
-        ([5, 7, 5], "User 5 is in the group twice"),
-        ([5, 999, 998], "There are no users 999, 998"),
-        ([5, []], "Nothing is known of member 2: their list of items is empty"),
-        ({"ann": 5, "bob": ["x"]}, "Nothing is known of bob: nobody in the data took"),
-        ([5, pl.DataFrame({"film": [1]})], "column 'item_id'"),
+        ({"group": []}, "empty"),
+        ({"group": [5]}, "A group of one is a person"),
+        ({"group": {"ann": 5}}, "A group of one is a person"),
+        ({"group": [5, 7, 5]}, "User 5 is in the group twice"),
+        ({"group": [5, 999]}, "There is no user 999"),
+        ({"group": [5, 999, 998]}, "There are no users 999, 998"),
+        ({"group": [5, []]}, "Nothing is known of member 2: their list of items is empty"),
+        ({"group": {"ann": 5, "bob": ["x"]}}, "Nothing is known of bob: nobody in the data took"),
+        ({"group": [5, pl.DataFrame({"film": [1]})]}, "column 'item_id'"),
+        ({"group": "DE"}, "for a segment pass segment="),
+        ({"group": [5, 7], "user": 5}, "for whom once"),
+        ({"group": [5, 7], "segment": "DE"}, "for whom once"),
+        ({"group": [5, 7], "together": "some"}, "choose one of any, most"),
+        ({"user": 5, "together": "any"}, "group="),
+        ({"group": [5, 7, 9], "together": "all"}, "up to 2, and this one has 3"),
+        ({"group": [5, 7, 9, 11, 13], "together": "most"}, "up to 4, and this one has 5"),
+        ({"group": list(range(1, 10))}, "9 members"),
+        ({"group": [5, 7], "min_probability": 0.1}, "no probabilities"),
     ],
 )
-def test_bad_groups_are_refused_in_a_sentence(model, group, said):
+def test_bad_groups_are_refused_in_a_sentence(model, asked, said):
     with pytest.raises(sr.InputError, match=said):
-        model.recommend(group=group, confidence=0.8)
+        model.recommend(**asked, confidence=0.8)
 
 
-def test_one_unknown_member_is_named_with_near_ones(model):
-    with pytest.raises(UnknownId, match="There is no user 999"):
-        model.recommend(group=[5, 999], confidence=0.8)
-
-
-def test_other_bad_questions(model, users):
-    with pytest.raises(sr.InputError, match="for whom once"):
-        model.recommend(users[0], group=users[:2], confidence=0.8)
-    with pytest.raises(sr.InputError, match="group="):
-        model.recommend(users[0], together="any", confidence=0.8)
-    with pytest.raises(sr.InputError, match="for whom once"):
-        model.recommend(group=users[:2], segment="DE", confidence=0.8)
-    with pytest.raises(sr.InputError, match="for a segment pass segment="):
-        model.recommend(group="DE", confidence=0.8)
-    with pytest.raises(sr.InputError, match="choose one of any, most"):
-        model.recommend(group=users[:2], together="some", confidence=0.8)
+def test_groups_that_cannot_calibrate_are_refused(model):
     with pytest.raises(sr.InputError, match="size is 9"):
         model.calibrate_groups(9)
     with pytest.raises(sr.InputError, match="similar"):
@@ -273,14 +224,8 @@ def test_saved_and_loaded(films, users, tmp_path):
     model.save(tmp_path / "given")
     assert sr.load(tmp_path / "given").group_sizes_ == (2, 3)
 
-    class Mine(Aggregation):
-        name = "mine"
-        words = "what I say"
-
-        def score(self, values):
-            return values[0]
-
-    model.fit(films).calibrate_groups(2, aggregation=Mine())
+    mine = Aggregation("mine", "what the first member says", lambda values: values[0])
+    model.fit(films).calibrate_groups(2, aggregation=mine)
     with pytest.raises(sr.InputError, match="aggregation 'mine' of your own cannot be saved"):
         model.save(tmp_path / "mine")
 
@@ -294,12 +239,6 @@ def test_damaged_parts_are_refused(films):
         forged = State(texts={"groups_size0_about": json.dumps(about)})
         with pytest.raises((KeyError, ValueError)):
             sr.PopulationConformal("CM12").restore(model.statistics_, spec.state | forged)
-
-
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
-def test_every_aggregation_serves(films, users, aggregation):
-    model = sr.PopulationConformal("CM4").fit(films).calibrate_groups(2, aggregation=aggregation)
-    assert len(model.recommend(group=users[:2], confidence=0.8)) > 0
 
 
 @pytest.mark.parametrize("measure", ["als", "learned"])

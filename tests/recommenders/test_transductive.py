@@ -24,17 +24,6 @@ def test_p_values_are_exact(aggregate, zeros, search, data):
     )
 
 
-@given(aggregates, zeros_rules, st.sampled_from(["0.25", "0.7"]), st.data())
-def test_the_share_to_train_on_is_a_parameter(aggregate, zeros, share, data):
-    person = Person(data)
-    model = sr.TransductiveConformal(aggregate=aggregate, zeros=zeros, train_share=float(share))
-    assert person.p_values(model) == person.expected(
-        lambda item: paper.crs(
-            person.counts, person.history, item, aggregate=aggregate, zeros=zeros, share=share
-        )
-    )
-
-
 # Dense enough that many a c has no zero factor.
 crowded_rows = st.lists(
     st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(0, 9)), min_size=40, max_size=120
@@ -59,15 +48,6 @@ def test_with_a_zero_the_papers_product_collapses():
     assert paper.crs_by_search(counts, ["t1", "t2"], "o", "c") == Fraction(2, 3)
 
 
-@pytest.mark.parametrize(("zeros", "p_value"), [("exact", 2 / 3), ("product", 1)])
-def test_zeros_are_a_choice(zeros, p_value):
-    # Codes t1, t2, c, o = 0, 1, 2, 3 with the counts of the test above.
-    counts = [[0, 0, 4, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]]
-    statistics = sr.PrecedenceStatistics.from_counts(counts, [6, 3, 6, 5], n_users=9)
-    model = sr.TransductiveConformal(zeros=zeros, train_share=0.6).fit(statistics)
-    assert as_dict(model.p_values(history=[0, 1, 2])) == {3: p_value}
-
-
 @pytest.mark.parametrize("zeros", ["exact", "product"])
 def test_a_witness_whom_nobody_else_took_is_skipped(zeros):
     # T = {a, b}, C = {c, ann's own}. Of c: PC(a), PC(b), PC(x) = 2, 1, 1, so p = (1 + 1) / 3.
@@ -77,13 +57,6 @@ def test_a_witness_whom_nobody_else_took_is_skipped(zeros):
     for aggregate in ("max", "median"):
         model = sr.TransductiveConformal(aggregate=aggregate, zeros=zeros).fit(read(rows))
         assert as_dict(model.p_values(user="ann")) == {"x": 2 / 3}
-
-
-@pytest.mark.parametrize("aggregate", ["max", "median"])
-def test_without_any_witness_every_p_value_is_one(aggregate):
-    rows = [(user, item, item) for user in range(4) for item in range(5)]
-    model = sr.TransductiveConformal(aggregate=aggregate).fit(read(rows))
-    assert as_dict(model.p_values(history=[2])) == dict.fromkeys([0, 1, 3, 4], 1.0)
 
 
 def test_a_median_between_two_levels_is_compared_exactly():

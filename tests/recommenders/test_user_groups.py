@@ -8,7 +8,6 @@ import pytest
 import surerec as sr
 from surerec.audit import audit
 from surerec.futures import observe, profile_cases
-from surerec.storage import read_card
 
 N_ITEMS = 80
 
@@ -116,14 +115,6 @@ def test_who_has_no_group_is_promised_nothing(two):
     )
 
 
-def test_a_calibration_user_is_served_by_the_others_of_the_group(two):
-    films, segment = two
-    model = sr.PopulationConformal(groups=("segment", 2)).fit(films, user_groups=segment)
-    n_odd = sum(label == "odd" for label in segment.values())
-    alike = model.recommend(0, confidence=0.8)
-    assert f"the {n_odd - 1} calibration users" in str(alike.guarantee)  # all of one length
-
-
 def test_every_form_of_groups_says_the_same(two, tmp_path):
     films, segment = two
     frame = pl.DataFrame({"userId": list(segment), "segment": list(segment.values())})
@@ -164,26 +155,6 @@ def test_every_form_of_groups_says_the_same(two, tmp_path):
 def test_groups_that_cannot_be_used(two, groups, given, said):
     with pytest.raises(sr.InputError, match=said):
         sr.PopulationConformal(groups=groups).fit(two[0], user_groups=given)
-
-
-@pytest.mark.parametrize("groups", ["segment", ("segment", 2)])
-def test_it_is_saved_and_loaded(two, groups, tmp_path):
-    films, segment = two
-    model = sr.PopulationConformal("CM12", groups=groups).fit(films, user_groups=segment)
-    model.save(tmp_path / "films")
-    back = sr.load(tmp_path / "films")
-    for asked in ({"user": 4}, {"history": films.items.ids[:9].to_list(), "segment": "odd"}):
-        mine, theirs = (m.recommend(**asked, confidence=0.8) for m in (model, back))
-        assert mine.to_frame().equals(theirs.to_frame())
-        assert mine.guarantee == theirs.guarantee
-
-
-def test_without_groups_a_folder_is_what_it_was(two, tmp_path):
-    sr.PopulationConformal("CM12").fit(two[0]).save(tmp_path / "films")
-    card = read_card(tmp_path / "films")
-    stored = card["recommenders"]["population-cm12"]
-    assert "calibration_segments_codes" not in {*stored["arrays"], *stored["texts"]}
-    assert stored["params"]["groups"] == 1
 
 
 def test_groups_go_along_when_it_is_recalibrated_or_audited(two):

@@ -1,31 +1,256 @@
-"""What is asked of an adapter: scores of its whole catalogue, for many people at once."""
+"""Models as arrays, and what is asked of an adapter: scores of its catalogue for many users."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 
 import numpy as np
 import polars as pl
+from scipy.sparse import csr_matrix, issparse
 
 from surerec._state import State
-from surerec.errors import InputError
+from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap, whole_floats
 from surerec.measures import Contribution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-    from surerec.adapters._forms import Form
     from surerec.interactions import Interactions
 
+_FLOATS: Final = (np.float32, np.float64)
+_MATRIX: Final = 2  # dimensions
 _STRONGEST: Final = 10
 
 
-class Adapter(ABC):
+class Factors:
+    """Products of user and item factors; a bias is a factor whose other side is 1.
+
+    Parameters
+    ----------
+    users : array of float, n_users × n_factors
+        The factors of each user; no rows if all are scored by their history.
+    items : array of float, n_items × n_factors
+        The factors of each item.
+    folding : (regularization, confidence), optional
+        How ALS solves for a user who has no factors (Hu, Koren and Volinsky, 2008), where each item
+        of the history has this confidence. Without it, a history cannot be scored.
+
+    Examples
+    --------
+    >>> tastes = Factors([[1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]], folding=(0.1, 2.0))
+    >>> tastes.score_users(np.array([0])).tolist()
+    [[2.0, 0.0]]
+    >>> tastes.score_histories([np.array([1])]).round(2)
+    array([[0.  , 0.99]], dtype=float32)
+    """
+
+    stored = "factors"
+    is_partial = False
+
+    def __init__(
+        self, users: ArrayLike, items: ArrayLike, folding: tuple[float, float] | None = None
+    ) -> None:
+        self.users, self.items = _matrix("users", users), _matrix("items", items)
+        if self.users.shape[1] != self.items.shape[1]:
+            raise InputError(
+                f"users have {self.users.shape[1]} factors and items {self.items.shape[1]}; they "
+                "must have as many."
+            )
+        if folding is not None and not (
+            np.isfinite(folding).all() and folding[0] >= 0 and folding[1] > 0
+        ):
+            raise InputError(
+                f"folding is {folding}; give a regularization of 0 or more and a positive "
+                "confidence."
+            )
+        self.folding = folding
+        self.folds_in = folding is not None
+        self.n_users, self.n_items = len(self.users) or None, len(self.items)
+
+    def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Multiply their factors with the items'."""
+        return self._products(self.users[rows])
+
+    def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
+        """Solve for the factors of each history, and multiply them with the items'."""
+        solved = [self._solved(each, self._wide(each).sum(axis=0)) for each in histories]
+        return self._products(self._folding[1] * np.stack(solved))
+
+    def shares(self, history: NDArray[np.int64], column: int) -> NDArray[np.floating]:
+        """Return the summands of a folded-in user's score, as section 5 of the paper does."""
+        of_item = self._solved(history, self.items[column].astype(np.float64))
+        return np.asarray(self._folding[1] * (self._wide(history) @ of_item))
+
+    def _products(self, factors: NDArray[np.floating]) -> NDArray[np.floating]:
+        # In double and rounded: the same for one user as among many.
+        found = factors.astype(np.float64) @ self.items.astype(np.float64).T
+        return found.astype(np.float32)
+
+    def _wide(self, history: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.items[history].astype(np.float64)
+
+    def _solved(
+        self, history: NDArray[np.int64], right: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Solve ``(YᵀY + (c − 1) Σ y yᵀ + λI) x = b`` over the items of a history."""
+        consumed = self._wide(history)
+        left = self._gram + (self._folding[1] - 1) * (consumed.T @ consumed)
+        try:
+            return np.asarray(np.linalg.solve(left, right), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                "These factors cannot score a history: they depend on each other. Fit the model "
+                "with a regularization above 0."
+            ) from None
+
+    @property
+    def _folding(self) -> tuple[float, float]:
+        if self.folding is None:
+            raise InputError("These factors come without folding=, so they score no history.")
+        return self.folding
+
+    @cached_property
+    def _gram(self) -> NDArray[np.float64]:
+        wide = self.items.astype(np.float64)
+        return wide.T @ wide + self._folding[0] * np.eye(wide.shape[1])
+
+    def of_users(self, rows: NDArray[np.intp]) -> Self:
+        """Return the same item factors with those of some users."""
+        if len(rows) == len(self.users):
+            return self
+        return type(self)(self.users[rows], self.items, self.folding)
+
+    def state(self) -> State:
+        """Return the factors and how users are folded in."""
+        folding = np.array(self.folding or (), dtype=np.float64)
+        return State({"users": self.users, "items": self.items, "folding": folding})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Read them back; KeyError or ValueError if this is not their state."""
+        arrays = _named(state, {"users", "items", "folding"})
+        folding = arrays["folding"]
+        if folding.dtype != np.float64 or folding.shape not in ((0,), (2,)):
+            raise ValueError("folding is not that of factors")
+        pair = (folding[0], folding[1]) if len(folding) else None
+        return cls(arrays["users"], arrays["items"], pair)
+
+
+class ItemItem:
+    """Weights between items: each item of a history adds its row to the scores.
+
+    Parameters
+    ----------
+    weights : sparse matrix or array of float, n_items × n_items
+        What each item (row) of a history adds to the score of each item (column).
+    base : array of float, optional
+        What items score for everybody, such as their popularity; NaN for an item without a score.
+
+    Examples
+    --------
+    >>> ItemItem([[0.0, 0.5], [0.2, 0.0]], base=[1.0, 2.0]).score_histories([np.array([0])])
+    array([[1. , 2.5]])
+    """
+
+    stored = "item-item"
+    n_users = None
+    folds_in = True
+
+    def __init__(self, weights: Any, base: ArrayLike | None = None) -> None:
+        self.weights = _sparse(weights) if issparse(weights) else _matrix("weights", weights)
+        self.n_items = self.weights.shape[0]
+        self.base = np.zeros(self.n_items) if base is None else np.asarray(base, dtype=np.float64)
+        if self.weights.shape[1] != self.n_items or self.base.shape != (self.n_items,):
+            raise InputError(
+                f"weights have the shape {self.weights.shape} and base {self.base.shape}; both "
+                "must have one line for each item."
+            )
+        if np.isinf(self.base).any():
+            raise InputError("base has infinite scores; give NaN for an item without one.")
+        self.is_partial = bool(np.isnan(self.base).any())
+
+    @classmethod
+    def constant(cls, base: ArrayLike) -> Self:
+        """Build a model that scores items alike for everybody, such as popularity."""
+        n_items = len(np.asarray(base))
+        return cls(csr_matrix((n_items, n_items)), base)
+
+    def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
+        """Add up the rows of what was consumed."""
+        if not issparse(self.weights):
+            rows = [self.weights[each].sum(axis=0, dtype=np.float64) for each in histories]
+            return np.stack(rows) + self.base
+        offsets = np.concatenate(([0], np.cumsum([len(each) for each in histories])))
+        columns = np.concatenate(histories)
+        ones = np.ones(len(columns), dtype=np.float32)
+        consumed = csr_matrix((ones, columns, offsets), shape=(len(histories), self.n_items))
+        consumed.sort_indices()
+        return np.asarray((consumed @ self.weights).toarray() + self.base)
+
+    def shares(self, history: NDArray[np.int64], column: int) -> NDArray[np.floating]:
+        """Return the weights of one item in the rows of a history."""
+        rows = self.weights[history]
+        return np.asarray(
+            rows[:, [column]].toarray() if issparse(rows) else rows[:, column]
+        ).ravel()
+
+    def state(self) -> State:
+        """Return the weights, by row if they are sparse."""
+        if not issparse(self.weights):
+            return State({"weights": self.weights, "base": self.base})
+        rows = {"offsets": self.weights.indptr, "columns": self.weights.indices}
+        return State({"weights": self.weights.data, "base": self.base, **rows})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Read them back; KeyError or ValueError if this is not their state."""
+        is_dense = state.arrays["weights"].ndim == _MATRIX
+        names = {"weights", "base"} | (set() if is_dense else {"offsets", "columns"})
+        arrays = _named(state, names)
+        weights, base = arrays["weights"], arrays["base"]
+        if base.dtype != np.float64 or base.ndim != 1:
+            raise ValueError("base is not that of item-item weights")
+        if weights.ndim == _MATRIX:
+            return cls(weights, base)
+        offsets, columns = arrays["offsets"], arrays["columns"]
+        if offsets.dtype.kind != "i" or columns.dtype.kind != "i":
+            raise ValueError("offsets and columns are not those of item-item weights")
+        n_items = len(base)
+        return cls(csr_matrix((weights, columns, offsets), shape=(n_items, n_items)), base)
+
+
+def _named(state: State, names: set[str]) -> Mapping[str, NDArray[Any]]:
+    if state.texts or state.arrays.keys() != names:
+        raise ValueError("its arrays are not those of such a model")
+    return state.arrays
+
+
+Form: TypeAlias = Factors | ItemItem
+"""A model whose scores are a function of its arrays; rows are users, columns are items."""
+FORMS: Final[dict[str, type[Form]]] = {each.stored: each for each in (Factors, ItemItem)}
+
+
+def _matrix(name: str, given: ArrayLike) -> NDArray[np.floating]:
+    found = np.asarray(given)
+    if found.dtype not in _FLOATS or found.ndim != _MATRIX or not np.isfinite(found).all():
+        raise InputError(f"{name} must be a matrix of finite numbers, of float32 or float64.")
+    return found
+
+
+def _sparse(given: Any) -> csr_matrix:
+    found = csr_matrix(given)
+    found.check_format(full_check=True)  # indices from a file must not lead out of the matrix
+    if found.data.dtype not in _FLOATS or not np.isfinite(found.data).all():
+        raise InputError("weights must be finite numbers, of float32 or float64.")
+    return found
+
+
+class Adapter:
     """Somebody's model, asked in its own numbers: columns for items, rows for users of its fit.
 
     Attributes
@@ -57,8 +282,8 @@ class Adapter(ABC):
         Whom it was fitted on, in words.
     lacking : str
         What an item is that it cannot rank, in words.
-    given_name : str or None
-        The name that ``wrap(name=)`` gave it.
+    given_name, saved_name : str or None
+        The name that ``wrap(name=)`` gave it, and its own one in the folder that it comes from.
     """
 
     model: Any
@@ -75,6 +300,7 @@ class Adapter(ABC):
     people: str = "users of the fit"
     lacking: str = "unknown to the model"
     given_name: str | None = None
+    saved_name: str | None = None
 
     @property
     def name(self) -> str:
@@ -82,9 +308,9 @@ class Adapter(ABC):
         return self.given_name or self.own_name
 
     @property
-    @abstractmethod
     def own_name(self) -> str:
-        """The name of a model that was given none."""
+        """The name of a model that was given none: as it was saved, or that of its class."""
+        return self.saved_name or type(self.model).__name__
 
     @property
     def short_name(self) -> str:
@@ -116,7 +342,7 @@ class Adapter(ABC):
         -------
         array of float, n_users × n_items
         """
-        return self._with_all_items(self.arrays().score_users(rows))
+        return self._with_all_items(cast("Factors", self.arrays()).score_users(rows))
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
         """Score the catalogue for people by what they took; asked if it `folds_in`.
@@ -138,7 +364,7 @@ class Adapter(ABC):
         """Return the arrays of a fitted model that is scored by them."""
         if self.form is None:
             self.check_fitted()
-            raise NotImplementedError(f"{type(self).__name__} neither has arrays nor scores.")
+            raise NotImplementedError
         return self.form
 
     def _with_all_items(self, scores: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -164,7 +390,7 @@ class Adapter(ABC):
         past : Interactions
             What is known of people, before anything of the future is looked at.
         """
-        if self.form is None or self.form.n_users is None or self.users is None:
+        if not isinstance(self.form, Factors) or self.form.n_users is None or self.users is None:
             return self
         kept = np.flatnonzero(past.users.codes(self.users.ids) >= 0)
         found = copy(self)
@@ -176,9 +402,13 @@ class Adapter(ABC):
         """Return the arrays that a model folder keeps; none if it cannot hold the model."""
         return State() if self.form is None else self.form.state()
 
-    @abstractmethod
     def check_fitted(self) -> None:
-        """Refuse a model that was not fitted."""
+        """Refuse a model that was not fitted: by default, one without arrays."""
+        if self.form is None:
+            raise NotFittedError(
+                f"This {self.name} is not fitted: fit it, or let wrap(model).fit(interactions) fit "
+                "a copy."
+            )
 
     def value(
         self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64]
@@ -219,28 +449,15 @@ class FormAdapter(Adapter):
     knows_all = True
 
     def __init__(
-        self,
-        form: Form,
-        items: Iterable[Any] | None = None,
-        users: Iterable[Any] | None = None,
-        name: str | None = None,
+        self, form: Form, items: Iterable[Any] | None = None, users: Iterable[Any] | None = None
     ) -> None:
         self.model = self.form = form
-        self._name = name or type(form).__name__
         self.knows_users, self.folds_in = form.n_users is not None, form.folds_in
         self.is_partial = form.is_partial
         self.items = ids_of(items, form.n_items, "item", self.name)
         self.assumes_ids = items is None
         if users is not None or self.knows_users:
             self.users = ids_of(users, form.n_users, "user", self.name)
-
-    @property
-    def own_name(self) -> str:
-        """The name that it was saved with, or that of its form."""
-        return self._name
-
-    def check_fitted(self) -> None:
-        """Do nothing: the arrays are there."""
 
 
 def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) -> IdMap:

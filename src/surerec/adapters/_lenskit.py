@@ -12,8 +12,7 @@ import polars as pl
 from lenskit.data import ItemList, Vocabulary, from_interactions_df
 from lenskit.training import TrainingOptions
 
-from surerec.adapters._adapter import Adapter, ids_of
-from surerec.adapters._forms import Factors, ItemItem
+from surerec.adapters._adapter import Adapter, Factors, ItemItem, ids_of
 from surerec.errors import InputError, NotFittedError
 from surerec.interactions import IdMap
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.adapters._forms import Form
+    from surerec.adapters._adapter import Form
     from surerec.interactions import Interactions
 
 _BY_HISTORY: Final = frozenset(
@@ -222,6 +221,3 @@ def _kept(component: Any, kind: str) -> Iterable[Vocabulary]:
 
 def _ids(vocabulary: Vocabulary, noun: str) -> IdMap:
     return ids_of(vocabulary.ids().tolist(), None, noun, "LensKit")
-
-
-adapter = LensKitAdapter

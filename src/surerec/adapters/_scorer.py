@@ -1,14 +1,19 @@
-"""A wrapped model on the first seam: queries by code in, scores by code out."""
+"""A wrapped model as a scorer and a recipe: queries by code in, scores by code out."""
 
 from __future__ import annotations
 
+import re
+from copy import copy
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import polars as pl
 
 from surerec._state import ArraySchema, State, check_arrays
 from surerec.errors import InputError
-from surerec.measures import Scorer
+from surerec.interactions import IdMap
+from surerec.measures import Recipe, Scorer
+from surerec.precedence import without_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.adapters._adapter import Adapter
+    from surerec.interactions import Interactions
     from surerec.measures import Contribution, Query
-    from surerec.precedence import PrecedenceStatistics
+    from surerec.precedence import PrecedenceStatistics, Ties
 
 _SCHEMAS: Final = {
     "columns": ArraySchema("int64", ("n_items",), low=0, below="n_items"),
@@ -87,18 +93,13 @@ class WrappedScorer(Scorer):
                 f"{self.name} scores the users of its fit only, and cannot score a history: ask "
                 "for one of them by user=."
             )
-        if known.all():
-            return self._by_code(self.adapter.score_users(rows))
-        histories = [
-            self.columns[query.history]
-            for query, is_known in zip(queries, known, strict=True)
-            if not is_known
-        ]
-        if not known.any():
-            return self._by_code(self.adapter.score_histories(histories))
         found = np.empty((len(queries), len(self.columns)))
-        found[known] = self._by_code(self.adapter.score_users(rows[known]))
-        found[~known] = self._by_code(self.adapter.score_histories(histories))
+        if known.any():
+            found[known] = self._by_code(self.adapter.score_users(rows[known]))
+        if not known.all():
+            asked = [queries[int(place)].history for place in np.flatnonzero(~known)]
+            histories = [self.columns[history] for history in asked]
+            found[~known] = self._by_code(self.adapter.score_histories(histories))
         return found
 
     def _row(self, query: Query) -> int:
@@ -185,3 +186,145 @@ def read_lines(
     if lines.texts or len(np.unique(columns)) < len(columns):
         raise ValueError("two of its items are one")
     return columns, lines.arrays["rows"], model
+
+
+class WrappedRecipe(Recipe):
+    """Fits a copy of somebody's model on interactions; the model itself stays as it is.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        The model.
+    by_user : bool, default=False
+        Whether users of a fit are scored by what the model keeps of them, if it keeps anything.
+    """
+
+    leaves_users_out = False
+
+    def __init__(self, adapter: Adapter, *, by_user: bool = False) -> None:
+        self.adapter = adapter
+        self.by_user = by_user and adapter.knows_users
+        self.refits = self.learns = adapter.can_fit
+
+    @property
+    def name(self) -> str:
+        """The name of the model, of letters that a folder can hold."""
+        named = re.sub(r"\s+", "-", self.adapter.short_name)
+        return re.sub(r"[^A-Za-z0-9._-]", "", named) or "model"
+
+    def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
+        """Count no precedence."""
+        del ties
+        return without_counts(interactions)
+
+    def fit(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Fit a copy on these profiles; what cannot be fitted is taken as it comes."""
+        profiles = statistics.require_profiles(f"{self.name} is fitted on profiles")
+        return self.scorer(profiles, profiles)
+
+    def scorer(self, fitted: Interactions, served: Interactions) -> WrappedScorer:
+        """Fit a copy on some profiles, for all those that it is to serve.
+
+        Parameters
+        ----------
+        fitted : Interactions
+            What it learns from.
+        served : Interactions
+            Whom it will be asked about: the same items and users, and more of what they took.
+        """
+        adapter = self.adapter.fitted_on(fitted) if self.adapter.can_fit else self.adapter
+        in_fit = np.diff(fitted.offsets) > 0
+        return of_fitted(adapter, served, in_fit, by_user=self.by_user, knows_all=adapter.knows_all)
+
+
+def of_fitted(
+    adapter: Adapter,
+    served: Interactions,
+    in_fit: NDArray[np.bool_],
+    *,
+    by_user: bool,
+    knows_all: bool,
+) -> WrappedScorer:
+    """Give the scorer of a fitted model on profiles whose items are in its catalogue.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        The model.
+    served : Interactions
+        Whom it will be asked about.
+    in_fit : array of bool
+        Of each of these users, whether the model was fitted on them.
+    by_user, knows_all : bool
+        As in :class:`WrappedScorer`.
+    """
+    columns = adapter.catalogue.codes(served.items.ids)
+    if (columns < 0).any():
+        unknown = served.items.ids.gather(np.flatnonzero(columns < 0)[:3]).to_list()
+        raise InputError(
+            f"{adapter.name} has no column for {int((columns < 0).sum()):,} of the "
+            f"{len(columns):,} items, such as {', '.join(map(repr, unknown))}."
+        )
+    if adapter.users is None:
+        rows = np.where(in_fit, np.arange(len(in_fit)), -1)
+    else:
+        rows = np.where(in_fit, adapter.users.codes(served.users.ids), -1)
+    by_user = by_user and adapter.knows_users
+    return WrappedScorer(adapter, columns, rows, by_user=by_user, knows_all=knows_all)
+
+
+def on_catalogue(
+    data: Interactions, fitted: Interactions, items: IdMap | None = None
+) -> PrecedenceStatistics:
+    """Give profiles on the catalogue of a model, with the support of what it was fitted on.
+
+    Codes follow the popularity in what it was fitted on, and nothing else: whose scores tie is told
+    apart by it, and a calibration user's future must have no part in that.
+
+    Parameters
+    ----------
+    data : Interactions
+        Everybody's profiles as they are known; items outside the catalogue are left out of them.
+    fitted : Interactions
+        What the model was fitted on, under the same codes.
+    items : IdMap, optional
+        The catalogue; by default what somebody took in what it was fitted on.
+
+    Examples
+    --------
+    >>> from surerec import Interactions
+    >>> data = Interactions.from_profiles([0, 2, 3], [1, 0, 1], item_ids=["a", "b"])
+    >>> found = on_catalogue(data, data.without_users(np.array([0])))
+    >>> found.interactions.items.ids.to_list(), found.support.tolist(), found.interactions
+    (['b'], [1], Interactions(2 users, 1 items, 2 rows))
+    """
+    support = np.bincount(fitted.items_taken, minlength=data.n_items)
+    if items is None:
+        items = IdMap(data.items.ids.gather(np.flatnonzero(support)), noun="item")
+    places = items.codes(data.items.ids)
+    of_item = np.zeros(len(items), dtype=np.int64)
+    of_item[places[places >= 0]] = support[places >= 0]
+    order = np.argsort(-of_item, kind="stable")
+    new = np.append(np.argsort(order), -1)  # the last for what is not in the catalogue
+    return without_counts(_recoded(data, items.ids.gather(order), new[places]), of_item[order])
+
+
+def _recoded(data: Interactions, ids: pl.Series, codes: NDArray[np.int64]) -> Interactions:
+    rows = codes[data.items_taken]
+    kept = rows >= 0
+    found = copy(data)  # with its users and its name
+    found.items = IdMap(ids, noun="item")
+    found.offsets = np.concatenate(([0], np.cumsum(kept)))[data.offsets]
+    found.items_taken = rows[kept].astype(np.uint32)
+    found.times = data.times[kept]
+    places = np.full(len(ids), data.n_items)  # beyond the last: nothing is known
+    places[codes[codes >= 0]] = np.flatnonzero(codes >= 0)
+    found.titles = _moved(data.titles, places)
+    found.genres = _moved(data.genres, places)
+    return found
+
+
+def _moved(texts: pl.Series | None, places: NDArray[np.int64]) -> pl.Series | None:
+    if texts is None:
+        return None
+    return pl.concat([texts, pl.Series([None], dtype=pl.String)]).gather(places)

@@ -11,7 +11,7 @@ from surerec.audit._users import N_SPLITS
 from surerec.audit._verdicts import of_row
 from surerec.conformal import TOLERANCE, users_needed
 from surerec.evaluation import CHECKED_EPSILONS
-from surerec.together import (
+from surerec.recommenders import (
     GROUP_PROMISES,
     find_aggregation,
     form_groups,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from surerec.futures import Cases
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.together import GroupOutcomes, GroupPromise
+    from surerec.recommenders import GroupOutcomes, GroupPromise
 
 SIZES: Final = (2, 4, 8)
 """Of the groups that are audited."""
@@ -56,7 +56,7 @@ def together_rows(
         groups = form_groups(cases, size, "random", scorer.fold_of(cases.users), seed)
         if len(groups) < FEWEST_GROUPS:
             continue
-        (found,) = observe_groups(scorer, statistics, cases, groups, find_aggregation("average"))
+        found = observe_groups(scorer, statistics, cases, groups, find_aggregation("average"))
         for promise in GROUP_PROMISES.values():
             if size <= promise.largest:
                 yield from _rows(found, promise, size, seed)

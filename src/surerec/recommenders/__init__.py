@@ -1,28 +1,52 @@
 """The recommenders: precedence mining, the transductive CRS, the inductive ICRS, and over users."""
 
+from surerec.recommenders._batch import Histories
 from surerec.recommenders._estimator import Recommender
-from surerec.recommenders._explanation import Explanation
-from surerec.recommenders._folder import load, load_all, save_all
-from surerec.recommenders._group_sets import GroupExplanation, GroupSet
-from surerec.recommenders._histories import Histories
+from surerec.recommenders._explanation import Explanation, GroupExplanation
+from surerec.recommenders._folder import (
+    DEFAULT_NAMES,
+    load,
+    load_all,
+    make_recommender,
+    recommender_names,
+    save_all,
+)
+from surerec.recommenders._group_rankings import (
+    AGGREGATIONS,
+    FORMED,
+    GROUP_PROMISES,
+    Aggregation,
+    GroupOutcomes,
+    GroupPromise,
+    find_aggregation,
+    form_groups,
+    observe_groups,
+    values_of,
+)
 from surerec.recommenders._item_level import (
     InductiveConformal,
     PrecedenceMining,
     TransductiveConformal,
 )
 from surerec.recommenders._model import FittedModel
-from surerec.recommenders._names import DEFAULT_NAMES, make_recommender, recommender_names
 from surerec.recommenders._options import RecommendOptions, RequestOptions
 from surerec.recommenders._population import PopulationConformal
-from surerec.recommenders._sets import RecommendationSet
-from surerec.recommenders._wrap import wrap
-from surerec.recommenders._wrapped import WrappedRecommender
+from surerec.recommenders._query import Group
+from surerec.recommenders._sets import GroupSet, RecommendationSet
+from surerec.recommenders._wrapped import WrappedRecommender, wrap
 
 __all__ = [
+    "AGGREGATIONS",
     "DEFAULT_NAMES",
+    "FORMED",
+    "GROUP_PROMISES",
+    "Aggregation",
     "Explanation",
     "FittedModel",
+    "Group",
     "GroupExplanation",
+    "GroupOutcomes",
+    "GroupPromise",
     "GroupSet",
     "Histories",
     "InductiveConformal",
@@ -34,10 +58,14 @@ __all__ = [
     "RequestOptions",
     "TransductiveConformal",
     "WrappedRecommender",
+    "find_aggregation",
+    "form_groups",
     "load",
     "load_all",
     "make_recommender",
+    "observe_groups",
     "recommender_names",
     "save_all",
+    "values_of",
     "wrap",
 ]

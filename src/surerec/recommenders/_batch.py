@@ -1,38 +1,282 @@
-"""Recommendations to many users: the rows of all of them in one frame, on all cores."""
+"""Recommendations to many users: of the data or by histories, all rows in one frame."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import polars as pl
 
 from surerec._arguments import check_flag
+from surerec._calendar import DAY
 from surerec._columns import Columns
 from surerec._progress import progress
 from surerec._threads import available_threads, run_blocks
 from surerec.errors import HistoriesWarning, InputError
+from surerec.interactions import (
+    History,
+    IdMap,
+    Interactions,
+    check_moment,
+    read_interactions,
+    read_time,
+    read_user_groups,
+    whole_floats,
+)
 from surerec.measures import Queries
-from surerec.recommenders._histories import Histories, read_histories
 from surerec.recommenders._query import refuse_times, select_known
-from surerec.recommenders._sets import batch_columns, people_frame, stacked, user_columns
+from surerec.recommenders._sets import batch_columns, result_frame, stacked, user_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
+    from surerec.interactions import UserGroups
     from surerec.recommenders._options import RecommendOptions
     from surerec.recommenders._parts import ModelParts
 
+_NAMED: Final = 3  # of the users who are left out
 _USERS_AT_ONCE: Final = 512
 _WORTH_A_THREAD: Final = 128
 _ROWS_AT_ONCE = 1 << 22  # at the most, as whole sets may hold nearly the whole catalogue
 _RECENT: Final = (
     "No times were given: guarantees assume that the histories ended near the end of the data."
 )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Histories:
+    """People's histories as a recommender takes them; made by ``Recommender.histories``.
+
+    Attributes
+    ----------
+    people : polars.Series
+        The ids of those who are served, in the order given.
+    ignored : polars.DataFrame
+        ``user_id`` and ``item_id`` of what nobody in the data has taken.
+    left_out : polars.Series
+        The ids of those of whom no item is known: there is nothing to recommend to them by.
+    without_group : polars.Series
+        The ids of those whose group did not calibrate, where there are groups of people's own: they
+        are served, and promised nothing.
+    assumes : str
+        What guarantees assume of these histories beside what the model's own do; a sentence, or "".
+    """
+
+    people: pl.Series
+    queries: Queries
+    ignored: pl.DataFrame
+    left_out: pl.Series
+    without_group: pl.Series
+    assumes: str = ""
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+    def __repr__(self) -> str:
+        return f"Histories({len(self):,} people, {len(self.left_out):,} left out)"
+
+    def warnings(self) -> list[str]:
+        """Say who is left out, and who is promised nothing, in a sentence each."""
+        said = []
+        if n := len(self.left_out):
+            said.append(
+                f"{_people(n)} left out, as nobody in the data took any of their items: "
+                f"{_named(self.left_out)}."
+            )
+        if n := len(self.without_group):
+            said.append(
+                f"{_people(n)} promised nothing, as nobody of their group calibrated: "
+                f"{_named(self.without_group)}."
+            )
+        if self.assumes:
+            said.append(self.assumes)
+        return said
+
+    @property
+    def timed(self) -> bool:
+        """Whether the times of these histories are known."""
+        return self.queries.times is not None
+
+    def asked_at(self, moment: int | None) -> Histories:
+        """Return the same asked at a moment: without times, it is the time of every item."""
+        if moment is None:
+            return self
+        if self.queries.times is not None:
+            check_moment(int(self.queries.times.max(initial=moment)), moment, "the histories")
+            return self
+        then = np.full(len(self.queries.items), moment)
+        return replace(self, queries=replace(self.queries, times=then))
+
+    def in_groups(self, groups: UserGroups, given: UserGroups, people: IdMap) -> Histories:
+        """Give each person the group that was read for them; `groups` are those of the data."""
+        codes = people.codes(self.people)
+        said = [given.label(int(code)) for code in codes]
+        labels = tuple(
+            groups.label(int(user)) if label is None and user >= 0 else label
+            for label, user in zip(said, self.queries.users, strict=True)
+        )
+        unknown = np.array([groups.code(label) is None for label in labels], dtype=bool)
+        return replace(
+            self,
+            queries=replace(self.queries, segments=labels),
+            without_group=self.people.filter(pl.Series(unknown)),
+        )
+
+
+def read_histories(
+    source: Any,
+    items: IdMap,
+    users: IdMap | None,
+    groups: UserGroups | None,
+    reading: Mapping[str, Any],
+    at: Any = None,
+) -> Histories:
+    """Turn people's histories into codes.
+
+    Parameters
+    ----------
+    source : mapping, frame, path or Interactions
+        As in :meth:`Recommender.histories`.
+    items : IdMap
+        The items of the data.
+    users : IdMap or None
+        The users of the data, if people of the same id are these; None for newcomers.
+    groups : UserGroups or None
+        The groups of the data, where people are calibrated in groups of their own.
+    reading : mapping
+        How to read a file or frame: arguments of :func:`surerec.read_interactions`.
+    at : datetime, date, text or number, optional
+        When all of them are asked for; see :meth:`Recommender.histories`.
+    """
+    moment = None if at is None else read_time("at", at)
+    if isinstance(source, Mapping):
+        found = _of_mapping(source, items, users)
+        people = IdMap(found.people, noun="user")
+    else:
+        given = source
+        if not isinstance(given, Interactions):
+            given = read_interactions(source, **{"time": "", **reading})
+        found = _of_interactions(given, items, users)
+        people = IdMap(given.users.ids, noun="user")
+    found = found.asked_at(moment)
+    if not len(found):
+        raise InputError(
+            f"Nobody in the data took any item of the histories of these {len(found.left_out):,} "
+            "people: are the ids of items the same?"
+        )
+    if groups is None or (users is not None and isinstance(source, (Mapping, Interactions))):
+        return found  # users of the data have their groups
+    if isinstance(source, (Mapping, Interactions)):
+        raise InputError(
+            f"This model has groups by {groups.column}: give the histories as a frame or a file "
+            f"with a column {groups.column!r}."
+        )
+    how = {name: reading[name] for name in ("user", "columns") if name in reading}
+    return found.in_groups(groups, read_user_groups(source, groups.column, people, **how), people)
+
+
+def _of_interactions(given: Interactions, items: IdMap, users: IdMap | None) -> Histories:
+    codes = items.codes(given.items.ids)[given.items_taken]
+    owners = np.repeat(np.arange(given.n_users), np.diff(given.offsets))
+    seen = codes >= 0
+    unseen = {
+        Columns.User: given.users.ids.gather(owners[~seen]),
+        Columns.Item: given.items.ids.gather(given.items_taken[~seen]),
+    }
+    # Times of the first day of 1970 are places in profiles, or nothing, where none were known.
+    times = given.times[seen] if given.times.max(initial=0) >= DAY else None
+    return _of_rows(given.users.ids, owners[seen], codes[seen], users, pl.DataFrame(unseen), times)
+
+
+def _of_mapping(source: Mapping[Any, Any], items: IdMap, users: IdMap | None) -> Histories:
+    for person, history in source.items():
+        if isinstance(history, (str, bytes)):
+            raise InputError(
+                f"The history of {person!r} is a list of item ids, not the text {history!r}."
+            )
+    try:
+        ids = whole_floats(pl.Series(list(source), strict=True))
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            "The ids of people are of several types; make them all numbers, or all text."
+        ) from error
+    taken = [_history(person, history) for person, history in source.items()]
+    times = _times_of(taken, list(source))
+    flat = list(chain.from_iterable(history.items for history in taken))
+    owners = np.repeat(np.arange(len(taken)), [len(history.items) for history in taken])
+    codes = items.codes(flat)
+    # The first occurrence of each counts, as in the data.
+    _, first = np.unique(owners * (len(items) + 1) + codes, return_index=True)
+    kept = np.sort(first)
+    kept = kept[codes[kept] >= 0]
+    missing = np.flatnonzero(codes < 0)
+    unseen = pl.DataFrame(
+        {
+            Columns.User: ids.gather(owners[missing]),
+            Columns.Item: pl.Series([str(flat[row]) for row in missing], dtype=pl.String),
+        }
+    )
+    then = None if times is None else times[kept]
+    return _of_rows(ids, owners[kept], codes[kept], users, unseen, then)
+
+
+def _history(person: Any, given: Any) -> History:
+    try:
+        return History.read(given)
+    except InputError as error:
+        raise InputError(f"The history of {person!r}: {error}") from error
+
+
+def _times_of(histories: list[History], people: list[Any]) -> NDArray[np.int64] | None:
+    """Return the times of all items, end to end; None where no history has any."""
+    known = [history.times is not None for history in histories if history.items]
+    if not any(known):
+        return None
+    if not all(known):
+        without = people[[h.times is None and bool(h.items) for h in histories].index(True)]
+        raise InputError(
+            f"The history of {without!r} has no times, and others have: pass times for all "
+            "histories, or for none."
+        )
+    return np.concatenate([history.times for history in histories if history.times is not None])
+
+
+def _of_rows(
+    ids: pl.Series,
+    owners: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    users: IdMap | None,
+    ignored: pl.DataFrame,
+    times: NDArray[np.int64] | None,
+) -> Histories:
+    """Lay histories end to end; rows come person by person."""
+    lengths = np.bincount(owners, minlength=len(ids))
+    ends, served = np.cumsum(lengths), lengths > 0
+    people = ids.filter(pl.Series(served))
+    known = np.full(len(people), -1) if users is None else users.codes(people)
+    starts, stops = (ends - lengths)[served], ends[served]
+    return Histories(
+        people=people,
+        queries=Queries(codes.astype(np.uint32), starts, stops, known, times=times),
+        ignored=ignored,
+        left_out=ids.filter(pl.Series(~served)),
+        without_group=people.head(0),
+    )
+
+
+def _people(n: int) -> str:
+    return "1 person is" if n == 1 else f"{n:,} people are"
+
+
+def _named(ids: pl.Series) -> str:
+    named = ", ".join(repr(value) for value in ids.head(_NAMED))
+    return named if len(ids) <= _NAMED else f"{named} and others"
 
 
 def histories(
@@ -115,37 +359,25 @@ def rows_for(
     model: ModelParts, queries: Queries, people: pl.Series, options: RecommendOptions
 ) -> pl.DataFrame:
     """Return the rows of some queries; `people` are the ids of their users."""
-    if options.hits:
-        columns, owners = _with_hits(model, queries, options)
-    elif (best := model.best_of(queries, options)) is not None:
+    best = model.best_of(queries, options)
+    if best is not None:
         columns, owners = batch_columns(best), best.owners
     else:
-        parts = []
-        for place in range(len(queries)):
-            assessment = model.assess(options.limited(queries[place]), options=options)
-            places = options.shown(assessment).places
-            parts.append(user_columns(assessment, places, options.significance))
+        asked = [options.limited(queries[place]) for place in range(len(queries))]
+        found = [model.assess(query, options=options) for query in asked]
+        shown = [options.shown(each)[0] for each in found]
+        parts = [
+            user_columns(each, places, options.significance)
+            for each, places in zip(found, shown, strict=True)
+        ]
         columns, owners = stacked(parts)
-    return people_frame(columns, people.gather(owners), model.items.ids, model.titles)
-
-
-def _with_hits(
-    model: ModelParts, asked: Queries, options: RecommendOptions
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
-    """Return the columns of lists with the probabilities of one, two and three hits."""
-    queries = [asked[place].known_to(model.statistics) for place in range(len(asked))]
-    found = [model.assess(query, options=options) for query in queries]
-    orders = [options.shown(each).places for each in found]
-    parts = [
-        user_columns(each, order, options.significance)
-        for each, order in zip(found, orders, strict=True)
-    ]
-    columns, owners = stacked(parts)
-    lengths = [len(order) for order in orders]
-    calibrated = [options.hits_length(length) for length in lengths]
-    hits = model.calibration_for(options).list_hits(queries, found, calibrated)
-    for n_hits, of_lists in enumerate(hits.probability, start=1):
-        columns[f"{Columns.AtLeast}{n_hits}"] = np.repeat(of_lists, lengths)
-    expected = [float(part[Columns.Probability].sum()) for part in parts]
-    columns[Columns.ExpectedHits] = np.repeat(expected, lengths)
-    return columns, owners
+        if options.hits:
+            known = [query.known_to(model.statistics) for query in asked]
+            lengths = [options.hits_length(len(places)) for places in shown]
+            hits = model.calibration_for(options).list_hits(known, found, lengths)
+            for n_hits, of_lists in enumerate(hits.probability, start=1):
+                columns[f"{Columns.AtLeast}{n_hits}"] = of_lists[owners]
+            expected = np.array([part[Columns.Probability].sum() for part in parts])
+            columns[Columns.ExpectedHits] = expected[owners]
+    rows = result_frame(columns, model.items.ids, model.titles)
+    return rows.select(people.gather(owners).alias(Columns.User), pl.all())

@@ -19,6 +19,7 @@ from surerec.measures import as_scorer
 from surerec.precedence import as_statistics
 from surerec.recommenders._model import FittedModel
 from surerec.recommenders._options import require
+from surerec.recommenders._parts import CALIBRATION, GROUPS, LIST, SCORER
 from surerec.storage import RecommenderSpec, save_model
 
 if TYPE_CHECKING:
@@ -30,20 +31,19 @@ if TYPE_CHECKING:
     from surerec.interactions import IdMap, UserGroups
     from surerec.measures import Recipe, Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._group_model import GroupModel
-    from surerec.together import Aggregation, GroupCalibration
+    from surerec.recommenders._group_calibration import CalibratedGroups, GroupCalibration
+    from surerec.recommenders._group_rankings import Aggregation
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_Self = TypeVar("_Self", bound="Recommender")
 
 NOT_SETTINGS: Final = frozenset({"verbose"})
 """Parameters that no answer depends on."""
+OWN: Final = "own"
+"""The key under which a model folder has the name of a scorer that it does not hold."""
 
 
-def timed(
-    done: str,
-) -> Callable[[Callable[Concatenate[_Self, P], _Self]], Callable[Concatenate[_Self, P], _Self]]:
+def timed(done: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator of methods that log the time of their stages, as `verbose` asks.
 
     Parameters
@@ -52,13 +52,12 @@ def timed(
         How the closing line begins, such as "Fitted".
     """
 
-    def around(
-        method: Callable[Concatenate[_Self, P], _Self],
-    ) -> Callable[Concatenate[_Self, P], _Self]:
+    def around(method: Callable[P, R]) -> Callable[P, R]:
         @wraps(method)
-        def inside(self: _Self, /, *args: P.args, **kwargs: P.kwargs) -> _Self:
-            with compile_progress(), time_stages(done, _checked(self.verbose)):
-                return method(self, *args, **kwargs)
+        def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+            verbose: object = args[0].verbose  # type: ignore[attr-defined]
+            with compile_progress(), time_stages(done, _checked(verbose)):
+                return method(*args, **kwargs)
 
         return inside
 
@@ -122,18 +121,16 @@ class Recommender(ABC):
         """
         self._validate()
         statistics = as_statistics("fit", data)
-        self.model_ = self._composed(statistics, fit_scorer(self.recipe(), statistics))
+        scorer = fit_scorer(self.recipe(), statistics)
+        self.model_ = self._fitted(statistics, scorer, self._item_level())
         return self
-
-    def _composed(self, statistics: PrecedenceStatistics, scorer: Scorer) -> FittedModel:
-        return self._fitted(statistics, scorer, self._item_level())
 
     def _item_level(self) -> Calibration:
         """Return the calibration of an item-level estimator; others calibrate in `fit`."""
         raise NotImplementedError
 
-    def group_model(self, calibration: Calibration) -> GroupModel | None:  # noqa: ARG002
-        """Return what serves groups, with no calibration yet; by default nothing does."""
+    def group_model(self, calibration: Calibration) -> CalibratedGroups | None:  # noqa: ARG002
+        """Return what calibrates on groups, with no calibration yet; by default nothing does."""
         return None
 
     def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
@@ -325,7 +322,7 @@ class Recommender(ABC):
         formed : {"random", "similar"}, default="random"
             At random, or of people whose known items are alike.
         aggregation : str or Aggregation, default="average"
-            What makes one ranking of the members': one of :data:`surerec.together.AGGREGATIONS`.
+            What makes one ranking of the members', of :data:`surerec.recommenders.AGGREGATIONS`.
         groups : mapping, frame or path, optional
             Groups of your own instead: members by group, or rows of ``user_id`` and ``group``.
             They are disjoint, and may be of any size. They then serve groups of all sizes.
@@ -348,14 +345,14 @@ class Recommender(ABC):
     @property
     def group_calibrations_(self) -> tuple[GroupCalibration, ...]:
         """The calibrations on groups, by size."""
-        is_user_level = "period" in self.model_.features
-        return self.model_.calibrated_groups.calibrations if is_user_level else ()
+        groups = self.model_.groups
+        return () if groups is None else tuple(each for _, each in sorted(groups.by_size.items()))
 
     @property
     def group_sizes_(self) -> tuple[int, ...]:
         """The sizes of groups that were calibrated; with given groups, up to the largest."""
         groups = self.model_.groups
-        return () if groups is None else groups.sizes or ()
+        return () if groups is None else groups.sizes
 
     # Parameters, in the manner of scikit-learn.
 
@@ -439,11 +436,31 @@ class Recommender(ABC):
     def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
         """Be as it was when saved; KeyError or ValueError if this is not its state."""
         self.model_ = self._restored(as_statistics("fit", statistics), state)
-        self._fitted_with = self.settings()
         return self
 
     def _restored(self, statistics: PrecedenceStatistics, state: State) -> FittedModel:
-        return FittedModel.from_state(state, statistics, self)
+        kind = type(self).__name__
+        of_scorer, state = state.split(SCORER)
+        of_calibration, state = state.split(CALIBRATION)
+        of_groups, state = state.split(GROUPS)
+        of_lists, state = state.split_numbered(LIST)
+        state.require_empty(kind)
+        scorer = as_scorer(self.scorer_from(statistics, of_scorer), statistics.n_items)
+        calibration, *lists = (
+            self.calibration_from(statistics, scorer, each) for each in (of_calibration, *of_lists)
+        )
+        by_name = {
+            each.listed.name: each
+            for each in lists
+            if isinstance(each, UserCalibration) and each.listed is not None
+        }
+        if calibration.listed is not None or len(by_name) < len(lists):
+            raise ValueError("its item lists have no names, or one name twice")
+        model = self._fitted(statistics, scorer, calibration, by_name)
+        if model.groups is None:
+            of_groups.require_empty(kind)
+            return model
+        return replace(model, groups=model.groups.from_state(of_groups, statistics.n_user_codes))
 
     def save(
         self, folder: str | os.PathLike[str], name: str | None = None, *, overwrite: bool = False
@@ -463,6 +480,13 @@ class Recommender(ABC):
         place, replaces = check_path("folder", folder), check_flag("overwrite", overwrite)
         specs = {check_text("name", self.default_name() if name is None else name): self.to_spec()}
         save_model(place, self.statistics_, specs, overwrite=replaces)
+
+
+def stored_measure(measure: object, recipe: Recipe) -> object:
+    """Return what a model folder says of a measure: its name, or whose scorer is given again."""
+    if isinstance(measure, (str, int)):
+        return measure  # as it was given, and as it will come back
+    return {OWN: recipe.name} if recipe.stored is None else recipe.stored
 
 
 def fit_scorer(recipe: Recipe, statistics: PrecedenceStatistics) -> Scorer:

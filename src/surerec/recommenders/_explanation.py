@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment
-    from surerec.interactions import IdMap
-    from surerec.measures import Query, Scorer
-    from surerec.precedence import Direction, PrecedenceStatistics
+    from surerec.measures import Query
+    from surerec.precedence import Direction
+    from surerec.recommenders._parts import ModelParts
 
 _IN_WORDS = 5
 _Z = 1.959963984540054  # the normal quantile of 97.5 %
@@ -65,14 +64,6 @@ class Explanation:
     recommender: str = ""
     learned: str = ""
     ignored: tuple[Any, ...] = ()
-
-    @property
-    def moved(self) -> tuple[Contribution, ...]:
-        """The contributions under their old name; deprecated."""
-        warnings.warn(
-            "Explanation.moved is now Explanation.contributions.", DeprecationWarning, stacklevel=2
-        )
-        return self.contributions
 
     def to_frame(self) -> pl.DataFrame:
         """Give each training item with its counts, the one that says most first.
@@ -184,15 +175,80 @@ class Explanation:
         return f"Explanation({self.item!r}, entry_confidence={self.entry_confidence:.4g})"
 
 
-def explain(
-    statistics: PrecedenceStatistics,
-    items: IdMap,
-    scored: Query,
-    code: int,
-    assessment: Assessment,
-    scorer: Scorer,
-) -> Explanation:
+@dataclass(frozen=True, repr=False)
+class GroupExplanation:
+    """Why an item is in a group's set, member by member.
+
+    Attributes
+    ----------
+    item, title
+        The item explained.
+    rank : int
+        Its rank for the group.
+    n_candidates : int
+        Among how many items.
+    entry_confidence : float
+        The confidence above which it is in the set.
+    members : tuple
+        The members, as in :class:`GroupSet`.
+    ranks : tuple of int
+        Its rank for each of them.
+    reasons : tuple of Explanation
+        What speaks for it, for each of them; every member is left out of all counts.
+    recommender : str
+        Whose answer it is, by name.
+    """
+
+    item: Any
+    title: str
+    rank: int
+    n_candidates: int
+    entry_confidence: float
+    members: tuple[Any, ...]
+    ranks: tuple[int, ...]
+    reasons: tuple[Explanation, ...]
+    recommender: str
+
+    def to_dict(self, n: int | None = None) -> dict[str, Any]:
+        """Return the explanation as the command line's JSON and HTTP have it.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many earlier items of each member to list; by default all.
+        """
+        each = zip(self.members, self.ranks, self.reasons, strict=True)
+        return {
+            "recommender": self.recommender,
+            "item_id": self.item,
+            "title": self.title,
+            "rank": self.rank,
+            "n_candidates": self.n_candidates,
+            "entry_confidence": json_number(self.entry_confidence),
+            "members": [
+                {"member": member, "rank": rank, **reason.counts(n)}
+                for member, rank, reason in each
+            ],
+        }
+
+    def __str__(self) -> str:
+        first = (
+            f"{self.title}: {self.rank:,} of {self.n_candidates:,} for the group, in the set at "
+            f"every confidence above {self.entry_confidence:.3f}."
+        )
+        lines = [first]
+        for name, rank, why in zip(self.members, self.ranks, self.reasons, strict=True):
+            counts = "; ".join(why.sentences(2)) or "nothing was counted between it and the profile"
+            lines.append(f"{name}: {rank:,} of {self.n_candidates:,}. {counts}.")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"GroupExplanation({self.item!r}, {len(self.members)} members)"
+
+
+def explain(model: ModelParts, scored: Query, code: int, assessment: Assessment) -> Explanation:
     """Gather the counts between the items that scored it and one item, without the user's own."""
+    statistics, items, scorer = model.statistics, model.items, model.scorer
     training = scored.history
     if not statistics.rows.has_counts:
         training = training[:0]  # what was not counted is no reason
@@ -226,7 +282,9 @@ def explain(
         frame=frame[np.argsort(-_surely(frame), kind="stable")],
         contributions=scorer.contributions(scored, code),
         unit=scorer.unit,
+        recommender=model.name,
         learned=scorer.about(scored),
+        ignored=scored.ignored,
     )
 
 

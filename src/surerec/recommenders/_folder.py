@@ -1,21 +1,30 @@
-"""Fitted recommenders on disk and back."""
+"""The recommenders by name, and fitted ones on disk and back."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from surerec._arguments import check_flag, check_path, check_text
-from surerec._shown import shown
+from surerec._shown import near, shown
+from surerec.calibration import PROMISES
 from surerec.errors import InputError, SurerecError, UnknownRecommender
-from surerec.recommenders._estimator import Recommender
-from surerec.recommenders._measured import given_measure
-from surerec.recommenders._names import KINDS
+from surerec.measures import recipe_names
+from surerec.recommenders._estimator import OWN, Recommender
+from surerec.recommenders._item_level import (
+    InductiveConformal,
+    PrecedenceMining,
+    TransductiveConformal,
+)
+from surerec.recommenders._population import PopulationConformal
+from surerec.recommenders._wrapped import WrappedRecommender
 from surerec.storage import load_model, save_model
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from surerec.measures import RecipeLike
     from surerec.precedence import PrecedenceStatistics
@@ -35,6 +44,70 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "name": (str, type(None)),
 }
 """What settings may be stored as, where it is not the type of their default."""
+KINDS: Final[dict[str, type[Recommender]]] = {
+    kind.__name__: kind
+    for kind in (
+        InductiveConformal,
+        PopulationConformal,
+        PrecedenceMining,
+        TransductiveConformal,
+        WrappedRecommender,
+    )
+}
+"""The classes of recommenders by name, as model folders have them."""
+DEFAULT_NAMES: Final = ("population-cm12", "icrs12")
+"""What is fitted where nothing is said: a promise that holds in time order, and the paper's."""
+
+
+def _makers() -> dict[str, Callable[[], Recommender]]:
+    """Return what makes each recommender, by name: the paper's, then every promise and measure."""
+    found: dict[str, Callable[[], Recommender]] = {}
+    for measure in recipe_names():
+        make = partial(InductiveConformal, measure=measure)
+        found[make().default_name()] = make
+    found["crs-max"] = TransductiveConformal
+    found["crs-med"] = partial(TransductiveConformal, aggregate="median")
+    found["precedence-mining"] = PrecedenceMining
+    found["precedence-mining-top1"] = partial(PrecedenceMining, top=1)
+    for promise in PROMISES.values():
+        for measure in recipe_names():
+            found[f"{promise.prefix}-{measure.lower()}"] = partial(
+                PopulationConformal, measure, promise=promise.name, horizon=promise.horizon
+            )
+    return found
+
+
+def recommender_names() -> list[str]:
+    """Return the names that :func:`make_recommender` knows."""
+    return list(_makers())
+
+
+def make_recommender(name: str) -> Recommender:
+    """Make a recommender by name: the paper's, or what is calibrated over users.
+
+    Parameters
+    ----------
+    name : str
+        "icrs1" … "icrs17", "icrs-learned", "icrs-als", "crs-max", "crs-med", "precedence-mining" or
+        "precedence-mining-top1"; "population-cm12" (miss rate) or "hit-cm12" (a hit among the next
+        5 items), with any measure or with "learned" or "als".
+
+    Examples
+    --------
+    >>> make_recommender("icrs3")
+    InductiveConformal(measure='CM3')
+    """
+    wanted = check_text("name", name).strip().lower()
+    every = _makers()
+    if wanted in every:
+        return every[wanted]()
+    alike = near(wanted, every)
+    hint = f"did you mean {' or '.join(alike)}?" if alike else (
+        "there are icrs1 … icrs17, icrs-learned, icrs-als, crs-max, crs-med, precedence-mining, "
+        "precedence-mining-top1, and population-… and hit-… with a measure, such as "
+        "population-cm12."
+    )  # fmt: skip
+    raise InputError(f"There is no recommender {shown(name)}; {hint}")
 
 
 def save_all(
@@ -141,7 +214,7 @@ def _restored(
         )
     kind = KINDS[spec.kind]
     _check_settings(f"{folder}: the settings of {name!r} do not fit", kind, spec.params)
-    params = given_measure(spec.params, scorer, f"{folder}: the recommender {name!r}")
+    params = _given_measure(spec.params, scorer, f"{folder}: the recommender {name!r}")
     try:
         return kind(**params).restore(statistics, spec.state).named(name)
     except SurerecError as error:
@@ -170,3 +243,19 @@ def _check_settings(problem: str, kind: type[Recommender], params: Mapping[str, 
             isinstance(value, bool) and not isinstance(default, bool)
         ):
             raise InputError(f"{problem}: {name} is {shown(value)}.")
+
+
+def _given_measure(params: Mapping[str, Any], scorer: object, where: str) -> dict[str, Any]:
+    """Give the parameters of a stored recommender, with its scorer if it was saved without one."""
+    own = [key for key, value in params.items() if isinstance(value, dict) and OWN in value]
+    if not own:
+        if scorer is not None:
+            raise InputError(f"{where} has its scorer: load it without scorer=.")
+        return dict(params)
+    if scorer is None:
+        raise InputError(
+            f"{where} was saved without its scorer ({params[own[0]][OWN]}), which only Python code "
+            "has: give it to surerec.load(folder, scorer=…); it can be neither served nor run on "
+            "Spark."
+        )
+    return {**params, own[0]: scorer}

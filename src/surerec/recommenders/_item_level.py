@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from surerec._arguments import check_choice, check_flag, check_seed
@@ -13,15 +14,14 @@ from surerec.calibration import (
     check_share,
 )
 from surerec.measures import PrecedenceRecipe, as_recipe
-from surerec.recommenders._estimator import Recommender
-from surerec.recommenders._group_model import MergedGroups
-from surerec.recommenders._measured import stored_measure
+from surerec.recommenders._estimator import Recommender, stored_measure
 
 if TYPE_CHECKING:
-    from surerec.calibration import Calibration, OverLater
+    from surerec.calibration import OverLater
     from surerec.measures import Recipe, RecipeLike
 
 
+@dataclass(eq=False, repr=False)
 class InductiveConformal(Recommender):
     """Recommendation sets by inductive conformal prediction (paper, section 5).
 
@@ -70,31 +70,17 @@ class InductiveConformal(Recommender):
     True
     """
 
-    def __init__(
-        self,
-        measure: RecipeLike = "CM12",
-        *,
-        top: int = 1,
-        literal: bool = False,
-        train_share: float = 0.5,
-        smoothed: bool = False,
-        seed: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.measure = measure
-        self.top = top
-        self.literal = literal
-        self.train_share = train_share
-        self.smoothed = smoothed
-        self.seed = seed
-        self.verbose = verbose
+    measure: RecipeLike = "CM12"
+    _: KW_ONLY
+    top: int = 1
+    literal: bool = False
+    train_share: float = 0.5
+    smoothed: bool = False
+    seed: int = 0
+    verbose: int = 0
 
     def _item_level(self) -> ItemCalibration:
         return ItemCalibration(self.train_share, self.smoothed, self.seed)
-
-    def group_model(self, calibration: Calibration) -> MergedGroups:  # noqa: ARG002
-        """Return what merges the p-values of members."""
-        return MergedGroups(self._item_level())
 
     def default_name(self) -> str:
         """Return the paper's name, such as "icrs12"."""
@@ -116,6 +102,7 @@ class InductiveConformal(Recommender):
         self.recipe()
 
 
+@dataclass(eq=False, repr=False)
 class TransductiveConformal(Recommender):
     """Recommendation sets by the conformal recommender system (paper, section 4).
 
@@ -147,20 +134,12 @@ class TransductiveConformal(Recommender):
     0.7
     """
 
-    def __init__(
-        self,
-        aggregate: OverLater = "max",
-        *,
-        zeros: Literal["exact", "product"] = "exact",
-        train_share: float = 0.5,
-        search: Literal["sorted", "plain"] = "sorted",
-        verbose: int = 0,
-    ) -> None:
-        self.aggregate = aggregate
-        self.zeros = zeros
-        self.train_share = train_share
-        self.search = search
-        self.verbose = verbose
+    aggregate: OverLater = "max"
+    _: KW_ONLY
+    zeros: Literal["exact", "product"] = "exact"
+    train_share: float = 0.5
+    search: Literal["sorted", "plain"] = "sorted"
+    verbose: int = 0
 
     def _item_level(self) -> TransductiveCalibration:
         return TransductiveCalibration(
@@ -185,6 +164,7 @@ class TransductiveConformal(Recommender):
         check_share(self.train_share)
 
 
+@dataclass(eq=False, repr=False)
 class PrecedenceMining(Recommender):
     """Ranking by the score of precedence mining (paper, Eq. 2), with no confidence.
 
@@ -205,9 +185,9 @@ class PrecedenceMining(Recommender):
     10
     """
 
-    def __init__(self, top: int | None = None, *, verbose: int = 0) -> None:
-        self.top = top
-        self.verbose = verbose
+    top: int | None = None
+    _: KW_ONLY
+    verbose: int = 0
 
     def _item_level(self) -> Uncalibrated:
         return Uncalibrated()

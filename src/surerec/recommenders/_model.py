@@ -16,8 +16,8 @@ from surerec._shown import shown
 from surerec.calibration import Guarantee, guarantee_of
 from surerec.errors import InProfile, InputError, NotOffered
 from surerec.recommenders import _batch, _group_answers
-from surerec.recommenders._explanation import Explanation, explain
-from surerec.recommenders._group_model import GROUP_PRECISION
+from surerec.recommenders._explanation import Explanation, GroupExplanation, explain
+from surerec.recommenders._group_calibration import GROUP_PRECISION
 from surerec.recommenders._options import (
     RecommendOptions,
     RequestOptions,
@@ -28,26 +28,24 @@ from surerec.recommenders._parts import ModelParts
 from surerec.recommenders._query import refuse_times, select_known
 from surerec.recommenders._sets import (
     Hits,
-    LaterColumns,
     RecommendationSet,
     p_value_column,
     result_columns,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration
     from surerec.measures import Queries, Query
-    from surerec.recommenders._group_sets import GroupExplanation
-    from surerec.recommenders._histories import Histories
-    from surerec.recommenders._party import Party
-    from surerec.together import GroupAssessment, MergedAssessment
+    from surerec.recommenders._batch import Histories
+    from surerec.recommenders._group_answers import MergedAssessment
+    from surerec.recommenders._group_calibration import GroupAssessment
+    from surerec.recommenders._query import Group
 
-_ANYTHING: Final = RecommendOptions()
 _UNTESTED: Final = Guarantee(
     kind="precision", holds=False, reason="a list without precision= is not tested"
 )
@@ -153,10 +151,18 @@ class FittedModel(ModelParts):
             raise NotOffered(GROUP_PRECISION)
         checked = self.options(**options)
         if group is not None:
-            _refuse_more(user, history, query, segment)
+            if any(each is not None for each in (user, history, query, segment)):
+                raise InputError(
+                    "Say for whom once: a group's members are all in group=, users and histories "
+                    "alike."
+                )
             refuse_times(times, None, "each member of a group has one of their own")
-            return _group_answers.group_set(self, self.party(group, at), checked, together)
-        _refuse_together(together)
+            return _group_answers.group_set(self, self.group(group, at), checked, together)
+        if together is not None:
+            raise InputError(
+                f"together={together!r} says what is promised to a group: give its members, "
+                "group=[…]."
+            )
         return self.recommend_query(self._asked(user, history, times, at, segment, query), checked)
 
     def recommend_query(self, query: Query, options: RecommendOptions) -> RecommendationSet:
@@ -165,22 +171,16 @@ class FittedModel(ModelParts):
         if query.allowed is not options.items:  # a query may have its own
             options = replace(options, items=query.allowed)
         assessment = self.assess(query, options=options)
-        sizes = options.sizes(assessment)
-        calibration = self.calibration_for(options)
-        columns: Mapping[str, NDArray[Any]]
+        calibration, sizes = self.calibration_for(options), options.sizes(assessment)
         if sizes is not None:
             n_shown, full_size = sizes
-
-            def columns_now() -> Mapping[str, NDArray[Any]]:
-                return result_columns(assessment, options.shown(assessment).places)
-
-            columns = LaterColumns(columns_now, n_shown)
+            find_columns = partial(_columns, assessment, options)
         else:
-            found = options.shown(assessment)
-            n_shown, full_size = len(found.places), found.full_size
-            columns = result_columns(assessment, found.places)
+            places, full_size = options.shown(assessment)
+            n_shown, find_columns = len(places), partial(dict, result_columns(assessment, places))
         return RecommendationSet(
-            columns=columns,
+            find_columns=find_columns,
+            size=n_shown,
             catalogue=self.items.ids,
             titles=self.titles,
             history=query.history,
@@ -290,9 +290,7 @@ class FittedModel(ModelParts):
         code = self.items.code(item)
         self._refuse_known(asked, np.array([code]), "there is nothing to explain")
         assessment = self.assess(asked, np.array([code]))
-        scored = self.calibration.scored(asked)
-        found = explain(self.statistics, self.items, scored, code, assessment, self.scorer)
-        return replace(found, recommender=self.name, ignored=asked.ignored)
+        return explain(self, self.calibration.scored(asked), code, assessment)
 
     def recommend_many(
         self,
@@ -487,13 +485,15 @@ class FittedModel(ModelParts):
 
     def offers_together(self) -> tuple[str, ...]:
         """Return the names of the guarantees that groups can be given; empty for none."""
-        return () if self.groups is None else self.groups.offers(self.scorer)
+        return _group_answers.offered(self)
 
     def assess_group(
         self, group: Any, together: str | None = None, *, at: Any = None
-    ) -> tuple[GroupAssessment | MergedAssessment, Party, str]:
+    ) -> tuple[GroupAssessment | MergedAssessment, Group, str]:
         """Return the assessment of a group's candidates, its members, and the guarantee's name."""
-        return _group_answers.assess_group(self, self.party(group, at), together)
+        found = self.group(group, at)
+        kept = _group_answers.calibration_of(self, len(found), together)
+        return _group_answers.assess(self, found, kept), found, kept.together
 
     def explain_group(
         self, group: Any, *, item: Any, together: str | None = None, at: Any = None
@@ -507,7 +507,7 @@ class FittedModel(ModelParts):
         item : id
             The item to explain.
         """
-        return _group_answers.explain_group(self, self.party(group, at), item, together)
+        return _group_answers.explain_group(self, self.group(group, at), item, together)
 
     def recommend_groups(
         self,
@@ -575,22 +575,12 @@ class FittedModel(ModelParts):
             raise InputError(f"Nobody else consumed {shown(item)}: {why}.")
 
 
+def _columns(assessment: Assessment, options: RecommendOptions) -> dict[str, NDArray[Any]]:
+    return result_columns(assessment, options.shown(assessment)[0])
+
+
 def _instant(time: int) -> datetime:
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
     except OverflowError:  # beyond the years that datetimes know
         return datetime.max.replace(tzinfo=UTC) if time > 0 else datetime.min.replace(tzinfo=UTC)
-
-
-def _refuse_more(*others: Any) -> None:
-    if any(each is not None for each in others):
-        raise InputError(
-            "Say for whom once: a group's members are all in group=, users and histories alike."
-        )
-
-
-def _refuse_together(together: str | None) -> None:
-    if together is not None:
-        raise InputError(
-            f"together={together!r} says what is promised to a group: give its members, group=[…]."
-        )

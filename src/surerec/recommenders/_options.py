@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 
@@ -36,15 +36,6 @@ class RequestOptions(TypedDict, total=False):
     item_list: str | None
     unknown: str
     hits: bool
-
-
-class Shown(NamedTuple):
-    """The items of an assessment that are shown."""
-
-    places: NDArray[np.intp]
-    """Of the items that are shown, best first."""
-    full_size: int
-    """How many items the whole set has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +112,8 @@ class RecommendOptions:
         full_size = len(assessment.candidates) if self.short else assessment.size(self.significance)
         return (full_size if self.k is None else min(self.k, full_size)), full_size
 
-    def shown(self, assessment: Assessment) -> Shown:
-        """Return the items to show, best first."""
+    def shown(self, assessment: Assessment) -> tuple[NDArray[np.intp], int]:
+        """Return the places of the items to show, best first, and the size of the whole set."""
         order = assessment.ranked() if self.short else assessment.ordered(self.significance)
         full_size = len(order)
         if self.min_probability is not None and assessment.chances is not None:
@@ -130,7 +121,7 @@ class RecommendOptions:
             order = order[assessment.chances(order).probability >= self.min_probability]
         if self.exclude is not None:
             order = order[~np.isin(assessment.candidates[order], self.exclude)]
-        return Shown(order[: self.k], full_size)
+        return order[: self.k], full_size
 
 
 _HOW: Final = {
@@ -138,31 +129,17 @@ _HOW: Final = {
         "{kind} ranks items and has no p-values; for a confidence use InductiveConformal or "
         "TransductiveConformal."
     ),
-    "probability": (
-        "{kind} has no probabilities of items; PopulationConformal has (on the command line "
-        "population-cm12, hit-cm12 and their like)."
-    ),
-    "precision": (
-        'This recommender promises no precision: fit PopulationConformal(promise="precision"), on '
-        "the command line precision-cm12."
-    ),
+    "probability": "{kind} has no probabilities of items; PopulationConformal has.",
+    "precision": 'This recommender promises no precision: PopulationConformal(promise="precision") '
+    "does (on the command line precision-cm12).",
     "levels": "A promise of precision has no level for an item: ask recommend.",
-    "hits": (
-        "{kind} has no probabilities of hits, as it is not calibrated on users; "
-        "PopulationConformal is."
-    ),
+    "hits": "{kind} has no probabilities of hits; PopulationConformal has.",
     "item_lists": (
-        "{kind} has no item lists, as it is not calibrated on users; PopulationConformal is "
-        "(model.allow). items= restricts any set."
+        "{kind} has no item lists; PopulationConformal has (model.allow). items= restricts any set."
     ),
-    "groups": (
-        "{kind} has no sets for groups, as it has neither p-values to merge nor calibration users; "
-        "PopulationConformal and InductiveConformal have."
-    ),
+    "groups": "{kind} has no sets for groups; PopulationConformal and InductiveConformal have.",
     "period": "{kind} is not calibrated on users; PopulationConformal is.",
-    "segments": (
-        "This {kind} has no segments: ask without segment= (--segment on the command line)."
-    ),
+    "segments": "This {kind} has no segments: ask without segment= (--segment).",
 }
 """How to get what a model lacks, by feature."""
 

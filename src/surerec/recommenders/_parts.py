@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
 
 from surerec._arguments import check_code, check_codes, check_kind, check_list
 from surerec._state import State
-from surerec.calibration import UserCalibration
 from surerec.errors import InputError, NotOffered
-from surerec.measures import Query, as_scorer
+from surerec.measures import Query
 from surerec.recommenders._options import (
     RecommendOptions,
     RequestOptions,
@@ -21,8 +20,7 @@ from surerec.recommenders._options import (
     require,
     without_hits,
 )
-from surerec.recommenders._party import Party, read_party
-from surerec.recommenders._query import assumed_of, resolve, select_known
+from surerec.recommenders._query import Group, assumed_of, read_group, resolve, select_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,35 +29,17 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from surerec.calibration import Assessment, BestOfMany, Calibration
+    from surerec.calibration import Assessment, BestOfMany, Calibration, UserCalibration
     from surerec.interactions import IdMap, Interactions, UserGroups
     from surerec.measures import Queries, Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._group_model import CalibratedGroups, GroupModel
+    from surerec.recommenders._group_calibration import CalibratedGroups
 
 _ANYTHING: Final = RecommendOptions()
 SCORER: Final = "scorer_"
 CALIBRATION: Final = "calibration_"
-_GROUPS: Final = "groups_"
-_LIST: Final = "list"
-
-
-class Components(Protocol):
-    """Makes the components of a model again from their states; every estimator does."""
-
-    def default_name(self) -> str:
-        """Return the name in answers."""
-
-    def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
-        """Return the scorer that was saved."""
-
-    def calibration_from(
-        self, statistics: PrecedenceStatistics, scorer: Scorer, state: State
-    ) -> Calibration:
-        """Return a calibration that was saved, of all items or of an item list."""
-
-    def group_model(self, calibration: Calibration) -> GroupModel | None:
-        """Return what serves groups of whom a calibration covers, with nothing calibrated yet."""
+GROUPS: Final = "groups_"
+LIST: Final = "list"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -80,8 +60,8 @@ class ModelParts:
         Turns scores into sets; its ``features`` say which options a request may have.
     item_lists : mapping of str to UserCalibration
         Calibrations on named item lists.
-    groups : GroupModel or None
-        The calibration for users who choose together.
+    groups : CalibratedGroups or None
+        The calibrations on groups of users who choose together; None of an item-level calibration.
     """
 
     kind: str
@@ -90,60 +70,14 @@ class ModelParts:
     scorer: Scorer
     calibration: Calibration
     item_lists: Mapping[str, UserCalibration] = field(default_factory=dict)
-    groups: GroupModel | None = None
+    groups: CalibratedGroups | None = None
 
     def state(self) -> State:
         """Return what is saved of all components but the statistics."""
         found = (self.scorer.state() or State()).under(SCORER)
         found |= self.calibration.state().under(CALIBRATION)
-        found |= State.numbered(_LIST, (each.state() for each in self.item_lists.values()))
-        return found if self.groups is None else found | self.groups.state().under(_GROUPS)
-
-    @classmethod
-    def from_state(
-        cls, state: State, statistics: PrecedenceStatistics, components: Components
-    ) -> Self:
-        """Return the model that was saved; KeyError or ValueError if this is not its state.
-
-        Parameters
-        ----------
-        state : State
-            What :meth:`state` returned.
-        statistics : PrecedenceStatistics
-            What it was fitted on.
-        components : Components
-            An estimator with the parameters of the one that was fitted.
-        """
-        kind, n_users = type(components).__name__, statistics.n_user_codes
-        of_scorer, state = state.split(SCORER)
-        of_calibration, state = state.split(CALIBRATION)
-        of_groups, state = state.split(_GROUPS)
-        of_lists, state = state.split_numbered(_LIST)
-        state.require_empty(kind)
-        scorer = as_scorer(components.scorer_from(statistics, of_scorer), statistics.n_items)
-        calibration, *lists = (
-            components.calibration_from(statistics, scorer, each)
-            for each in (of_calibration, *of_lists)
-        )
-        by_name = {
-            each.listed.name: each
-            for each in lists
-            if isinstance(each, UserCalibration) and each.listed is not None
-        }
-        if calibration.listed is not None or len(by_name) < len(lists):
-            raise ValueError("its item lists have no names, or one name twice")
-        groups = components.group_model(calibration)
-        if groups is None:
-            of_groups.require_empty(kind)
-        return cls(
-            kind=kind,
-            name=components.default_name(),
-            statistics=statistics,
-            scorer=scorer,
-            calibration=calibration,
-            item_lists=by_name,
-            groups=None if groups is None else groups.from_state(of_groups, n_users),
-        )
+        found |= State.numbered(LIST, (each.state() for each in self.item_lists.values()))
+        return found if self.groups is None else found | self.groups.state().under(GROUPS)
 
     @property
     def items(self) -> IdMap:
@@ -169,9 +103,9 @@ class ModelParts:
     @property
     def calibrated_groups(self) -> CalibratedGroups:
         """What calibrates a user-level model on groups, or raise NotOffered."""
-        if "period" not in self.features:
+        if self.groups is None:
             raise NotOffered(how_to_get("groups", self.kind))
-        return cast("CalibratedGroups", self.groups)
+        return self.groups
 
     @property
     def segments(self) -> UserGroups | None:
@@ -235,7 +169,7 @@ class ModelParts:
                 "Give user= or history=, not both: a wrapped model scores a user by what is known "
                 "of them here."
             )
-        found = resolve(self.statistics, self.items, user, history, times, at)
+        found = resolve(self.statistics, user, history, times, at)
         if segment is None:
             return found
         require(self.calibration, "segments", self.kind)
@@ -314,9 +248,9 @@ class ModelParts:
             not options.short,
         )
 
-    def party(self, group: Any, at: Any = None) -> Party:
+    def group(self, group: Any, at: Any = None) -> Group:
         """Turn the members of a group into queries; see :meth:`recommend`."""
-        return read_party(self.statistics, self.items, group, at)
+        return read_group(self.statistics, group, at)
 
     def calibrates(self, user: int) -> bool:
         """Return whether a user, by code, calibrates: all items, an item list, or groups."""
@@ -331,7 +265,7 @@ class ModelParts:
         """
         if not self.calibrates(user):
             return self
-        groups = None if self.groups is None else self.groups.cleared()
+        groups = None if self.groups is None else replace(self.groups, by_size={})
         calibration = self.calibration.without(user)
         return replace(self, calibration=calibration, item_lists={}, groups=groups)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from surerec._arguments import check_flag, check_kind
@@ -14,22 +15,17 @@ from surerec.futures import codes_in, profile_cases, window_cases
 from surerec.interactions import Interactions
 from surerec.measures import as_recipe, as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
-from surerec.recommenders._estimator import Recommender, fit_scorer, timed
-from surerec.recommenders._group_model import Sample
-from surerec.recommenders._measured import stored_measure
+from surerec.recommenders._estimator import Recommender, fit_scorer, stored_measure, timed
+from surerec.recommenders._group_calibration import CalibratedGroups, Sample
 from surerec.recommenders._parts import CALIBRATION, SCORER
-from surerec.recommenders._segments import (
+from surerec.recommenders._user_level import (
     Groups,
-    groups_by_id,
+    Statement,
+    UserLevel,
     parse_groups,
     read_groups,
     renewed_groups,
     stored_groups,
-)
-from surerec.recommenders._user_level import (
-    Statement,
-    UserLevel,
-    moved_lists,
 )
 
 if TYPE_CHECKING:
@@ -43,10 +39,10 @@ if TYPE_CHECKING:
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike, Scorer
-    from surerec.recommenders._group_model import CalibratedGroups, CalibratedModel
     from surerec.recommenders._model import FittedModel
 
 
+@dataclass(eq=False, repr=False)
 class PopulationConformal(Recommender):
     """Recommendation sets calibrated over users, by conformal risk control.
 
@@ -110,30 +106,17 @@ class PopulationConformal(Recommender):
     True
     """
 
-    def __init__(
-        self,
-        measure: RecipeLike = "CM12",
-        *,
-        promise: str | Promise = "miss-rate",
-        horizon: Horizon = 0.4,
-        cut: Cut = "score",
-        groups: Groups = 1,
-        window: float | None = None,
-        n_calibration: int = 2000,
-        min_known: int = 5,
-        seed: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.measure = measure
-        self.promise = promise
-        self.horizon = horizon
-        self.cut = cut
-        self.groups = groups
-        self.window = window
-        self.n_calibration = n_calibration
-        self.min_known = min_known
-        self.seed = seed
-        self.verbose = verbose
+    measure: RecipeLike = "CM12"
+    _: KW_ONLY
+    promise: str | Promise = "miss-rate"
+    horizon: Horizon = 0.4
+    cut: Cut = "score"
+    groups: Groups = 1
+    window: float | None = None
+    n_calibration: int = 2000
+    min_known: int = 5
+    seed: int = 0
+    verbose: int = 0
 
     @timed("Fitted")
     def fit(
@@ -223,8 +206,7 @@ class PopulationConformal(Recommender):
             can_leave_out = scorer.leaves_users_out
         if scorer is None or (recipe.refits and can_leave_out is False):
             chosen = cases.sample(min(self.n_calibration, max(1, len(cases) // 2)), self.seed)
-            users = codes_in(past, chosen.interactions)[0][chosen.users]
-            past = count_without(past, users[users >= 0])
+            past = count_without(past, codes_in(past, chosen.interactions)[0][chosen.users])
             with stage("learning"):
                 scorer = recipe.fit(past)
         return Sample(scorer, past, chosen)
@@ -241,7 +223,7 @@ class PopulationConformal(Recommender):
         settings, says = self._settings(), Statement(LeftOut(recipe.refits))
         calibration = settings.calibrate(sample, says, statistics, segments)
         made = {
-            each.name: settings.calibrate_list(sample, says, statistics, segments, each)
+            each.name: settings.calibrate(sample, says, statistics, segments, each)
             for each in lists
         }
         return self._fitted(statistics, sample.scorer, calibration, made)
@@ -302,7 +284,8 @@ class PopulationConformal(Recommender):
         served = now.interactions
         if segments is not None:
             segments = renewed_groups(segments, user_groups, past, served)
-        lists = moved_lists(before.item_lists, known.items, served.items)
+        listed = (each.listed for each in before.item_lists.values())
+        lists = [each.within(known.items, served.items) for each in listed if each is not None]
         sample = self._sample(recipe, past, cases, before.scorer)
         model = self._calibrated(recipe, now, sample, segments, lists)
         if refit:
@@ -313,10 +296,9 @@ class PopulationConformal(Recommender):
         return self
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
-        model, settings = self.model_, self._settings()
-        sample = CalibrationUsersAgain(self.recipe(), settings).calibration_users(model)
-        says = Statement(model.user_level.coverage)
-        return settings.calibrate_list(sample, says, model.statistics, model.segments, listed)
+        model, says = self.model_, Statement(self.model_.user_level.coverage)
+        sample = calibration_users(self.recipe(), model)
+        return self._settings().calibrate(sample, says, model.statistics, model.segments, listed)
 
     def fitted_on(self, statistics: PrecedenceStatistics, **params: Any) -> Self:
         """Return this recommender on statistics, with some parameters changed.
@@ -326,7 +308,8 @@ class PopulationConformal(Recommender):
         segments = self.model_.segments if self.is_fitted else None
         if segments is None or (self.model_.statistics is statistics and not params):
             return super().fitted_on(statistics, **params)
-        by_id = groups_by_id(segments, self.model_.profiles())
+        users = self.model_.profiles().users.ids
+        by_id = {user: segments.label(code) for code, user in enumerate(users)}
         return type(self)(**{**self.get_params(), **params}).fit(statistics, user_groups=by_id)
 
     def default_name(self) -> str:
@@ -338,16 +321,7 @@ class PopulationConformal(Recommender):
         return as_recipe(self.measure, seed=self.seed, horizon=self.horizon, window=self.window)
 
     def _settings(self) -> UserLevel:
-        return UserLevel(
-            self.promise,
-            self.horizon,
-            "score" if self.cut is None else self.cut,
-            self.groups,
-            self.window,
-            self.n_calibration,
-            self.min_known,
-            self.seed,
-        )
+        return UserLevel.of(self, "score" if self.cut is None else self.cut)
 
     def _validate(self) -> None:
         self._settings()
@@ -363,9 +337,9 @@ class PopulationConformal(Recommender):
 
     def group_model(self, calibration: Calibration) -> CalibratedGroups:
         """Return what calibrates on groups of users."""
-        settings = self._settings()
-        held_out = CalibrationUsersAgain(self.recipe(), settings)
-        return settings.group_model(held_out, calibration)
+        settings, recipe = self._settings(), self.recipe()
+        sample = partial(group_users, recipe, settings)
+        return settings.group_model(calibration, sample, held_out=recipe.refits)
 
     def calibration_from(
         self,
@@ -383,44 +357,30 @@ class PopulationConformal(Recommender):
         if is_saved or model.scorer.leaves_users_out is not False or not recipe.refits:
             # A saved scorer may have been fitted since it was calibrated.
             return _not_apart(model, recipe)
-        users = state.arrays[f"{CALIBRATION}users"]
-        apart = recipe.fit(count_without(statistics, users[users >= 0]))
+        apart = recipe.fit(count_without(statistics, state.arrays[f"{CALIBRATION}users"]))
         return replace(model, scorer=as_scorer(apart, statistics.n_items))
 
 
-@dataclass(frozen=True)
-class CalibrationUsersAgain:
-    """Finds the calibration users of a fitted model again, from the profiles that serve."""
+def calibration_users(recipe: Recipe, model: FittedModel) -> Sample:
+    """Return the scorer of a model as it was calibrated, and its calibration users."""
+    now, scorer, profiles = model.statistics, model.scorer, model.profiles()
+    cases = cases_of(model.user_level, profiles)
+    past = now
+    if cases.moment is not None:
+        past = count_like(now, profiles.until(cases.moment))
+    if recipe.refits and scorer.leaves_users_out is False:
+        past = count_without(past, codes_in(past, profiles)[0][cases.users])
+    if past is not now:
+        scorer = recipe.update(scorer, past, codes_in(now, past.interactions)[0])
+    return Sample(scorer, past, cases)
 
-    recipe: Recipe
-    settings: UserLevel
 
-    def allows(self, scorer: Scorer) -> bool:
-        """Return whether a scorer leaves users out, or is fitted without those who calibrate."""
-        held_out = self.recipe.refits and scorer.leaves_users_out is False
-        return scorer.leaves_users_out is True or held_out
-
-    def calibration_users(self, model: CalibratedModel) -> Sample:
-        """Return the scorer as it was calibrated, and its calibration users."""
-        now, scorer, profiles = model.statistics, model.scorer, model.profiles()
-        cases = cases_of(model.user_level, profiles)
-        past = now
-        if cases.moment is not None:
-            past = count_like(now, profiles.until(cases.moment))
-        if self.recipe.refits and scorer.leaves_users_out is False:
-            users = codes_in(past, profiles)[0][cases.users]
-            past = count_without(past, users[users >= 0])
-        if past is not now:
-            scorer = self.recipe.update(scorer, past, codes_in(now, past.interactions)[0])
-        return Sample(scorer, past, cases)
-
-    def group_users(self, model: CalibratedModel) -> Sample:
-        """Return everybody where the scorer leaves users out now, else the calibration users."""
-        if self.settings.window is not None or model.scorer.leaves_users_out is not True:
-            return self.calibration_users(model)
-        horizon, min_known = self.settings.horizon, self.settings.min_known
-        cases = profile_cases(model.profiles(), horizon, min_known=min_known)
-        return Sample(model.scorer, model.statistics, cases)
+def group_users(recipe: Recipe, settings: UserLevel, model: FittedModel) -> Sample:
+    """Return all users where the scorer leaves users out now, else the calibration users."""
+    if settings.window is not None or model.scorer.leaves_users_out is not True:
+        return calibration_users(recipe, model)
+    cases = profile_cases(model.profiles(), settings.horizon, min_known=settings.min_known)
+    return Sample(model.scorer, model.statistics, cases)
 
 
 def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
@@ -434,8 +394,8 @@ def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
 def count_without(
     statistics: PrecedenceStatistics, users: NDArray[np.int64]
 ) -> PrecedenceStatistics:
-    """Count again without some users."""
-    return count_like(statistics, statistics.interactions.without_users(users))
+    """Count again without some users, by code or −1."""
+    return count_like(statistics, statistics.interactions.without_users(users[users >= 0]))
 
 
 def _end(interactions: Interactions) -> int:

@@ -1,14 +1,26 @@
-"""Whom to recommend for: a known user, or a history with or without times; ids become codes."""
+"""Whom to recommend for: a user, a history or a group of users; ids become codes."""
 
 from __future__ import annotations
 
 import warnings
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import polars as pl
 
-from surerec.errors import InputError, LeftOutWarning, UnknownHistory
+from surerec._arguments import check_list
+from surerec._columns import Columns
+from surerec._shown import shown
+from surerec.errors import (
+    InputError,
+    LeftOutWarning,
+    RepeatedMember,
+    UnknownHistory,
+    UnknownMembers,
+)
 from surerec.interactions import History
 from surerec.measures import Query
 
@@ -24,17 +36,13 @@ if TYPE_CHECKING:
 _RECENT: Final = (
     "It also assumes that the history ended near the end of the data, as no times were given."
 )
+_NAMED: Final = 5
 
 
 def resolve(
-    statistics: PrecedenceStatistics,
-    items: IdMap,
-    user: Any,
-    history: Any,
-    times: Any = None,
-    at: Any = None,
+    statistics: PrecedenceStatistics, user: Any, history: Any, times: Any = None, at: Any = None
 ) -> Query:
-    """Turn ids into a query by codes.
+    """Return a query by codes.
 
     A user alone is known by the whole profile. A history with a user beside it is what is known of
     that user, whose contribution to the counts is left out all the same. Times sort a history.
@@ -52,11 +60,10 @@ def resolve(
     ids, then, moment = History.read(history, times, at)
     if not ids:
         raise InputError("The history is empty: it needs at least one item.")
+    items = statistics.interactions.items
     codes = items.codes(ids)
-    unseen = (i for i, c in zip(ids, codes, strict=True) if c < 0)
-    ignored = _each_once(unseen)
-    _, first = np.unique(codes, return_index=True)
-    places = np.sort(first)
+    ignored = _each_once(i for i, c in zip(ids, codes, strict=True) if c < 0)
+    places = np.sort(np.unique(codes, return_index=True)[1])
     places = places[codes[places] >= 0]  # the first occurrence of each counts, as in the data
     if not places.size:
         raise UnknownHistory(ignored, partial(items.near, ignored[0]))
@@ -99,7 +106,7 @@ def assumed_of(scorer: Scorer, *queries: Query) -> str:
 
 
 def _each_once(ids: Iterable[Any]) -> tuple[Any, ...]:
-    """Name each id once; what cannot be compared quickly is no id, and is named as often."""
+    """Return each id once; what cannot be hashed is no id, and is repeated."""
     seen: dict[Any, Any] = {}
     for place, value in enumerate(ids):
         try:
@@ -107,3 +114,212 @@ def _each_once(ids: Iterable[Any]) -> tuple[Any, ...]:
         except TypeError:
             seen[(place, id(value))] = value
     return tuple(seen.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Users who choose together, by what is known of each of them.
+
+    Parameters
+    ----------
+    members : tuple of Query
+        One for each member; each leaves out that member, if they are a user of the data.
+    names : tuple, optional
+        What members are called: a user's id, a name that was given, or "member 2".
+
+    Examples
+    --------
+    >>> ann, bob = Query(np.array([3, 1]), (7,)), Query(np.array([1, 4]), (2,))
+    >>> both = Group((ann, bob))
+    >>> both.users, both.known.tolist(), both.asked(1).users
+    ((7, 2), [1, 3, 4], (2, 7))
+    """
+
+    members: tuple[Query, ...]
+    names: tuple[Any, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def words(self) -> list[str]:
+        """The members as sentences call them."""
+        return [name if isinstance(name, str) else f"user {name!r}" for name in self.names]
+
+    @property
+    def ignored(self) -> tuple[Any, ...]:
+        """Ids of the histories that nobody in the data has consumed."""
+        return tuple(dict.fromkeys(i for query in self.members for i in query.ignored))
+
+    @cached_property
+    def users(self) -> tuple[int, ...]:
+        """The members who are users of the data, by code."""
+        return tuple(dict.fromkeys(user for query in self.members for user in query.users))
+
+    @cached_property
+    def known(self) -> NDArray[np.int64]:
+        """What any member has consumed, by code: these items are no candidates."""
+        return np.unique(np.concatenate([query.history for query in self.members]))
+
+    def asked(self, member: int, *, leaving_out: bool = True) -> Query:
+        """Return the query of one member, with every member left out, this one first.
+
+        Parameters
+        ----------
+        member : int
+            The place of the member.
+        leaving_out : bool, default=True
+            Whether the scorer leaves users out. Otherwise the query names this member alone.
+        """
+        query = self.members[member]
+        if not leaving_out:
+            return query
+        return replace(query, users=tuple(dict.fromkeys((*query.users, *self.users))))
+
+    def joint(self, *, leaving_out: bool = True) -> Query:
+        """Merge the members' histories into one by time, each item where it was first consumed.
+
+        Without everybody's times, by the place in each history. `leaving_out` as in :meth:`asked`.
+        """
+        times = [query.times for query in self.members if query.times is not None]
+        is_timed = len(times) == len(self)
+        if not is_timed:
+            lengths = [len(query.history) for query in self.members]
+            keys = np.concatenate([np.arange(1, length + 1) / length for length in lengths])
+        else:
+            keys = np.concatenate(times)
+        order = np.argsort(keys, kind="stable")
+        items = np.concatenate([query.history for query in self.members])[order]
+        first = np.sort(np.unique(items, return_index=True)[1])
+        moments = [query.moment for query in self.members if query.moment is not None]
+        return Query(
+            items[first],
+            self.users if leaving_out else (),
+            keys[order][first] if is_timed else None,
+            max(moments) if len(moments) == len(self) else None,
+        )
+
+    def ranks(
+        self, scorer: Scorer, statistics: PrecedenceStatistics, candidates: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the rank of every candidate for every member, members × candidates, from 1."""
+        out = scorer.leaves_users_out is True
+        asked = [self.asked(member, leaving_out=out) for member in range(len(self))]
+        return np.stack([_ranks_of(scorer, statistics, query, candidates) for query in asked])
+
+    def joint_ranks(
+        self, scorer: Scorer, statistics: PrecedenceStatistics, candidates: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the rank of every candidate by the joint profile, as one row."""
+        joint = self.joint(leaving_out=scorer.leaves_users_out is True)
+        return _ranks_of(scorer, statistics, joint, candidates)[None]
+
+
+def _ranks_of(
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    query: Query,
+    candidates: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Rank candidates by a query's scores, from 1; those of equal score by popularity."""
+    scores = scorer.score_query(query.known_to(statistics))[candidates]
+    popularity = statistics.popularity_without(query.users, query.history)
+    return places_of(np.lexsort((popularity[candidates], -scores)))
+
+
+def places_of(order: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the rank of each element of an order, from 1."""
+    ranks = np.empty(len(order))
+    ranks[order] = np.arange(1, len(order) + 1)
+    return ranks
+
+
+def read_group(statistics: PrecedenceStatistics, group: Any, at: Any = None) -> Group:
+    """Turn the members of a group into queries; each is a user's id, or a list of items.
+
+    Parameters
+    ----------
+    statistics : PrecedenceStatistics
+        What is known.
+    group : list, or mapping by name
+        Users by id; lists or frames of items, with or without times, for users who need not be in
+        the data.
+    at : datetime, date, text or number, optional
+        When the question is asked, for histories without times.
+    """
+    names: list[Any] | None = None
+    if isinstance(group, Mapping):
+        names, given = list(group), list(group.values())
+    else:
+        words = "users' ids or histories (for a segment pass segment=)"
+        given = check_list("group", group, words)
+    if not given:
+        raise InputError("The group is empty: it needs at least two members.")
+    if len(given) == 1:
+        raise InputError(
+            "A group of one is a person: ask with user= or history= instead (on the command line "
+            "without --together)."
+        )
+    histories = [_is_history(each) for each in given]
+    if not any(histories):
+        refuse_times(None, at, "every member of this group is a user of the data")
+    _check_users(statistics, [each for each, has in zip(given, histories, strict=True) if not has])
+    if names is None:
+        numbered = enumerate(zip(given, histories, strict=True), start=1)
+        names = [f"member {place}" if has else each for place, (each, has) in numbered]
+    members = zip(given, histories, names, strict=True)
+    return Group(
+        tuple(
+            _new_member(statistics, each, name, at) if has else _member(statistics, each, name)
+            for each, has, name in members
+        ),
+        tuple(names),
+    )
+
+
+def _member(statistics: PrecedenceStatistics, user: Any, name: Any) -> Query:
+    query = resolve(statistics, user, None)
+    if not len(query.history):
+        raise UnknownMembers(f"Nothing is known of {name!r}: they have taken nothing yet.")
+    return query
+
+
+def _new_member(statistics: PrecedenceStatistics, history: Any, name: Any, at: Any) -> Query:
+    if not len(history):
+        raise InputError(f"Nothing is known of {name}: their list of items is empty.")
+    try:
+        return resolve(statistics, None, history, at=at)
+    except UnknownHistory as error:
+        raise UnknownMembers(
+            f"Nothing is known of {name}: nobody in the data took any of their items, such as "
+            f"{shown(error.items[0])}."
+        ) from error
+    except InputError as error:
+        raise InputError(f"The history of {name}: {error}") from error
+
+
+def _is_history(member: Any) -> bool:
+    """Return whether a member is known by a history: a list or a frame of items."""
+    if hasattr(member, "columns") and Columns.Item not in member.columns:
+        raise InputError(f"A member given as a frame needs a column {Columns.Item!r}.")
+    return hasattr(member, "columns") or isinstance(member, (list, tuple, np.ndarray, pl.Series))
+
+
+def _check_users(statistics: PrecedenceStatistics, users: list[Any]) -> None:
+    if not users:
+        return
+    known = statistics.require_profiles("give the histories of members").users
+    codes = known.codes(users)
+    unknown = [user for user, code in zip(users, codes, strict=True) if code < 0]
+    if len(unknown) == 1:
+        known.code(unknown[0])  # its error names similar ids
+    if unknown:
+        few = ", ".join(shown(user) for user in unknown[:_NAMED])
+        more = "" if len(unknown) <= _NAMED else f" and {len(unknown) - _NAMED:,} others"
+        raise UnknownMembers(
+            f"There are no users {few}{more}: give lists of items for people who are not in the "
+            "data."
+        )
+    twice, n = np.unique(codes, return_counts=True)
+    if (n > 1).any():
+        raise RepeatedMember(f"User {known[int(twice[n > 1][0])]!r} is in the group twice.")

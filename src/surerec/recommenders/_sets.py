@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,56 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from surerec._columns import Columns, frame_of, json_rows, json_texts, json_values
+from surerec._columns import Columns, frame_of, json_number, json_rows, json_texts, json_values
 from surerec._notebook import as_pandas, bar_figure, distinct_labels, html_card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, BestOfMany, Guarantee
     from surerec.conformal import CalibratedProbability
-
-
-class LaterColumns(Mapping[str, "NDArray[Any]"]):
-    """Columns by name, all made when the first is looked at: ordering takes as long as scoring.
-
-    Parameters
-    ----------
-    make : callable
-        Gives the columns.
-    n_rows : int
-        How long they will be.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> later = LaterColumns(lambda: {"rank": np.arange(1, 4)}, 3)
-    >>> later.n_rows, later["rank"].tolist(), list(later)
-    (3, [1, 2, 3], ['rank'])
-    """
-
-    def __init__(self, make: Callable[[], Mapping[str, NDArray[Any]]], n_rows: int) -> None:
-        self._make = make
-        self.n_rows = n_rows
-
-    @cached_property
-    def _made(self) -> Mapping[str, NDArray[Any]]:
-        return self._make()
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._made)
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-    def __reduce__(self) -> tuple[type[dict[str, NDArray[Any]]], tuple[dict[str, NDArray[Any]]]]:
-        """Be copied, and sent elsewhere, as the columns themselves."""
-        return dict, (dict(self._made),)
 
 
 class Hits(NamedTuple):
@@ -115,8 +74,10 @@ class RecommendationSet:
         Ids of `items` that were skipped as unknown.
     """
 
-    columns: Mapping[str, NDArray[Any]] = field(repr=False)
-    """The columns of the frame, with items as codes; the frame is made when it is asked for."""
+    find_columns: Callable[[], Mapping[str, NDArray[Any]]] = field(repr=False)
+    """Computes :attr:`columns`."""
+    size: int
+    """How many items are shown."""
     catalogue: pl.Series = field(repr=False)
     """The ids of all items of the model, by code; :attr:`items` are the recommended ones."""
     titles: pl.Series | None = field(repr=False)
@@ -134,6 +95,11 @@ class RecommendationSet:
     unknown_items: tuple[Any, ...] = ()
     find_hits: Callable[[], Hits] | None = field(default=None, repr=False, compare=False)
     """Computes :attr:`hits`."""
+
+    @cached_property
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The columns of the frame, with items as codes: ordering takes as long as scoring."""
+        return self.find_columns()
 
     @cached_property
     def hits(self) -> Hits:
@@ -174,8 +140,9 @@ class RecommendationSet:
         return self.hits.about
 
     def __getstate__(self) -> dict[str, Any]:
-        """Be copied, and sent elsewhere, with the probabilities instead of what computes them."""
-        return {**self.__dict__, "hits": self.hits, "find_hits": None}
+        """Be copied, and sent elsewhere, with the numbers instead of what computes them."""
+        found = {"columns": self.columns, "hits": self.hits}
+        return {**self.__dict__, **found, "find_columns": None, "find_hits": None}
 
     @cached_property
     def used(self) -> tuple[Any, ...]:
@@ -298,13 +265,101 @@ class RecommendationSet:
         return html_card(title, frame, self.guarantee.labelled, bar=bar)
 
     def __len__(self) -> int:
-        columns = self.columns
-        return columns.n_rows if isinstance(columns, LaterColumns) else len(columns[Columns.Item])
+        return self.size
 
     def __repr__(self) -> str:
         at = "" if self.confidence is None else f" at confidence {self.confidence:g}"
         cut = "" if len(self) == self.full_size else f", cut from {self.full_size:,}"
         return f"RecommendationSet({len(self):,} of {self.n_candidates:,} items{at}{cut})"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class GroupSet(RecommendationSet):
+    """The items recommended to a group; see :class:`RecommendationSet` for what else it has.
+
+    Attributes
+    ----------
+    members : tuple
+        The members: ids of users, names that were given, or "member 2".
+    satisfaction : tuple of float
+        For each member the share of their own best items, as many as there are in the set, that is
+        in it: 1 for who would have got the same alone. NaN if the set is empty.
+    together : str
+        What is promised to the group, by name.
+    formed : str
+        Which groups the promise is about, in words.
+    """
+
+    members: tuple[Any, ...]
+    satisfaction: tuple[float, ...]
+    together: str
+    formed: str
+    values: NDArray[np.float64] = field(repr=False)
+    """What each item is worth to each member, members × items: from 1 for their best, down to 0."""
+    member_ranks: NDArray[np.float64] = field(repr=False)
+    """Its rank for each member."""
+
+    @property
+    def covered(self) -> bool:
+        """Whether the guarantee of the full set covers this group."""
+        return (self.guarantee.full or self.guarantee).holds
+
+    @property
+    def least_served(self) -> Any:
+        """The member with the smallest satisfaction; None if the set is empty."""
+        found = np.array(self.satisfaction)
+        return None if np.isnan(found).all() else self.members[int(np.nanargmin(found))]
+
+    def to_dict(self, n: int | None = None) -> dict[str, Any]:
+        """Return the set as the command line's JSON and HTTP have it; see the base class."""
+        served = zip(self.members, self.satisfaction, strict=True)
+        return {
+            **super().to_dict(n),
+            "together": self.together,
+            "formed": self.formed,
+            "covered": self.covered,
+            "members": [
+                {"member": name, "satisfaction": json_number(share)} for name, share in served
+            ],
+            "least_served": self.least_served,
+        }
+
+    def _row_columns(self, n: int | None) -> dict[str, list[Any]]:
+        return {
+            **super()._row_columns(n),
+            "member_ranks": self.member_ranks[:, :n].T.astype(int).tolist(),
+            "member_values": self.values[:, :n].T.tolist(),
+        }
+
+    def by_member(self) -> pl.DataFrame:
+        """Give ``item_id``, ``member``, ``rank`` and ``value`` of every item for every member.
+
+        ``rank`` is its place among all items that no member has taken, for that member alone, and
+        ``value`` the same from 1 for the best down to 0.
+        """
+        n, m = len(self), len(self.members)
+        return pl.DataFrame(
+            {
+                Columns.Item: self.catalogue.gather(np.repeat(self.columns[Columns.Item], m)),
+                "member": pl.Series([str(name) for name in self.members] * n, dtype=pl.String),
+                Columns.Rank: self.member_ranks.T.ravel().astype(np.int64),
+                "value": self.values.T.ravel(),
+            }
+        )
+
+    def to_satisfaction(self) -> pl.DataFrame:
+        """Give each ``member`` with their ``satisfaction``, the least served first."""
+        frame = frame_of(
+            {
+                "member": pl.Series([str(name) for name in self.members], dtype=pl.String),
+                "satisfaction": np.array(self.satisfaction, dtype=np.float64),
+            }
+        )
+        return frame.sort("satisfaction", maintain_order=True)
+
+    def __repr__(self) -> str:
+        whom = f", for {len(self.members)} members"
+        return f"GroupSet{super().__repr__().removeprefix('RecommendationSet')[:-1]}{whom})"
 
 
 def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
@@ -368,16 +423,3 @@ def stacked(
     """Give the columns of several results as one, and whose each row is."""
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return columns, np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])
-
-
-def people_frame(
-    columns: Mapping[str, NDArray[Any]],
-    people: pl.Series,
-    item_ids: pl.Series,
-    titles: pl.Series | None = None,
-) -> pl.DataFrame:
-    """Make the frame of the results of many people: one for all, as frames cost more than rows.
-
-    `people` are the ids of whom each row is about.
-    """
-    return result_frame(columns, item_ids, titles).select(people.alias(Columns.User), pl.all())

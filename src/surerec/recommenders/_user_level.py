@@ -1,9 +1,9 @@
-"""User-level calibration: its settings, and how a scorer is calibrated on held-out interactions."""
+"""User-level calibration: its settings, segments, and how a scorer is calibrated on users."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from surerec._arguments import check_choice, check_number, check_seed
 from surerec._checks import check_whole
@@ -17,23 +17,24 @@ from surerec.calibration import (
     find_promise,
 )
 from surerec.errors import InputError
-from surerec.futures import check_horizon
-from surerec.recommenders._group_model import CalibratedGroups, HeldOut, Sample
-from surerec.recommenders._segments import parse_groups
-from surerec.together import members_future
+from surerec.futures import check_horizon, codes_in
+from surerec.interactions import UserGroups, read_user_groups
+from surerec.recommenders._group_calibration import CalibratedGroups, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from surerec._state import State
     from surerec.calibration import Calibration, CalibrationUsers, Cut, ItemChances, Promise
     from surerec.futures import Horizon
-    from surerec.interactions import IdMap, UserGroups
+    from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders._segments import Groups
 
     Kept = tuple[CalibrationUsers, ItemChances | None]
 
+Groups: TypeAlias = "int | str | tuple[str, int] | list[str | int]"
+"""The number of segments by known items; or a column of the users' own; or both."""
+_MOST_GROUPS: Final = 10_000
 _MOST_DAYS: Final = 1_000_000
 """Of a window: it ends in the calendar, which has hardly four times as many."""
 
@@ -62,18 +63,22 @@ class UserLevel:
     min_known: int
     seed: int
 
-    def __post_init__(self) -> None:
-        """Refuse impossible settings."""
-        check_seed(self.seed)
-        find_promise(self.promise)
-        check_choice("cut", self.cut, ("rank", "score"))
-        check_horizon(self.horizon)
-        parse_groups(self.groups)
-        check_whole("n_calibration", self.n_calibration)
-        check_whole("min_known", self.min_known)
-        if self.window is not None:
+    @classmethod
+    def of(cls, estimator: Any, cut: Cut) -> UserLevel:
+        """Return the settings of an estimator, with its cut; refuse impossible ones."""
+        given = {name: getattr(estimator, name) for name in cls.__dataclass_fields__}
+        found = cls(**{**given, "cut": cut})
+        check_seed(found.seed)
+        find_promise(found.promise)
+        check_choice("cut", found.cut, ("rank", "score"))
+        check_horizon(found.horizon)
+        parse_groups(found.groups)
+        check_whole("n_calibration", found.n_calibration)
+        check_whole("min_known", found.min_known)
+        if found.window is not None:
             must = f"a number of days above 0, and {_MOST_DAYS:,} at the most"
-            check_number("window", self.window, 0, _MOST_DAYS, must, ends=(False, True))
+            check_number("window", found.window, 0, _MOST_DAYS, must, ends=(False, True))
+        return found
 
     def calibration(
         self,
@@ -118,23 +123,27 @@ class UserLevel:
         says: Statement,
         serving: PrecedenceStatistics,
         segments: UserGroups | None,
+        listed: NamedItems | None = None,
     ) -> UserCalibration:
-        """Return a scorer's calibration on a sample of users; `serving` has the users' codes."""
-        kept = calibrate(
-            sample.scorer, sample.past, sample.cases, self.cut, serving, seed=self.seed
-        )
-        return self.calibration(kept, says, segments)
+        """Return a scorer's calibration on a sample of users.
 
-    def calibrate_list(
-        self,
-        sample: Sample,
-        says: Statement,
-        serving: PrecedenceStatistics,
-        segments: UserGroups | None,
-        listed: NamedItems,
-    ) -> UserCalibration:
-        """Return the calibration on what the sample's users consumed of an item list."""
-        then = listed.within(_items(serving), _items(sample.past))
+        Parameters
+        ----------
+        sample : Sample
+            The scorer and its calibration users.
+        says : Statement
+            What the guarantee says.
+        serving : PrecedenceStatistics
+            Those that answer later, which have the users' codes.
+        segments : UserGroups or None
+            The segment of each user.
+        listed : NamedItems, optional
+            Calibrate on what these users consumed of an item list.
+        """
+        allowed = None
+        if listed is not None:
+            past = sample.past.interactions.items
+            allowed = listed.within(serving.interactions.items, past).codes
         try:
             kept = calibrate(
                 sample.scorer,
@@ -142,36 +151,106 @@ class UserLevel:
                 sample.cases,
                 self.cut,
                 serving,
-                allowed=then.codes,
+                allowed=allowed,
                 seed=self.seed,
             )
         except NobodyTook:
+            if listed is None:
+                raise
             raise InputError(
                 f"Nobody who calibrates took any item of the list {listed.name!r} next, so nothing "
                 "can be promised on it: give a longer list."
             ) from None
         return self.calibration(kept, says, segments, listed)
 
-    def group_model(self, held_out: HeldOut, calibration: Calibration) -> CalibratedGroups:
-        """Return what calibrates on groups of the users whom a calibration covers."""
+    def group_model(
+        self, calibration: Calibration, sample: Callable[[Any], Sample], *, held_out: bool
+    ) -> CalibratedGroups:
+        """Return what calibrates on groups of the users whom a calibration covers.
+
+        Parameters
+        ----------
+        calibration : Calibration
+            The calibration on users.
+        sample : callable
+            Returns the users who may be in a group, of a fitted model.
+        held_out : bool
+            Whether a scorer that leaves nobody out learned nothing of what is held out of it.
+        """
         future = members_future(check_horizon(self.horizon), self.window)
         return CalibratedGroups(
             f"of each member, {calibration.about}" if calibration.about else future,
             self.min_known,
             self.n_calibration,
             self.seed,
+            sample,
             held_out,
             find_promise(self.promise).tested,
             "" if calibration.covers == Coverage.people else f" of {calibration.covers}",
         )
 
 
-def moved_lists(
-    lists: Mapping[str, UserCalibration], before: IdMap, now: IdMap
-) -> list[NamedItems]:
-    """Return the item lists by the codes of other data."""
-    return [each.listed.within(before, now) for each in lists.values() if each.listed is not None]
+def members_future(horizon: Horizon, window: float | None) -> str:
+    """Return the held-out interactions of a group's members in words.
+
+    Examples
+    --------
+    >>> members_future(0.4, None), members_future(1, None)
+    ("the last 40% of each member's items", "each member's next item")
+    >>> members_future(0.4, 30.0), members_future(5, 30.0)
+    ("each member's items of the next 30 days", "each member's next 5 items within 30 days")
+    """
+    if isinstance(horizon, float):
+        if window is None:
+            return f"the last {horizon:.0%} of each member's items"
+        return f"each member's items of the next {window:g} days"
+    within = "" if window is None else f" within {window:g} days"
+    return f"each member's next {'item' if horizon == 1 else f'{horizon} items'}{within}"
 
 
-def _items(statistics: PrecedenceStatistics) -> IdMap:
-    return statistics.interactions.items
+def parse_groups(groups: object) -> tuple[str | None, int]:
+    """Return the column of segments, if there is one, and their number by known items.
+
+    Examples
+    --------
+    >>> parse_groups(3), parse_groups("country"), parse_groups(("country", 3))
+    ((None, 3), ('country', 1), ('country', 3))
+    """
+    if isinstance(groups, str) and groups.strip():
+        return groups, 1
+    if isinstance(groups, (tuple, list)):
+        if len(groups) == 2 and isinstance(groups[0], str) and groups[0].strip():  # noqa: PLR2004
+            return groups[0], check_whole("the number in groups", groups[1], highest=_MOST_GROUPS)
+    elif not isinstance(groups, str):
+        return None, check_whole("groups", groups, highest=_MOST_GROUPS)
+    raise InputError(
+        f"groups is {groups!r}; it must be a number of groups by known items, the name of a column "
+        'of the people\'s own, such as "country", or both, such as ("country", 3).'
+    )
+
+
+def stored_groups(groups: object) -> object:
+    """Return the parameter as a model folder keeps it."""
+    return list(groups) if isinstance(groups, tuple) else groups
+
+
+def read_groups(groups: object, given: Any, interactions: Interactions) -> UserGroups | None:
+    """Look up the group of each user; None where there are none by a column."""
+    column = parse_groups(groups)[0]
+    if column is None and given is not None:
+        raise InputError(
+            "user_groups was given, and groups is a number: name their column, as in "
+            'groups="country".'
+        )
+    if column is None or given is None:
+        return None
+    return read_user_groups(given, column, interactions.users)
+
+
+def renewed_groups(
+    before: UserGroups, given: Any, past: PrecedenceStatistics, now: Interactions
+) -> UserGroups:
+    """Give the groups of users as they are now: those given, else those that they had."""
+    if given is not None:
+        return read_user_groups(given, before.column, now.users)
+    return before if past.interactions is now else before.moved(codes_in(past, now)[0])

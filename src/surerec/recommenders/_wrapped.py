@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
@@ -29,14 +31,11 @@ from surerec.errors import InputError
 from surerec.futures import drop_repeats, following_cases, profile_cases, window_cases
 from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
-from surerec.recommenders._estimator import Recommender, timed
-from surerec.recommenders._fingerprint import check_same, probe, refuse_constant, same_kind
-from surerec.recommenders._group_model import Sample
-from surerec.recommenders._measured import OWN
-from surerec.recommenders._segments import read_groups, stored_groups
-from surerec.recommenders._user_level import Statement, UserLevel
-from surerec.recommenders._wrapped_about import About, Covers, days_from, what_follows
-from surerec.recommenders._wrapped_people import check_catalogue, refuse_newcomers, who
+from surerec.recommenders import _wrapped_checks as checks
+from surerec.recommenders._estimator import OWN, Recommender, timed
+from surerec.recommenders._group_calibration import CalibratedGroups, Sample
+from surerec.recommenders._user_level import Statement, UserLevel, read_groups, stored_groups
+from surerec.recommenders._wrapped_checks import About, Covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from surerec.futures import Cases, Horizon
     from surerec.interactions import UserGroups
     from surerec.measures import Scorer
-    from surerec.recommenders._group_model import CalibratedGroups, CalibratedModel
     from surerec.recommenders._model import FittedModel
 
 Repeats: TypeAlias = Literal["error", "drop"]
@@ -58,6 +56,7 @@ _WRAPPED: Final = "wrapped_"
 _PROBE: Final = {"probe": ArraySchema("float64", (None, None))}
 
 
+@dataclass(eq=False, repr=False)
 class WrappedRecommender(Recommender):
     """Recommendation sets of somebody's own model, calibrated over users; see :func:`wrap`.
 
@@ -78,47 +77,28 @@ class WrappedRecommender(Recommender):
     _unfitted = (
         "This model is not calibrated yet: call calibrate(past, future) or fit(interactions) first."
     )
-    _about: About
-    _adapted: tuple[tuple[Any, ...], Adapter] | None = None
-    _sample: Sample | None = None
-    """What item lists are calibrated on; a folder does not have it."""
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        items: Iterable[Any] | None = None,
-        users: Iterable[Any] | None = None,
-        covers: Covers | None = None,
-        promise: str | Promise = "miss-rate",
-        horizon: Horizon = 0.4,
-        cut: Cut | None = None,
-        groups: int = 1,
-        window: float | None = None,
-        n_calibration: int = 2000,
-        min_known: int = 5,
-        seed: int = 0,
-        refit: bool = False,
-        fallback: str | None = None,
-        name: str | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.model = model
-        self.items = items
-        self.users = users
-        self.covers = covers
-        self.promise = promise
-        self.horizon = horizon
-        self.cut = cut
-        self.groups = groups
-        self.window = window
-        self.n_calibration = n_calibration
-        self.min_known = min_known
-        self.seed = seed
-        self.refit = refit
-        self.fallback = fallback
-        self.name = name
-        self.verbose = verbose
+    model: Any
+    _: KW_ONLY
+    items: Iterable[Any] | None = None
+    users: Iterable[Any] | None = None
+    covers: Covers | None = None
+    promise: str | Promise = "miss-rate"
+    horizon: Horizon = 0.4
+    cut: Cut | None = None
+    groups: int = 1
+    window: float | None = None
+    n_calibration: int = 2000
+    min_known: int = 5
+    seed: int = 0
+    refit: bool = False
+    fallback: str | None = None
+    name: str | None = None
+    verbose: int = 0
+    _about: About = field(init=False)
+    _adapted: tuple[tuple[Any, ...], Adapter] | None = field(init=False, default=None)
+    _sample: Sample | None = field(init=False, default=None)
+    """What item lists and groups are calibrated on; a folder does not have it."""
 
     @timed("Fitted")
     def fit(
@@ -155,7 +135,7 @@ class WrappedRecommender(Recommender):
                 "calibrate(past, future)."
             )
         if covers == "newcomers" and not adapter.folds_in:
-            refuse_newcomers(adapter)
+            checks.refuse_newcomers(adapter)
         chosen, served, about = self._cut_apart(whole, covers)
         about = replace(about, knows_all=adapter.knows_all)
         fitted = served
@@ -171,10 +151,10 @@ class WrappedRecommender(Recommender):
             with stage("learning"):
                 known, scorer = self._fit_copy(recipe, whole, whole)
             segments = read_groups(self.groups, user_groups, known.interactions)
-            users = self.model_.user_level
-            self.model_ = self._calibrated_model(
-                known, scorer, (users.users, users.chances), self._refitted(about, scorer), segments
-            )
+            users, self._about = self.model_.user_level, self._refitted(about, scorer)
+            kept, says = (users.users, users.chances), _says(self._about, scorer)
+            calibration = self._settings().calibration(kept, says, segments)
+            self.model_ = self._fitted(known, scorer, calibration)
         return self._allow_all(lists)
 
     def _fit_copy(
@@ -199,7 +179,7 @@ class WrappedRecommender(Recommender):
         begin = end - int(self.window * DAY)
         cases = window_cases(whole, begin, end, self.horizon, min_known=self.min_known)
         chosen = self._sampled(cases, at_most_half=covers == "newcomers")
-        about = replace(about, future=days_from(begin, self.window, self.horizon))
+        about = replace(about, future=checks.days_from(begin, self.window, self.horizon))
         return chosen, whole.until(begin), about
 
     def _sampled(self, cases: Cases, *, at_most_half: bool) -> Cases:
@@ -263,8 +243,8 @@ class WrappedRecommender(Recommender):
             later, dropped = drop_repeats(known, later)
         adapter.check_fitted()
         adapter = adapter.knowing(known)
-        covers, in_fit = who(adapter, known, self.covers)
-        check_catalogue(adapter, known, covers)
+        covers, in_fit = checks.who(adapter, known, self.covers)
+        checks.check_catalogue(adapter, known, covers)
         cases = following_cases(known, later, self.horizon, min_known=self.min_known)
         cases = cases[in_fit[cases.users] == (covers == "fit")]
         if not len(cases):
@@ -281,7 +261,7 @@ class WrappedRecommender(Recommender):
         about = About(
             covers,
             self._settings().cut,
-            future=what_follows(known, later, self.horizon),
+            future=checks.what_follows(known, later, self.horizon),
             assumes=f"{adapter.name} learned nothing from their future{_without(dropped)}",
             knows_all=knows_all,
         )
@@ -292,35 +272,20 @@ class WrappedRecommender(Recommender):
 
     def _calibrated(self, sample: Sample, about: About, segments: UserGroups | None) -> FittedModel:
         """Return the model that a sample of users calibrates."""
-        known, scorer = sample.past, sample.scorer
-        assert isinstance(scorer, WrappedScorer)  # noqa: S101  # of its own recipe
+        known, scorer = sample.past, cast("WrappedScorer", sample.scorer)
         found = self._settings().calibrate(sample, _says(about, scorer), known, segments)
         if not len(found.users):
             raise InputError(
                 f"Not one item that the calibration users took is known to {scorer.name}."
             )
-        refuse_constant(scorer, known, found.users)
-        self._sample = sample
-        return self._calibrated_model(known, scorer, (found.users, found.chances), about, segments)
-
-    def _calibrated_model(
-        self,
-        statistics: PrecedenceStatistics,
-        scorer: WrappedScorer,
-        kept: Any,
-        about: About,
-        segments: UserGroups | None,
-    ) -> FittedModel:
-        self._about = about
-        calibration = self._settings().calibration(kept, _says(about, scorer), segments)
-        return self._fitted(statistics, scorer, calibration)
+        checks.refuse_constant(scorer, known, found.users)
+        self._sample, self._about = sample, about
+        return self._fitted(known, scorer, found)
 
     def _calibrated_list(self, listed: NamedItems) -> UserCalibration:
         model, says = self.model_, _says(self._about, self._wrapped_scorer())
-        sample = KeptSample(self._sample).calibration_users(model)
-        return self._settings().calibrate_list(
-            sample, says, model.statistics, model.segments, listed
-        )
+        sample = _kept_sample(self._sample, model)
+        return self._settings().calibrate(sample, says, model.statistics, model.segments, listed)
 
     def recipe(self) -> WrappedRecipe:
         """Return what fits a copy of the model."""
@@ -358,16 +323,7 @@ class WrappedRecommender(Recommender):
         cut = self.cut
         if cut is None:
             cut = "score" if self._adapter().has_value else "rank"
-        return UserLevel(
-            self.promise,
-            self.horizon,
-            cut,
-            self.groups,
-            self.window,
-            self.n_calibration,
-            self.min_known,
-            self.seed,
-        )
+        return UserLevel.of(self, cut)
 
     def _validate(self) -> None:
         if self.covers is not None:
@@ -379,10 +335,6 @@ class WrappedRecommender(Recommender):
             check_fallback(self.fallback)
             if not isinstance(self._adapter(), ListsAdapter):
                 raise InputError("fallback= completes lists, and this model is not one of lists.")
-
-    def check(self) -> None:
-        """Refuse an unknown kind of model, ids that are not its own, and impossible settings."""
-        self._validate()
 
     @property
     def wrapped_(self) -> Any:
@@ -402,9 +354,7 @@ class WrappedRecommender(Recommender):
         return self._about.cut
 
     def _wrapped_scorer(self) -> WrappedScorer:
-        scorer = self.scorer_
-        assert isinstance(scorer, WrappedScorer)  # noqa: S101  # of its own recipe
-        return scorer
+        return cast("WrappedScorer", self.scorer_)
 
     def _completed(self, scorer: WrappedScorer, statistics: PrecedenceStatistics) -> WrappedScorer:
         """Return a scorer whose lists are completed by what is known, if that is asked for."""
@@ -444,13 +394,14 @@ class WrappedRecommender(Recommender):
 
     def group_model(self, calibration: Calibration) -> CalibratedGroups:
         """Return what calibrates on groups of users."""
-        return self._settings().group_model(KeptSample(self._sample), calibration)
+        sample = partial(_kept_sample, self._sample)
+        return self._settings().group_model(calibration, sample, held_out=True)
 
     def _state(self) -> State:
         scorer = self._wrapped_scorer()
         mine = State({}, {"about": self._about.to_text()})
         if scorer.adapter.stored is None:
-            mine |= State({"probe": probe(scorer, self.statistics_, self.calibration_)})
+            mine |= State({"probe": checks.probe(scorer, self.statistics_, self.calibration_)})
         return super()._state() | mine.under(_WRAPPED)
 
     def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
@@ -462,7 +413,7 @@ class WrappedRecommender(Recommender):
         super().restore(statistics, state)
         if not is_stored:
             before = mine.arrays["probe"]
-            check_same(self._wrapped_scorer(), self.statistics_, self.calibration_, before)
+            checks.check_same(self._wrapped_scorer(), self.statistics_, self.calibration_, before)
         return self
 
     def scorer_from(self, statistics: PrecedenceStatistics, state: State) -> WrappedScorer:
@@ -475,7 +426,7 @@ class WrappedRecommender(Recommender):
             adapter = copy(self.model)
         else:
             of_model.require_empty("a wrapped model")
-            adapter = same_kind(self.model, items.ids)
+            adapter = checks.same_kind(self.model, items.ids)
         adapter.given_name = self.name or adapter.given_name
         adapter.knows_all = self._about.knows_all
         by_user = adapter.knows_users and self._about.covers == "fit"
@@ -490,28 +441,107 @@ class WrappedRecommender(Recommender):
         return self._settings().calibration_from(state, says, statistics)
 
 
-@dataclass(frozen=True)
-class KeptSample:
-    """The calibration users of a wrapped model, which only the process that calibrated it has."""
+def wrap(model: Any, **settings: Any) -> WrappedRecommender:
+    """Return a recommender around anybody's model: its sets, with a promise calibrated over users.
 
-    sample: Sample | None
+    Then `calibrate` it, if the model is fitted, on the future of what it was fitted on; or `fit` a
+    copy of it and calibrate that, in one go. The model itself is never changed.
 
-    def allows(self, scorer: Scorer) -> bool:  # noqa: ARG002
-        """Return True: the model learned nothing of what is held out."""
-        return True
+    Parameters
+    ----------
+    model : object
+        A model of implicit (ALS, BPR, LMF, item-item), of RecTools or LensKit;
+        :class:`surerec.adapters.Factors` or :class:`surerec.adapters.ItemItem`, arrays of your
+        own; something with ``score(history)``; a function of one history, or of a list of them,
+        that returns scores; or a frame or file of ``user_id``, ``item_id`` and ``score``, complete
+        or with the best of each user only, from any system. Histories are lists of item ids in time
+        order, and scores are in the order of `items`.
+    items, users : iterable of ids, optional
+        Which ids the columns and rows of a fitted model are; by default their numbers: item ids
+        that cannot be column numbers are refused, and those that seem not to be are warned of
+        (:class:`surerec.errors.AssumedIdsWarning`). With `fit`, `items` is the catalogue: by
+        default what somebody took in what the copy is fitted on.
+    covers : {"fit", "newcomers"}, optional
+        Whom the promise is about: people of the fit, of whose future nothing was in it, or people
+        whom the model was not fitted on and scores by their history. By default whoever can
+        calibrate it: `calibrate` looks for the users of the past in `users`, and takes the past for
+        what the model was fitted on if it keeps none; `fit` covers people of the fit if the model
+        keeps something of each (matrix factorisation), else newcomers.
+    promise : {"miss-rate", "hit"} or Promise, default="miss-rate"
+        What is kept below ε; see :class:`PopulationConformal`.
+    horizon : float or int, default=0.4
+        The future: a share of a profile, or so many next items. `calibrate` has it cut already: a
+        share means all of it.
+    cut : {"rank", "score"}, optional
+        By default "rank", unless the model has a ``value(scores, history_length)`` that compares
+        between people.
+    groups : int, default=1
+        Separate thresholds for so many groups of people by the number of their known items.
+    window : float, optional
+        `fit` cuts by the calendar: the last so many days calibrate what was fitted before.
+    n_calibration : int, default=2000
+        How many calibration users at most.
+    min_known : int, default=5
+        People of whom less is known neither calibrate nor are promised anything.
+    seed : int, default=0
+        Of the choice of calibration users.
+    refit : bool, default=False
+        Whether `fit` ends by fitting a copy on everything. With `window` the promise then assumes
+        that it ranks as the calibrated one did; without, nothing is promised.
+    fallback : str, optional
+        What completes lists that do not hold every item, from the past that `calibrate` is given:
+        "popularity", or one of the 17 measures. Without it what is in no list is missed, and
+        ``floor_`` tells the smallest ε that can be promised.
+    name : str, optional
+        What guarantees, reports and messages call the model; by default the name of its class or
+        function.
+    verbose : int, default=0
+        Print the stages of a fit with their times on stderr (1), and the loops in them (2).
 
-    def calibration_users(self, model: CalibratedModel) -> Sample:  # noqa: ARG002
-        """Return the sample, or refuse where it is gone."""
-        if self.sample is None:
-            raise InputError(
-                "A saved wrapped model does not hold what its calibration users consumed: add item "
-                "lists (allow(…) or lists=) and groups (calibrate_groups(…)) before saving it."
-            )
-        return self.sample
+    Returns
+    -------
+    WrappedRecommender
 
-    def group_users(self, model: CalibratedModel) -> Sample:
-        """Return the calibration users."""
-        return self.calibration_users(model)
+    Raises
+    ------
+    InputError
+        If the model is of an unknown kind, or a setting is impossible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import surerec as sr
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> class Popular:
+    ...     def fit(self, interactions):
+    ...         taken = interactions.items_taken
+    ...         self.counts = np.bincount(taken, minlength=interactions.n_items)
+    ...     def score(self, history):
+    ...         return self.counts
+    >>> sure = sr.wrap(Popular()).fit(films)
+    >>> picks = sure.recommend(history=films.profile(7)["item_id"], confidence=0.8)
+    >>> print(picks.guarantee)
+    Of the last 40% of items new to the user that they consume, at most 20% is left out on average
+    over users whom the model was not fitted on. Assumes users exchangeable with the ... calibration
+    users (... to ...) and no drift since. The scores also used later interactions of other users.
+    """
+    kept: dict[str, Any] = {
+        name: list(value) if isinstance(value, Iterator) else value
+        for name, value in settings.items()
+    }
+    made = WrappedRecommender(model, **kept)
+    made._validate()  # noqa: SLF001
+    return made
+
+
+def _kept_sample(sample: Sample | None, _: FittedModel) -> Sample:
+    """Return the calibration users, which only the process that calibrated on them has."""
+    if sample is None:
+        raise InputError(
+            "A saved wrapped model does not hold what its calibration users consumed: add item "
+            "lists (allow(…) or lists=) and groups (calibrate_groups(…)) before saving it."
+        )
+    return sample
 
 
 def _without(dropped: int) -> str:

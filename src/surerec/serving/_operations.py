@@ -183,8 +183,8 @@ def _assess_group(
     if asked.item_list is not None:
         raise NotOffered("A group has no item lists: ask without item_list.")
     found, party, together = fitted.assess_group(**_members(fitted, asked))
-    known = party.company.known
-    new = [member.history for member in party.company.members if not member.users]
+    known = party.known
+    new = [member.history for member in party.members if not member.users]
     return found, {
         "history": _titled(model, np.unique(np.concatenate([known[:0], *new]))),
         "history_length": len(known),

@@ -15,14 +15,19 @@ Every recommender of surerec passes them with every kind of scorer. Run them on 
 >>> check_scorer(Popular, only=["known user", "new history", "sets are nested"])
 """
 
-from surerec.testing._checks import CHECKS, check_recommender, check_scorer
-from surerec.testing._left_out import check_leaves_users_out
-from surerec.testing._subject import Subject
+from surerec.testing._answers import ModelUnderTest, server_address
+from surerec.testing._checks import (
+    CHECKS,
+    check_leaves_users_out,
+    check_recommender,
+    check_scorer,
+)
 
 __all__ = [
     "CHECKS",
-    "Subject",
+    "ModelUnderTest",
     "check_leaves_users_out",
     "check_recommender",
     "check_scorer",
+    "server_address",
 ]

@@ -1,30 +1,161 @@
-"""What every recommender answers, whatever scores and whatever calibrates."""
+"""What every recommender answers, whatever scores, calibrates and deploys it."""
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 import numpy as np
 import polars as pl
 
-from surerec.calibration import ItemCalibration
+from surerec._arguments import check_kind
+from surerec._calendar import DAY
+from surerec.audit import audit
+from surerec.datasets import synthetic
 from surerec.errors import InProfile, InputError, NoConfidence, NotFittedError, UnknownHistory
-from surerec.measures import Queries, Query, Scorer
-from surerec.testing._subject import expect
+from surerec.interactions import Interactions
+from surerec.recommenders import Recommender, WrappedRecommender, load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from surerec.testing._subject import Subject
+    from surerec.measures import RecipeLike
+    from surerec.recommenders import RecommendationSet
 
 _CONFIDENCES = (0.3, 0.5, 0.7, 0.9, 0.97)
+_REFUSED = "was saved without its scorer"
 
 
-def known_user(subject: Subject, _: Path) -> None:
+def expect(condition: object, sentence: str) -> None:
+    """Fail with a sentence, under ``python -O`` too."""
+    if not condition:
+        raise AssertionError(sentence)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelUnderTest:
+    """What is checked.
+
+    Parameters
+    ----------
+    make : callable
+        Gives a recommender that is not fitted, the same each time.
+    data : Interactions, optional
+        To fit it on: made-up data by default. Users with ten items or more are needed.
+    future : Interactions, optional
+        What calibrates a wrapped model that comes fitted on the data.
+    scorer : object, optional
+        What :func:`surerec.load` must be given, if a model folder cannot hold the scorer.
+    spark : SparkSession, optional
+        To try it on Spark, too.
+    fit_params : mapping, optional
+        What fit or calibrate is given beside the data, such as ``user_groups``.
+    """
+
+    make: Callable[[], Recommender]
+    data: Interactions | None = None
+    scorer: RecipeLike | None = None
+    spark: Any = None
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    future: Interactions | None = None
+
+    @cached_property
+    def interactions(self) -> Interactions:
+        """The data."""
+        if self.data is not None:
+            expect(isinstance(self.data, Interactions), "the data are no Interactions")
+            return self.data
+        return synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)
+
+    @cached_property
+    def fitted(self) -> Recommender:
+        """The recommender, fitted once for all checks."""
+        return self.fit(self.made(), self.interactions)
+
+    def fit(self, model: Recommender, data: Any) -> Recommender:
+        """Fit a recommender, or calibrate a wrapped model that comes fitted."""
+        if self.future is None:
+            return model.fit(data, **self.fit_params)
+        wrapped = check_kind("make()", model, WrappedRecommender, "a wrapped model to take future=")
+        return wrapped.calibrate(data, self.future, **self.fit_params)
+
+    @property
+    def takes_histories(self) -> bool:
+        """Whether people who are not in the data can be asked about."""
+        return self.fitted.scorer_.takes_histories
+
+    def made(self) -> Recommender:
+        """Make one, and see that it is a recommender."""
+        found = self.make() if callable(self.make) else None
+        expect(isinstance(found, Recommender), "what is checked makes no recommender")
+        return found
+
+    @cached_property
+    def users(self) -> list[Any]:
+        """Some users of whom enough is known, by id."""
+        lengths = np.diff(self.interactions.offsets)
+        enough = np.flatnonzero((lengths >= 10) & (lengths < self.interactions.n_items))[:6]  # noqa: PLR2004
+        expect(len(enough), "the data have no user with ten items or more")
+        return self.interactions.users.ids.gather(enough).to_list()
+
+    def history(self, user: Any) -> list[Any]:
+        """Give what a user took, by id."""
+        code = self.interactions.users.code(user)
+        return self.interactions.items.ids.gather(self.interactions.taken(code)).to_list()
+
+    def times(self, user: Any) -> NDArray[np.datetime64]:
+        """Return when a user consumed the items of :meth:`history`."""
+        code = self.interactions.users.code(user)
+        return self.interactions.times_of(code).astype("datetime64[us]")
+
+    def level(self, confidence: float = 0.8) -> dict[str, Any]:
+        """Give the confidence to ask at, if it has any."""
+        return {"confidence": confidence} if "confidence" in self.fitted.model_.features else {}
+
+    def ask(self, model: Recommender, user: Any, confidence: float = 0.8) -> RecommendationSet:
+        """Recommend to a user."""
+        return model.recommend(user, **self.level(confidence))
+
+    def refused(
+        self, error: type[Exception], sentence: str, ask: Callable[..., object], /, **asked: Any
+    ) -> Exception:
+        """Return the error of a question that must be refused, or fail with a sentence."""
+        try:
+            ask(**asked)
+        except error as found:
+            return found
+        raise AssertionError(sentence)
+
+    def rows(self, asked: Iterable[tuple[Any, RecommendationSet]], dtype: Any) -> pl.DataFrame:
+        """Return the frames of users asked for one by one, with their ids."""
+        return pl.concat(
+            picks.to_frame().select(pl.lit(user).cast(dtype).alias("user_id"), pl.all())
+            for user, picks in asked
+        )
+
+    def answers(self, model: Recommender) -> list[pl.DataFrame]:
+        """Give what a model answers to some users and to a history, to compare it by."""
+        found = [self.ask(model, user).to_frame() for user in self.users[:3]]
+        if self.takes_histories:
+            history = self.history(self.users[0])[:8]
+            found.append(model.recommend(history=history, **self.level()).to_frame())
+        found.append(model.recommend_many(self.users, k=5, **self.level()))
+        return found
+
+
+def known_user(subject: ModelUnderTest, _: Path) -> None:
     """Check that a user's set is ranked, holds nothing of theirs, and says what it promises."""
     for user in subject.users:
         picks = subject.ask(subject.fitted, user)
@@ -38,41 +169,31 @@ def known_user(subject: Subject, _: Path) -> None:
         expect(whole.holds == (not whole.reason), "a guarantee holds against a reason")
 
 
-def new_history(subject: Subject, _: Path) -> None:
+def new_history(subject: ModelUnderTest, _: Path) -> None:
     """Check that somebody new is known by a history; what nobody took is ignored, and named."""
     history = subject.history(subject.users[0])[:6]
+    ask = subject.fitted.recommend
     if not subject.takes_histories:
-        try:
-            subject.fitted.recommend(history=history, **subject.level())
-        except InputError:
-            return
-        raise AssertionError("a history is scored by what scores no histories")
-    picks = subject.fitted.recommend(history=[*history, "no such item"], **subject.level())
+        why = "a history is scored by what scores no histories"
+        subject.refused(InputError, why, ask, history=history, **subject.level())
+        return
+    picks = ask(history=[*history, "no such item"], **subject.level())
     expect(picks.ignored == ("no such item",), "an unknown item is not named as ignored")
     expect(not set(picks.items) & set(history), "a set holds what is in the history")
-    try:
-        subject.fitted.recommend(history=["no such item"], **subject.level())
-    except UnknownHistory:
-        return
-    raise AssertionError("a history of nothing that is known is not refused")
+    why = "a history of nothing that is known is not refused"
+    subject.refused(UnknownHistory, why, ask, history=["no such item"], **subject.level())
 
 
-def many_users(subject: Subject, _: Path) -> None:
+def many_users(subject: ModelUnderTest, _: Path) -> None:
     """Check that many users are answered as each of them is alone: sets, cut sets, short lists."""
     for asked in (subject.level(), {"k": 4, **subject.level()}, {"k": 4}):
         many = subject.fitted.recommend_many(subject.users, **asked)
-        alone = [
-            subject.fitted.recommend(user, **asked)
-            .to_frame()
-            .select(pl.lit(user).alias("user_id"), pl.all())
-            .with_columns(pl.col("user_id").cast(many["user_id"].dtype))
-            for user in subject.users
-        ]
-        same = many.drop("covered").equals(pl.concat(alone))
+        alone = ((user, subject.fitted.recommend(user, **asked)) for user in subject.users)
+        same = many.drop("covered").equals(subject.rows(alone, many["user_id"].dtype))
         expect(same, f"many users get other rows than each alone ({asked})")
 
 
-def short_lists(subject: Subject, _: Path) -> None:
+def short_lists(subject: ModelUnderTest, _: Path) -> None:
     """Check that k alone returns the k best candidates, and that no guarantee is stated."""
     for user in subject.users:
         top, longer = (subject.fitted.recommend(user, k=k) for k in (3, 6))
@@ -82,7 +203,7 @@ def short_lists(subject: Subject, _: Path) -> None:
         expect(bool(top.about_hit_probability), "no reason for the probability of a hit")
 
 
-def many_histories(subject: Subject, _: Path) -> None:
+def many_histories(subject: ModelUnderTest, _: Path) -> None:
     """Check that many new users are answered as each of them is alone, with times or without."""
     if "user_groups" in subject.fit_params or not subject.takes_histories:
         return  # a mapping says no groups, and some models know no newcomers
@@ -93,26 +214,21 @@ def many_histories(subject: Subject, _: Path) -> None:
     }
     for k, given in ((None, histories), (4, histories), (4, timed)):
         many = subject.fitted.recommend_many(histories=given, k=k, **subject.level())
-        alone = [
-            subject.fitted.recommend(history=history, k=k, **subject.level())
-            .to_frame()
-            .select(pl.lit(user).alias("user_id"), pl.all())
-            .with_columns(pl.col("user_id").cast(many["user_id"].dtype))
+        alone = (
+            (user, subject.fitted.recommend(history=history, k=k, **subject.level()))
             for user, history in given.items()
-        ]
-        same = many.drop("covered").equals(pl.concat(alone))
+        )
+        same = many.drop("covered").equals(subject.rows(alone, many["user_id"].dtype))
         expect(same, f"many histories get other rows than each alone (k={k})")
 
 
-def p_values(subject: Subject, _: Path) -> None:
+def p_values(subject: ModelUnderTest, _: Path) -> None:
     """Check that one answer serves every confidence: items enter above their entry confidence."""
     user = subject.users[0]
     if "confidence" not in subject.fitted.model_.features:
-        try:
-            subject.fitted.p_values(user)
-        except NoConfidence:
-            return
-        raise AssertionError("p-values are given by what has no confidence")
+        why = "p-values are given by what has no confidence"
+        subject.refused(NoConfidence, why, subject.fitted.p_values, user=user)
+        return
     values = subject.fitted.p_values(user)
     if "p_value" in values.columns:
         known = values["p_value"].drop_nulls()
@@ -127,7 +243,7 @@ def p_values(subject: Subject, _: Path) -> None:
     )
 
 
-def explained(subject: Subject, _: Path) -> None:
+def explained(subject: ModelUnderTest, _: Path) -> None:
     """Check that a reason is counts, and that what was taken is not explained."""
     user = subject.users[0]
     history = subject.history(user)
@@ -140,14 +256,11 @@ def explained(subject: Subject, _: Path) -> None:
     expect((frame["later"] + frame["earlier"] <= frame["support"]).all(), "counts exceed support")
     moved = [abs(each.by) for each in why.contributions]
     expect(moved == sorted(moved, reverse=True), "the strongest contribution is not first")
-    try:
-        subject.fitted.explain(user, item=history[0])
-    except InProfile:
-        return
-    raise AssertionError("an item of the profile is explained")
+    why_not = "an item of the profile is explained"
+    subject.refused(InProfile, why_not, subject.fitted.explain, user=user, item=history[0])
 
 
-def nested(subject: Subject, _: Path) -> None:
+def nested(subject: ModelUnderTest, _: Path) -> None:
     """Check that a set at a higher confidence holds every smaller one."""
     if "confidence" not in subject.fitted.model_.features:
         return
@@ -157,69 +270,22 @@ def nested(subject: Subject, _: Path) -> None:
         expect(grows, "a set loses items as the confidence grows")
 
 
-class _Plain(Scorer):
-    """A scorer without its faster ways."""
-
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
-        self.leaves_users_out = scorer.leaves_users_out
-        self.value = scorer.value  # type: ignore[method-assign]
-
-    def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Score every item."""
-        return self._scorer.score_query(query)
-
-
-def fast_paths(subject: Subject, _: Path) -> None:
-    """Check that the fused and the batch way give what the plain way gives."""
-    model, statistics = subject.fitted, subject.fitted.statistics_
-    scorer, calibration = model.scorer_, ItemCalibration()
-    codes = subject.interactions.users.require(subject.users)
-    for code in codes:
-        query = Query.of_user(subject.interactions, int(code))
-        candidates = model.model_.candidates(query)
-        fast, plain = (
-            calibration.assess(each, statistics, query, candidates)
-            for each in (scorer, _Plain(scorer))
-        )
-        expect(np.array_equal(fast.counts, plain.counts), "fused p-values differ from plain ones")
-        expect(np.array_equal(fast.score, plain.score), "fused scores differ from plain ones")
-    best = calibration.best_of_many(
-        scorer, statistics, Queries.of_users(subject.interactions, codes), 0.2, 4
-    )
-    if best is None:
-        return
-    for row, code in enumerate(codes):
-        query = Query.of_user(subject.interactions, int(code))
-        plain = calibration.assess(
-            _Plain(scorer), statistics, query, model.model_.candidates(query)
-        )
-        expected = plain.candidates[plain.ordered(0.2)[:4]]
-        expect(
-            np.array_equal(best.items[best.owners == row], expected), "the batch differs from plain"
-        )
-
-
-def parameters(subject: Subject, _: Path) -> None:
+def parameters(subject: ModelUnderTest, _: Path) -> None:
     """Check that a copy has the settings as given and nothing learned, and fits alike."""
     model = subject.made()
     settings = model.get_params()
     twin = type(model)(**settings)
     expect(twin.get_params() == settings, "settings do not come back as they were given")
     expect(model.set_params(**settings) is model, "set_params does not give the model back")
-    try:
-        subject.ask(twin, subject.users[0])
-    except NotFittedError:
-        pass
-    else:
-        raise AssertionError("a recommender answers before it is fitted")
+    why = "a recommender answers before it is fitted"
+    subject.refused(NotFittedError, why, twin.recommend, user=subject.users[0])
     refitted = subject.fit(twin, subject.fitted.statistics_)
     expect(refitted is twin, "fit does not give the model back")
     pairs = zip(subject.answers(twin), subject.answers(subject.fitted), strict=True)
     expect(all(a.equals(b) for a, b in pairs), "fitted again it answers otherwise")
 
 
-def threads(subject: Subject, _: Path) -> None:
+def threads(subject: ModelUnderTest, _: Path) -> None:
     """Check that threads that ask at once get what they would get alone."""
     users = subject.users * 4
     alone = [subject.ask(subject.fitted, user).to_frame() for user in users]
@@ -227,3 +293,96 @@ def threads(subject: Subject, _: Path) -> None:
         together = pool.map(lambda user: subject.ask(subject.fitted, user).to_frame(), users)
     same = all(a.equals(b) for a, b in zip(alone, together, strict=True))
     expect(same, "threads that ask at once get other answers")
+
+
+def _saved(subject: ModelUnderTest, folder: Path) -> Path:
+    place = folder / "model"
+    if not place.exists():
+        subject.fitted.save(place)
+    return place
+
+
+def save_and_load(subject: ModelUnderTest, folder: Path) -> None:
+    """Check that what a folder gives back answers as what was saved, its scorer given again."""
+    place = _saved(subject, folder)
+    back = load(place, scorer=subject.scorer)
+    pairs = zip(subject.answers(back), subject.answers(subject.fitted), strict=True)
+    expect(all(a.equals(b) for a, b in pairs), "loaded it answers otherwise")
+    if subject.scorer is None:
+        return
+    why = "a folder without the scorer is loaded without it"
+    error = subject.refused(InputError, why, load, folder=place)
+    expect(_REFUSED in str(error), f"the reason is another one: {error}")
+
+
+def served(subject: ModelUnderTest, folder: Path) -> None:
+    """Check that ``surerec serve`` gives the same items, or refuses a folder without the scorer."""
+    place = _saved(subject, folder)
+    log = folder / "serve.log"
+    with log.open("wb") as out:
+        command = [sys.executable, "-m", "surerec", "serve", str(place), "--port", "0"]
+        server = subprocess.Popen([*command, "--workers", "1"], stderr=out)  # noqa: S603
+    try:
+        address = server_address(server, log)
+        if subject.scorer is not None:
+            said = log.read_text()
+            expect(address is None and server.wait(60) == 2, f"it is served: {said}")  # noqa: PLR2004
+            expect(_REFUSED in said and "Traceback" not in said, f"it says: {said}")
+            return
+        expect(address is not None, f"it is not served: {log.read_text()}")
+        for user in subject.users[:2]:
+            body = json.dumps({"user": user, **subject.level(), "k": 5}).encode()
+            asked = Request(  # noqa: S310  # our own server
+                f"{address}v1/recommendations", body, {"Content-Type": "application/json"}
+            )
+            with urlopen(asked, timeout=60) as answer:  # noqa: S310
+                items = [row["item_id"] for row in json.load(answer)["items"]]
+            alone = subject.fitted.recommend(user, k=5, **subject.level()).items
+            expect(items == alone, "over HTTP it recommends other items")
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def server_address(server: subprocess.Popen[bytes], log: Path) -> str | None:
+    """Wait until a server answers; None if it ends instead."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        if found := re.search(r"^Serving .* at (http://\S+/) with", log.read_text(), re.MULTILINE):
+            return found[1]
+        if server.poll() is not None:
+            return None
+        time.sleep(0.05)
+    raise AssertionError(f"the server does not answer: {log.read_text()}")
+
+
+def audited(subject: ModelUnderTest, _: Path) -> None:
+    """Check that an audit measures it, over the calendar only if it can be fitted on the past."""
+    times = subject.interactions.times
+    window = max(1.0, (int(times.max()) - int(times.min())) / DAY / 6)
+    found = audit(subject.fitted, n_users=60, window=window)
+    kinds = set(found.coverage["kind"])
+    expect({"miss-rank", "hit-rank"} <= kinds, "an audit does not measure the promises over users")
+    past = any(kind.startswith("calendar") for kind in kinds)
+    if not subject.fitted.recipe().refits:
+        expect(not past, "what cannot be fitted on the past is audited over the calendar")
+        expect(any("comes fitted" in why for why in found.skipped), "an audit does not say why")
+    else:
+        expect(past, f"the calendar is not audited: {found.skipped}")
+
+
+def on_spark(subject: ModelUnderTest, folder: Path) -> None:
+    """Check that Spark writes the rows of ``recommend_many``, or refuses without the scorer."""
+    from surerec.spark import recommend_spark  # noqa: PLC0415  # an extra
+
+    place, output = _saved(subject, folder), folder / "picks"
+    try:
+        recommend_spark(subject.spark, place, output, subject.users, k=5, **subject.level())
+    except InputError as error:
+        expect(subject.scorer is not None and _REFUSED in str(error), str(error))
+        return
+    expect(subject.scorer is None, "Spark recommends without the scorer")
+    found = pl.concat(pl.read_parquet(path) for path in sorted(output.glob("*.parquet")))
+    expected = subject.fitted.recommend_many(subject.users, k=5, **subject.level())
+    same = found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
+    expect(same, "on Spark it recommends other items")

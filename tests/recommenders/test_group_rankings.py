@@ -1,21 +1,26 @@
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.futures import profile_cases
-from surerec.measures import State, as_recipe
-from surerec.together import (
+from surerec.measures import MeasureScorer, Query, State, as_recipe
+from surerec.recommenders import (
     AGGREGATIONS,
     GROUP_PROMISES,
+    Group,
     GroupOutcomes,
-    find_group_promise,
+    find_aggregation,
     form_groups,
     observe_groups,
+    values_of,
 )
 
 N_ITEMS = 8
+a_row = st.tuples(st.integers(0, 7), st.integers(0, 11), st.integers(0, 5))
+some_rows = st.lists(a_row, min_size=12, max_size=80)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +66,7 @@ def test_outcomes_are_those_of_the_definition(films, statistics):
     """Ranks among what no member knows, of what members took next and no member knew."""
     cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
     groups = form_groups(cases, 3, "random", np.zeros(len(cases)), seed=1)[:4]
-    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["most-pleasure"])
+    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["most-pleasure"])
     for number, group in enumerate(groups):
         users = cases.users[group]
         others = sr.count_precedence(films.without_users(users))
@@ -147,7 +152,7 @@ def test_curves_are_the_losses_of_the_definition(found):
 def test_arrays_there_and_back(statistics, films):
     cases, scorer = profile_cases(films, 0.4), as_recipe("CM4").fit(statistics)
     groups = form_groups(cases, 2, "random", np.zeros(len(cases)), seed=1)[:9]
-    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
+    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
     arrays = found.state().arrays
     back = GroupOutcomes.from_state(found.state(), films.n_users)
     for name, array in arrays.items():
@@ -165,8 +170,8 @@ def test_arrays_there_and_back(statistics, films):
 def test_what_is_promised_is_delivered_over_divisions(films, statistics, formed, name):
     cases, scorer = profile_cases(films, 0.4), as_recipe("CM12").fit(statistics)
     groups = form_groups(cases, 2, formed, np.zeros(len(cases)), seed=0)
-    (found,) = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
-    curve, units = find_group_promise(name).curve_of(found)
+    found = observe_groups(scorer, statistics, cases, groups, AGGREGATIONS["average"])
+    curve, units = GROUP_PROMISES[name].curve_of(found)
     chance, epsilon, lost = np.random.default_rng(0), 0.3, []
     n = len(units) // 2
     for _ in range(200):
@@ -177,3 +182,63 @@ def test_what_is_promised_is_delivered_over_divisions(films, statistics, formed,
     assert np.mean(lost) <= epsilon + 0.02
     if name != "hit-any":  # where the best item alone is a hit for more than 1 − ε of the groups
         assert np.mean(lost) >= epsilon - 2 / (n + 1) - 0.02
+
+
+@given(some_rows, st.sampled_from(["order", "strict"]), st.data())
+def test_a_group_is_scored_as_if_counted_without_it(rows, ties, data):
+    frame = pl.DataFrame(rows, schema=["user", "item", "time"], orient="row")
+    interactions = sr.read_interactions(frame)
+    people = st.integers(0, interactions.n_users - 1)
+    users = data.draw(st.lists(people, min_size=1, max_size=4, unique=True))
+    group = Group(tuple(Query.of_user(interactions, user) for user in users))
+    counts = sr.count_precedence(interactions, ties=ties)
+    others = sr.count_precedence(interactions.without_users(np.array(users)), ties=ties)
+    others.popularity = counts.popularity_without(users)
+    candidates = counts.items_outside(group.known, users)
+    np.testing.assert_array_equal(candidates, others.items_outside(group.known))
+    name = data.draw(st.sampled_from(["CM1", "CM4", "CM11", "CM12", "NCM14"]))
+    found = group.ranks(MeasureScorer(counts, name), counts, candidates)
+    strangers = Group(tuple(Query(known_to(others, q.history)) for q in group.members))
+    expected = strangers.ranks(MeasureScorer(others, name), others, candidates)
+    np.testing.assert_array_equal(found, expected)
+    joint = group.joint_ranks(MeasureScorer(counts, name), counts, candidates)
+    history = known_to(others, group.joint().history)
+    alone = MeasureScorer(others, name).score(history)[candidates]
+    np.testing.assert_array_equal(
+        joint[0].argsort(), np.lexsort((others.popularity[candidates], -alone))
+    )
+
+
+def known_to(others, history):
+    """What a new user's history comes to: items that nobody consumed are dropped."""
+    known = history[others.support[history] > 0]
+    return known if len(known) else history
+
+
+def test_a_joint_profile_goes_by_time_and_has_each_item_once():
+    first = Query(np.array([3, 1, 4]), (0,), np.array([10, 30, 50]), 50)
+    second = Query(np.array([1, 5]), (2,), np.array([20, 40]), 60)
+    joint = Group((first, second)).joint()
+    assert joint.history.tolist() == [3, 1, 5, 4]
+    assert joint.times.tolist() == [10, 20, 40, 50]
+    assert (joint.users, joint.moment) == ((0, 2), 60)
+    # Without times everybody's history goes on at the same pace.
+    mixed = Group((first, Query(np.array([7, 8])))).joint()
+    assert mixed.history.tolist() == [3, 7, 1, 4, 8]
+    assert mixed.times is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("average", [0.5, 0.5, 1 - np.log(9) / np.log(16), 0.5]),
+        ("least-misery", [0, 0.5, 1 - np.log(3) / np.log(4), 0]),
+        ("most-pleasure", [1, 0.5, 1 - np.log(3) / np.log(4), 1]),
+        ("approval", [1, 0, 0, 1]),  # the best tenth of four items is one
+    ],
+)
+def test_aggregations_by_hand(name, expected):
+    values = values_of(np.array([[1.0, 2, 3, 4], [4.0, 2, 3, 1]]), 4)
+    np.testing.assert_allclose(find_aggregation(name).score(values), expected, atol=1e-12)
+    with pytest.raises(sr.InputError, match="least-misery"):
+        find_aggregation("borda")

@@ -1,0 +1,263 @@
+"""What a wrapped model's calibration is about, and whether it is the model and the ids meant."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, get_args
+
+import numpy as np
+
+from surerec._calendar import DAY, day_of
+from surerec.adapters import adapt
+from surerec.calibration import NEW_ITEMS, Cut, Newcomers, Nobody, OfTheFit, next_items
+from surerec.errors import AssumedIdsWarning, InputError, LeftOutWarning
+from surerec.measures import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from surerec.adapters import Adapter
+    from surerec.calibration import CalibrationUsers, Coverage
+    from surerec.futures import Horizon
+    from surerec.interactions import Interactions
+    from surerec.measures import Scorer
+    from surerec.precedence import PrecedenceStatistics
+
+Covers = Literal["fit", "newcomers"]
+_TRIED: Final = 100
+"""Users whose items are looked for in the rankings of a model."""
+_LEAST: Final = 0.6
+"""The share of other items that a user's own must rank above: at random they reach half."""
+_PEOPLE: Final = 8
+_ITEMS: Final = 1_000
+_TOLERANCE: Final = 1e-4
+"""Of the spread of a person's scores: another machine adds up in another order."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a folder keeps of a calibration of somebody's model beside arrays."""
+
+    covers: Covers
+    cut: Cut
+    future: str = ""
+    """About which future it speaks, in words."""
+    assumes: str = ""
+    set_aside: bool = False
+    nobody: str = ""
+    """Why nobody is promised anything; empty if somebody is."""
+    knows_all: bool = False
+    """Whether every item of the catalogue is ranked, not only what somebody consumed."""
+
+    def coverage(self, in_fit: NDArray[np.bool_], people: str) -> Coverage:
+        """Give whom the promise covers; `people` says who was in the fit."""
+        if self.nobody:
+            return Nobody(self.nobody, of_the_fit=self.covers == "fit")
+        if self.covers == "fit":
+            return OfTheFit(in_fit, self.set_aside, self.assumes, people)
+        return Newcomers(in_fit, self.assumes)
+
+    def to_text(self) -> str:
+        """Give it as a model folder keeps it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> About:
+        """Read it back; ValueError if it is no such text."""
+        given = json.loads(text)
+        fields = {name: type(field.default) for name, field in cls.__dataclass_fields__.items()}
+        types = {**fields, "covers": str, "cut": str}
+        if not isinstance(given, dict) or {k: type(v) for k, v in given.items()} != types:
+            raise ValueError("it does not say what is covered")
+        found = cls(**given)
+        if found.covers not in get_args(Covers) or found.cut not in get_args(Cut):
+            raise ValueError(found.covers)
+        return found
+
+
+def days_from(begin: int, days: float, horizon: Horizon) -> str:
+    """Say which days the future is, from an instant in microseconds since 1970 on."""
+    span = f"the {days:.4g} days from {day_of(begin)} on"
+    if isinstance(horizon, float):
+        return f"{NEW_ITEMS} in {span}"
+    return f"{next_items(horizon)} in {span}"
+
+
+def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> str:
+    """Say which future it is: of some days, if everybody's begins after everybody's past."""
+    begin, end = int(future.times.min()), int(future.times.max()) + 1
+    if begin >= int(past.times.max()) and end - begin >= DAY:
+        return days_from(begin, round((end - begin) / DAY), horizon)
+    return f"{NEW_ITEMS} next" if isinstance(horizon, float) else ""
+
+
+def who(
+    adapter: Adapter, past: Interactions, covers: Covers | None
+) -> tuple[Covers, NDArray[np.bool_]]:
+    """Give whom a fitted model can be calibrated for, and which users of the past were in its fit.
+
+    What keeps no users was fitted on the past, unless it is said that it was not.
+    """
+    if adapter.users is None:
+        chosen: Covers = covers or "fit"
+        return chosen, np.full(past.n_users, chosen == "fit")
+    in_fit = adapter.users.codes(past.users.ids) >= 0
+    there = np.diff(past.offsets) > 0  # a past cut from other data may name more users
+    n_in, n_users = int((in_fit & there).sum()), int(there.sum())
+    if covers is None and 0 < n_in < n_users:
+        outside = past.users.ids.gather(np.flatnonzero(there & ~in_fit)[:3]).to_list()
+        such = f"such as {', '.join(map(repr, outside))}"
+        counted = f"{n_users - n_in:,} of the {n_users:,} users of the past"
+        if adapter.folds_in:
+            raise InputError(
+                f"{counted} were not in the fit of {adapter.name} by users=, {such}: say "
+                "covers='fit' or covers='newcomers', and the others do not calibrate."
+            )
+        warnings.warn(
+            f"{counted} have no scores, {such}: they do not calibrate, and cannot be served.",
+            LeftOutWarning,
+            stacklevel=3,
+        )
+    found: Covers = covers or ("fit" if n_in else "newcomers")
+    if found == "newcomers" and not adapter.folds_in:
+        refuse_newcomers(adapter)
+    return found, in_fit
+
+
+def refuse_newcomers(adapter: Adapter) -> NoReturn:
+    """Say that it cannot score people whom it was not fitted on."""
+    raise InputError(
+        f"{adapter.name} scores the users of its fit only, so it can say nothing of newcomers: "
+        "calibrate it on users of its fit, and give users=, the id of each row."
+    )
+
+
+def check_catalogue(adapter: Adapter, past: Interactions, covers: Covers) -> None:
+    """Refuse a past whose items are not in the columns of a model."""
+    taken = np.unique(past.items_taken)
+    missing = taken[adapter.catalogue.codes(past.items.ids.gather(taken)) < 0]
+    if adapter.assumes_ids:
+        _check_column_numbers(adapter, past, missing)
+    # What a model was fitted on is in its columns; a function may know fewer items.
+    may_miss = adapter.knows_all or covers == "newcomers"
+    if not len(missing) or (len(missing) < len(taken) and may_miss):
+        return
+    such = past.items.ids.gather(missing[:3]).to_list()
+    raise InputError(
+        f"{len(missing):,} of the {len(taken):,} items of the past are not in the "
+        f"catalogue of {adapter.name}, such as {', '.join(map(repr, such))}: give items=, the id "
+        "of each column in their order."
+    )
+
+
+def _check_column_numbers(
+    adapter: Adapter, past: Interactions, missing: NDArray[np.integer]
+) -> None:
+    """Refuse item ids that cannot be column numbers, and warn of those that seem not to be."""
+    give = "give items=, the id of each column in their order"
+    last = len(adapter.catalogue) - 1
+    if len(missing):
+        such = ", ".join(map(repr, past.items.ids.gather(missing[:3]).to_list()))
+        raise InputError(
+            f"{adapter.name} was wrapped without items=, so item ids must be its column numbers, 0 "
+            f"to {last:,}; {len(missing):,} ids of the past are not, such as {such}: {give}."
+        )
+    above = _own_items_above(adapter, past)
+    if above < _LEAST:
+        warnings.warn(
+            f"{adapter.name} was wrapped without items=, so item ids are taken for its column "
+            f"numbers, 0 to {last:,}. It ranks users' own items above {above:.0%} of the others, "
+            f"about as chance does: the ids may be wrong. In that case {give}.",
+            AssumedIdsWarning,
+            stacklevel=4,
+        )
+
+
+def _own_items_above(adapter: Adapter, past: Interactions) -> float:
+    """Return the mean share of other items that users' own items rank above in a model.
+
+    Users of its fit are scored by what it keeps of them, others by all but their last item.
+    """
+    columns = adapter.catalogue.codes(past.items.ids)
+    rows = np.full(past.n_users, -1)
+    if adapter.knows_users and adapter.users is not None:
+        rows = adapter.users.codes(past.users.ids)
+    usable = (np.diff(past.offsets) > 1) & ((rows >= 0) | adapter.folds_in)
+    shares = []
+    for user in np.random.default_rng(0).permutation(np.flatnonzero(usable))[:_TRIED]:
+        own = columns[past.taken(user)]
+        by_row = rows[user] >= 0
+        found = adapter.score_users(rows[[user]]) if by_row else adapter.score_histories([own[:-1]])
+        scores = np.nan_to_num(found[0], nan=-np.inf)
+        others = np.delete(scores, own)
+        tried = scores[own if by_row else own[-1:], None]
+        shares.append(np.mean((others < tried) + (others == tried) / 2))
+    return float(np.mean(shares)) if shares else 0.0
+
+
+def probe(
+    scorer: Scorer, statistics: PrecedenceStatistics, users: CalibrationUsers
+) -> NDArray[np.float64]:
+    """Give the scores of some items for some calibration users."""
+    profiles = statistics.interactions
+    lengths = np.diff(profiles.offsets)
+    asked = [int(user) for user in users.users if user >= 0 and lengths[user]][:_PEOPLE]
+    queries = [Query.of_user(profiles, user) for user in asked]
+    if not queries:
+        return np.empty((0, min(_ITEMS, statistics.n_items)))
+    return np.ascontiguousarray(scorer.score_many(queries)[:, :_ITEMS])
+
+
+def refuse_constant(
+    scorer: Scorer, statistics: PrecedenceStatistics, users: CalibrationUsers
+) -> None:
+    """Refuse a model that tells no items apart, whoever is asked about."""
+    scores = probe(scorer, statistics, users)
+    scored = np.isfinite(scores)
+    lowest = np.where(scored, scores, np.inf).min(axis=1, initial=np.inf)
+    highest = np.where(scored, scores, -np.inf).max(axis=1, initial=-np.inf)
+    if len(scores) and scores.shape[1] > 1 and (lowest >= highest).all():
+        raise InputError(
+            f"{scorer.name} gives all items the same score for everybody who was asked about, so "
+            "there is nothing to rank by."
+        )
+
+
+def same_kind(model: Any, items: Iterable[Any]) -> Adapter:
+    """Give the adapter of a model that is to take the place of the one that was calibrated."""
+    try:
+        adapter = adapt(model, items)
+    except InputError as error:
+        raise InputError(f"This is not the model that was calibrated: {error}") from None
+    adapter.check_fitted()
+    return adapter
+
+
+def check_same(
+    scorer: Scorer,
+    statistics: PrecedenceStatistics,
+    users: CalibrationUsers,
+    before: NDArray[Any],
+) -> None:
+    """Refuse a model that scores otherwise than the one that was calibrated."""
+    try:
+        now = probe(scorer, statistics, users)
+    except IndexError:  # it has fewer users or items
+        now = np.empty((0, 0))
+    if now.shape == before.shape:
+        scored = np.isfinite(before)
+        then, later = (np.where(scored, some, 0.0) for some in (before, now))
+        spread = np.ptp(then, axis=1, keepdims=True) if before.size else then
+        near = np.isclose(later, then, rtol=_TOLERANCE, atol=0) | (
+            np.abs(later - then) <= _TOLERANCE * spread
+        )
+        if near.all() and np.array_equal(scored, np.isfinite(now)):
+            return
+    raise InputError(
+        f"This {scorer.name} is not the model that was calibrated: its scores are others. Give the "
+        "one that was, or calibrate this one."
+    )
