@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec import count_precedence, load_dataset, read_interactions
+from surerec.calibration import observe
 from surerec.evaluation import size_at_miss
 from surerec.experiments.guarantees import chosen_cases
-from surerec.futures import observe
 from surerec.measures.learned import INGREDIENTS, LearnedMeasure, LearnedScorer
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.futures import Outcomes
+    from surerec.calibration import Outcomes
 
 MISS_RATES = (0.1, 0.3, 0.5)
 _N_HALVES = 20

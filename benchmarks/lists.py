@@ -15,8 +15,8 @@ from implicit.als import AlternatingLeastSquares
 from scipy.sparse import csr_matrix
 
 import surerec as sr
+from surerec.calibration import profile_cases
 from surerec.evaluation import CHECKED_EPSILONS
-from surerec.futures import profile_cases
 
 
 def top_lists(past: sr.Interactions, length: int) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 
 import surerec as sr
 from surerec.adapters import adapt
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 from surerec.testing import CHECKS
 from tests.adapters.asking import (
     EPSILON,

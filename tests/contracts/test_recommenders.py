@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import surerec as sr
 from surerec.adapters import Factors, ItemItem
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 from surerec.testing import CHECKS, Subject, check_recommender, check_scorer
 
 DATA = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6_000, seed=1)

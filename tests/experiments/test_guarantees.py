@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec.calibration import profile_cases
 from surerec.experiments.guarantees import (
     hits_table,
     misses_table,
@@ -12,7 +13,6 @@ from surerec.experiments.guarantees import (
     slate_reliability,
 )
 from surerec.experiments.guarantees._observed import Popularity
-from surerec.futures import profile_cases
 
 
 @pytest.fixture(scope="module")

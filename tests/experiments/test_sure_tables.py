@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec.calibration import Bins, observe, profile_cases
 from surerec.evaluation import Calendar
 from surerec.evaluation._precision import binned
 from surerec.experiments.guarantees import (
@@ -12,7 +13,6 @@ from surerec.experiments.guarantees import (
     precision_calendar_table,
     precision_table,
 )
-from surerec.futures import Bins, observe, profile_cases
 from surerec.measures import as_recipe
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec.calibration import observe, profile_cases
 from surerec.evaluation import coverage_over_splits
-from surerec.futures import observe, profile_cases
 from surerec.measures import State
 from surerec.measures.learned import LearnedScorer
 

@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.calibration import ItemChances, UserCalibration, cases_of
+from surerec.calibration import ItemChances, Ranking, UserCalibration, cases_of
 from surerec.errors import InputError
-from surerec.futures import Ranking
 from surerec.measures import Query, State
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.futures import observe, profile_cases
+from surerec.calibration import observe, profile_cases
 from surerec.storage import read_card
 
 N_ITEMS = 80

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 from surerec.measures import State, as_recipe
 from surerec.together import (
     AGGREGATIONS,

@@ -12,13 +12,13 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from surerec.calibration import observe, profile_cases
 from surerec.cli import _show
 from surerec.cli._output import stdout
 from surerec.cli._serve import require_serving, serve_model
 from surerec.datasets import load_dataset, synthetic
 from surerec.errors import FetchError
 from surerec.evaluation import coverage_over_splits
-from surerec.futures import observe, profile_cases
 from surerec.precedence import count_precedence, strongest_pairs
 from surerec.recommenders import (
     InductiveConformal,

@@ -30,7 +30,7 @@ from surerec.experiments.guarantees import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from surerec.futures import Horizon
+    from surerec.calibration import Horizon
     from surerec.interactions import Interactions
 
 _PER_USER: Final = "CM12"

@@ -13,10 +13,9 @@ from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.calibration import Cut
+from surerec.calibration import Cut, Ranking, candidates_of
 from surerec.conformal import DEFAULT_STEP, RiskCurve, Steering, UserDay
 from surerec.errors import InputError
-from surerec.futures import Ranking, candidates_of
 from surerec.interactions import Interactions
 from surerec.live._ledger import is_first_of_day
 from surerec.measures import Query, as_recipe

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import ItemCalibration, UserCalibration
-    from surerec.futures import Cases
+    from surerec.calibration import Cases, ItemCalibration, UserCalibration
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics

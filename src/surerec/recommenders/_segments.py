@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from surerec._checks import check_whole
+from surerec.calibration import codes_in
 from surerec.errors import InputError
-from surerec.futures import codes_in
 from surerec.interactions import UserGroups, read_user_groups
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from surerec.recommenders._wrapped import WrappedRecommender
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from surerec.calibration import Cut, Promise
-    from surerec.futures import Horizon
+    from surerec.calibration import Cut, Horizon, Promise
     from surerec.recommenders._wrapped_about import Covers
 
 

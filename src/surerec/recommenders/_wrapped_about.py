@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.calibration import Coverage
-    from surerec.futures import Horizon
+    from surerec.calibration import Horizon, UserCoverage
     from surerec.interactions import Interactions
 
 Covers = Literal["fit", "newcomers"]
@@ -35,7 +34,7 @@ class About:
     knows_all: bool = False
     """Whether every item of the catalogue is ranked, not only what somebody consumed."""
 
-    def coverage(self, in_fit: NDArray[np.bool_], people: str) -> Coverage:
+    def coverage(self, in_fit: NDArray[np.bool_], people: str) -> UserCoverage:
         """Give whom the promise covers; `people` says who was in the fit."""
         if self.nobody:
             return Nobody(self.nobody, of_the_fit=self.covers == "fit")

@@ -12,10 +12,9 @@ import numpy as np
 
 from surerec._calendar import day_of
 from surerec._state import State
-from surerec.calibration import Guarantee, level_of
+from surerec.calibration import Guarantee, codes_in, level_of
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
-from surerec.futures import codes_in
 from surerec.together._aggregations import AGGREGATIONS, rank_together
 from surerec.together._assessment import GroupAssessment
 from surerec.together._forming import FORMED, form_groups
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration import Cases, Horizon
     from surerec.conformal import RiskCurve
-    from surerec.futures import Cases, Horizon
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.together._aggregations import Aggregation

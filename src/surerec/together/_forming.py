@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.futures import Cases
+    from surerec.calibration import Cases
 
 Formed: TypeAlias = Literal["random", "similar", "given"]
 """How groups were formed."""

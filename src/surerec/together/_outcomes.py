@@ -12,7 +12,7 @@ from surerec._checks import check_offsets
 from surerec._progress import progress
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import run_blocks
-from surerec.futures import codes_in
+from surerec.calibration import codes_in
 from surerec.together._aggregations import rank_together
 from surerec.together._company import Company
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.futures import Cases
+    from surerec.calibration import Cases
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.together._aggregations import Aggregation

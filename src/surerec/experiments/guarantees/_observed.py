@@ -9,8 +9,8 @@ import numpy as np
 
 from surerec._progress import progress
 from surerec._threads import run_blocks
+from surerec.calibration import observe, profile_cases
 from surerec.evaluation import observe_as_of
-from surerec.futures import observe, profile_cases
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
 from surerec.precedence import count_precedence
 from surerec.recommenders import InductiveConformal
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration import Cases, Horizon, Outcomes
     from surerec.evaluation import AsOf
-    from surerec.futures import Cases, Horizon, Outcomes
     from surerec.interactions import Interactions
     from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics

@@ -13,7 +13,7 @@ from surerec.conformal import RiskCurve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.futures import Outcomes
+    from surerec.calibration import Outcomes
 
 
 _BINS: Final = 10

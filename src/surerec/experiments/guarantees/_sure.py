@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from surerec.calibration import observe, profile_cases
 from surerec.evaluation import (
     coverage_over_splits,
     item_reliability,
@@ -14,7 +15,6 @@ from surerec.evaluation import (
     precision_over_splits,
 )
 from surerec.experiments.guarantees._observed import recipe_by
-from surerec.futures import observe, profile_cases
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:

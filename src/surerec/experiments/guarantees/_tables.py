@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut
+    from surerec.calibration import Cases, Cut, Outcomes
     from surerec.experiments.guarantees._observed import Observed
-    from surerec.futures import Cases, Outcomes
 
 
 MISSES: Final = (0.1, 0.3, 0.5)
