@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surerec import count_precedence, load_dataset, read_interactions
+from surerec.calibration import observe, profile_cases
 from surerec.evaluation import size_at_miss
-from surerec.futures import observe, profile_cases
 from surerec.measures.learned import INGREDIENTS, LearnedMeasure, LearnedScorer
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.futures import Outcomes
+    from surerec.calibration import Outcomes
 
 MISS_RATES = (0.1, 0.3, 0.5)
 _N_HALVES = 20

@@ -17,7 +17,7 @@ import polars as pl
 
 import surerec as sr
 from benchmarks.new_users import load
-from surerec.calibration import hit_probabilities, list_features
+from surerec.calibration import hit_probabilities, list_features, observe, profile_cases
 from surerec.conformal import RiskCurve
 from surerec.evaluation import (
     Calendar,
@@ -29,7 +29,6 @@ from surerec.evaluation import (
     risk_curve,
     size_at_miss,
 )
-from surerec.futures import observe, profile_cases
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
 from surerec.reports.figures import draw_reliability, render, styled
 
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut
-    from surerec.futures import Horizon, Outcomes
+    from surerec.calibration import Cut, Horizon, Outcomes
     from surerec.measures import Recipe
     from surerec.precedence import PrecedenceStatistics
 

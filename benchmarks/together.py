@@ -17,8 +17,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 import surerec as sr
+from surerec.calibration import profile_cases
 from surerec.conformal import RiskCurve
-from surerec.futures import profile_cases
 from surerec.measures import as_recipe
 from surerec.recommenders import (
     AGGREGATIONS,

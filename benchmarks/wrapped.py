@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 import surerec as sr
 from surerec.adapters import WrappedRecipe, adapt
+from surerec.calibration import observe, profile_cases
 from surerec.evaluation import (
     AGES,
     CHECKED_EPSILONS,
@@ -37,7 +38,6 @@ from surerec.evaluation import (
     coverage_over_splits,
     risk_curve,
 )
-from surerec.futures import observe, profile_cases
 from surerec.measures import as_recipe
 from surerec.reports import size_cell
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.futures import Outcomes
+    from surerec.calibration import Outcomes
 
 _SHORT = 10
 _EPSILON = 0.1

@@ -10,7 +10,7 @@ import pytest
 
 import surerec as sr
 from surerec.adapters import adapt
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 from surerec.interactions import IdMap
 
 pytest.importorskip("implicit", reason="wrapping implicit needs it: pip install implicit")

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.futures import following_cases
+from surerec.calibration import following_cases
 
 
 @pytest.fixture(scope="module")

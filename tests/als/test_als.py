@@ -7,9 +7,9 @@ from implicit.cpu.als import AlternatingLeastSquares
 from scipy import sparse
 
 import surerec as sr
+from surerec.calibration import observe, profile_cases
 from surerec.errors import InputError
 from surerec.evaluation import coverage_over_splits
-from surerec.futures import observe, profile_cases
 from surerec.measures import Query, State, as_recipe
 from surerec.measures.als import AlsRecipe, AlsScorer, AlsSettings, Factorisation
 from surerec.recommenders import make_recommender, recommender_names

@@ -5,8 +5,8 @@ import surerec as sr
 from surerec.audit._measured import LEVEL, interval_over_users, interval_over_windows
 from surerec.audit._users import cross_tested
 from surerec.audit._verdicts import of_kind, overall
+from surerec.calibration import observe, profile_cases
 from surerec.evaluation import coverage, risk_curve
-from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer
 
 

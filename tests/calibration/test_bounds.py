@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surerec.calibration._kernels import rank_among
-from surerec.calibration._thresholds import LengthGroups
+from surerec.calibration import LengthGroups
+from surerec.calibration.kernels import rank_among
 
 COUNTS = st.one_of(st.integers(0, 50), st.integers(2**20 - 2, 2**20 + 2), st.just(2**32 - 1))
 

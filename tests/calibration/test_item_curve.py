@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surerec.calibration._item_curve import ItemCurve
+from surerec.calibration import Bins, ItemCurve
 from surerec.errors import InputError
-from surerec.futures import Bins
 
 BINS = Bins(np.array([1.0, 0.0, 0.0]), np.linspace(-6, -1, 150))
 RANKS = np.arange(1, 61)

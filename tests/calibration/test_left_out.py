@@ -5,7 +5,7 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 from surerec.measures import Scorer
 from surerec.testing import check_leaves_users_out
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
+from surerec.calibration import Ranking, place_among
 from surerec.errors import NotOffered
-from surerec.futures import Ranking, place_among
 from surerec.measures import Query
 
 

@@ -56,4 +56,4 @@ def test_levels_of_many_are_those_of_each(seed, n):
         curve.levels([entry], without=None if one < 0 else int(one))[0]
         for entry, one in zip(entries, without, strict=True)
     ]
-    np.testing.assert_array_equal(curve.levels_of_many(entries, without), expected)
+    np.testing.assert_array_equal(curve.levels(entries, without=without), expected)

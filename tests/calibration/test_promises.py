@@ -5,10 +5,9 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.calibration import PROMISES, MissRate, Promise, find_promise
+from surerec.calibration import PROMISES, MissRate, Promise, find_promise, observe, profile_cases
 from surerec.conformal import RiskCurve
 from surerec.evaluation import coverage_over_splits
-from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer
 from surerec.recommenders import make_recommender, recommender_names
 

@@ -5,7 +5,7 @@ import pytest
 
 import surerec as sr
 from surerec._calendar import DAY
-from surerec.futures import profile_cases, window_cases
+from surerec.calibration import profile_cases, window_cases
 from tests.calibration.test_left_out import Forgets, Memory, Silent
 
 EPSILON = 0.2

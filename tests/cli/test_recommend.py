@@ -76,7 +76,9 @@ def test_unseen_items_of_a_history_are_named_on_stderr(run):
 def test_recommend_all_streams_to_a_file_that_equals_recommend_many(run, folder):
     expected = sr.load(folder / "model").recommend_many(confidence=0.7, k=5)
     for name, read in (("all.parquet", pl.read_parquet), ("all.csv", pl.read_csv)):
-        done = run("recommend", "model", "--all", "--confidence", "0.7", "--k", "5", "--output", name)
+        done = run(
+            "recommend", "model", "--all", "--confidence", "0.7", "--k", "5", "--output", name
+        )
         assert done.code == 0
         assert done.out == ""
         assert read(folder / name).equals(expected)
@@ -101,7 +103,9 @@ def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
     assert about["surerec.recommender"] == sr.load(folder / "model").name_
     assert f"Guarantee: {about['surerec.guarantee']}" in said
     assert not re.search(r"user \d|this person", said)
-    few = run("recommend", "model", "--all", "--confidence", "0.1", "--k", "2", "--output", "few.csv")
+    few = run(
+        "recommend", "model", "--all", "--confidence", "0.1", "--k", "2", "--output", "few.csv"
+    )
     n = pl.read_csv(folder / "few.csv")["user_id"].n_unique()
     said = " ".join(few.err.split())
     assert f"{n} of 80 people have recommendations; nothing qualified for {80 - n}." in said

@@ -106,7 +106,9 @@ def test_cells_that_look_like_formulas_are_not_altered(cli, shop, tmp_path):
     titles = {one: f"={one}+1" for one in taken.items.ids}
     taken = sr.read_interactions(shop / "orders.csv", titles=titles)
     sr.InductiveConformal("CM12").fit(taken).save(tmp_path / "model")
-    done = cli("recommend", tmp_path / "model", "--all", "--k", "3", "--output", tmp_path / "out.csv")
+    done = cli(
+        "recommend", tmp_path / "model", "--all", "--k", "3", "--output", tmp_path / "out.csv"
+    )
     assert done.code == 0, done.err
     rows = pl.read_csv(tmp_path / "out.csv")
     assert all(title == titles[one] for one, title in rows.select("item_id", "title").iter_rows())

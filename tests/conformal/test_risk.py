@@ -66,7 +66,7 @@ def test_levels_of_many_are_those_of_each(users, asked):
         curve.levels([entry], without=None if who < 0 else int(who))[0]
         for entry, who in zip(entries, without, strict=True)
     ]
-    assert curve.levels_of_many(entries, without).tolist() == right
+    assert curve.levels(entries, without=without).tolist() == right
 
 
 @given(USERS, st.data())

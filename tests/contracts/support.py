@@ -18,7 +18,7 @@ import numpy as np
 import surerec as sr
 from surerec.adapters import Factors, ItemItem
 from surerec.audit import audit
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 from surerec.live import Live
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "support.md"

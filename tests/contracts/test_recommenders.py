@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import surerec as sr
 from surerec.adapters import Factors, ItemItem
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 from surerec.testing import CHECKS, ModelUnderTest, check_recommender, check_scorer
 from tests.contracts.support import Careful, Refitted
 

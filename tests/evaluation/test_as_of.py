@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import surerec as sr
+from surerec.calibration import observe, profile_cases
 from surerec.evaluation import observe_as_of
-from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer, Scorer
 from surerec.measures.learned import LearnedMeasure, LearnedScorer
 

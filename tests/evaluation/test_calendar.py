@@ -4,9 +4,9 @@ import pytest
 
 import surerec as sr
 from surerec._calendar import day_of
+from surerec.calibration import window_cases
 from surerec.errors import InputError
 from surerec.evaluation import AGES, Calendar, backtest, calendar_windows
-from surerec.futures import window_cases
 from surerec.measures import MeasureScorer
 
 DAYS = 120

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
+from surerec.calibration import observe, profile_cases
 from surerec.conformal import RiskCurve
 from surerec.evaluation import (
     coverage,
@@ -14,7 +15,6 @@ from surerec.evaluation import (
     risk_curve,
     size_at_miss,
 )
-from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer
 
 

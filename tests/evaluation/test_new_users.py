@@ -3,6 +3,7 @@ import polars as pl
 import pytest
 
 import surerec as sr
+from surerec.calibration import observe, profile_cases
 from surerec.errors import InputError
 from surerec.evaluation import (
     HeldOut,
@@ -12,7 +13,6 @@ from surerec.evaluation import (
     risk_curve,
     split_users,
 )
-from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer
 from tests.evaluation.memoriser import Memoriser
 

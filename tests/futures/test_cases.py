@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
+from surerec.calibration import check_horizon, profile_cases, window_cases
 from surerec.errors import InputError
-from surerec.futures import check_horizon, profile_cases, window_cases
 
 profiles = st.lists(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 40)), min_size=1, max_size=12),

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
+from surerec.calibration import Ranking, observe, profile_cases
 from surerec.errors import InputError
-from surerec.futures import Ranking, observe, profile_cases, share_of_all
 from surerec.measures import MeasureScorer
 
 
@@ -28,14 +28,6 @@ def test_candidates_are_ranked_by_score_and_then_by_popularity(scores, data):
     for k in (1, 3, 100):
         assert best[k - 1] == pytest.approx(np.mean([scores[code] for code in order[:k]]))
         assert mass[k - 1] == pytest.approx(found.shares[:k].sum())
-
-
-@given(st.lists(st.floats(-50, 50), min_size=1, max_size=20))
-def test_shares_keep_the_order_and_sum_to_one(values):
-    shares = share_of_all(np.array(values))
-    assert shares.sum() == pytest.approx(1)
-    order = np.argsort(values, kind="stable")
-    assert (np.diff(shares[order]) >= -1e-12).all()
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import surerec as sr
+from surerec.calibration import profile_cases
 from surerec.conformal import Steering
 from surerec.errors import InputError
-from surerec.futures import profile_cases
 from surerec.live import Live
 from surerec.live._adaptive import AdaptiveCalibration
 from surerec.precedence import GrowingStatistics

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import surerec as sr
+from surerec.calibration import Ranking
 from surerec.errors import InputError
-from surerec.futures import Ranking
 from surerec.live import (
     Playing,
     Replayed,

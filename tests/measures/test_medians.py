@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
 
 from surerec.measures._kernels import OfCounts, aggregate_columns
-from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.measures._tiles import COUNT, HIGH, LOW, MIDDLE, TOTAL, Aggregates, LeftOut
 from surerec.precedence import Source
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 from surerec.measures import MeasureScorer, Query, State, as_recipe
 from surerec.recommenders import (
     AGGREGATIONS,

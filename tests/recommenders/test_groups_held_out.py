@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surerec as sr
-from surerec.futures import profile_cases
+from surerec.calibration import profile_cases
 
 
 class Popular:

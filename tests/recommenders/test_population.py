@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 import surerec as sr
+from surerec.calibration import observe, profile_cases
 from surerec.conformal import RiskCurve
 from surerec.errors import InputError
-from surerec.futures import observe, profile_cases
 from surerec.measures import MeasureScorer, State
 
 

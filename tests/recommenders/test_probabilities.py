@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.calibration import ItemChances
+from surerec.calibration import ItemChances, Ranking
 from surerec.errors import InputError
-from surerec.futures import Ranking
 from surerec.measures import Query
 
 

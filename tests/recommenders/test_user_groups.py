@@ -7,7 +7,7 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.futures import observe, profile_cases
+from surerec.calibration import observe, profile_cases
 
 N_ITEMS = 80
 

@@ -9,9 +9,9 @@ import numpy as np
 from surerec.audit._audited import FEWEST_USERS
 from surerec.audit._measured import coverage_rows
 from surerec.audit._users import cross_tested
+from surerec.calibration import profile_cases
 from surerec.errors import InputError
 from surerec.evaluation import observe_as_of
-from surerec.futures import profile_cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

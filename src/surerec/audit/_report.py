@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from surerec.audit._findings import Findings
-    from surerec.futures import Horizon
+    from surerec.calibration import Horizon
     from surerec.reports import Block
 
 

@@ -12,9 +12,8 @@ from surerec.audit._known import known_of
 from surerec.audit._profiles import profile_findings
 from surerec.audit._result import Audit
 from surerec.audit._verdicts import percent
-from surerec.calibration import PROMISES
+from surerec.calibration import PROMISES, profile_cases
 from surerec.errors import InputError
-from surerec.futures import profile_cases
 
 if TYPE_CHECKING:
     from surerec.audit._audited import TooFewUsersError

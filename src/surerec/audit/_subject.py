@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Promise
-    from surerec.futures import Horizon
+    from surerec.calibration import Horizon, Promise
     from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.futures import Cases
+    from surerec.calibration import Cases
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import GroupOutcomes, GroupPromise

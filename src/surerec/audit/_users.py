@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut, Promise
-    from surerec.futures import Outcomes
+    from surerec.calibration import Cut, Outcomes, Promise
 
 
 N_SPLITS = 10

@@ -24,10 +24,9 @@ from surerec.audit._segments import OF_SEGMENTS, Segments
 from surerec.audit._together import together_rows
 from surerec.audit._users import N_SPLITS, cross_tested, with_threshold_of
 from surerec.audit._verdicts import of_kind, of_row, overall
-from surerec.calibration import PROMISES, find_promise
+from surerec.calibration import PROMISES, find_promise, observe, profile_cases
 from surerec.errors import InputError
 from surerec.evaluation import item_reliability, new_user_test
-from surerec.futures import observe, profile_cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
 
     from surerec.audit._measured import Measured
     from surerec.audit._subject import Subject
-    from surerec.calibration import Cut, Promise
+    from surerec.calibration import Cut, Horizon, Outcomes, Promise
     from surerec.evaluation import ItemReliability, NewUserTest
-    from surerec.futures import Horizon, Outcomes
     from surerec.interactions import UserGroups
     from surerec.precedence import PrecedenceStatistics
 

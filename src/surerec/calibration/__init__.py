@@ -1,10 +1,22 @@
-"""From scores to sets: by a person's own items, or over users; and what that promises."""
+"""From scores to sets, on a user's own items or over users; and what that guarantees."""
 
-from surerec.calibration._assessment import Assessment, ItemAssessment, UserAssessment
-from surerec.calibration._calibrating import NobodyTook, calibrate, cases_of
-from surerec.calibration._calibration import BestOfMany, Calibration, Uncalibrated
-from surerec.calibration._chances import ItemChances, choose
-from surerec.calibration._coverage import Coverage, LeftOut, Newcomers, Nobody, OfTheFit
+from surerec.calibration._assessment import (
+    Assessment,
+    BestOfMany,
+    ItemAssessment,
+    UserAssessment,
+)
+from surerec.calibration._calibration import (
+    Calibration,
+    LeftOutUsers,
+    Newcomers,
+    Nobody,
+    OfTheFit,
+    Uncalibrated,
+    UserCoverage,
+    guarantee_of,
+)
+from surerec.calibration._calibration_users import CalibrationUsers, LengthGroups, NamedItems
 from surerec.calibration._declaration import (
     false_declaration,
     refuse_false_declaration,
@@ -12,54 +24,74 @@ from surerec.calibration._declaration import (
 )
 from surerec.calibration._guarantee import (
     NEW_ITEMS,
-    RANKING,
-    Guarantee,
-    guarantee_of,
-    level_of,
-)
-from surerec.calibration._hits import hit_probabilities, list_features
-from surerec.calibration._items import ItemCalibration, compare_with_items
-from surerec.calibration._listed import NamedItems
-from surerec.calibration._precision import PrecisionCalibration
-from surerec.calibration._promises import (
     PROMISES,
     Cut,
-    Hit,
+    Guarantee,
     MissRate,
-    Precision,
     Promise,
     find_promise,
+    level_of,
 )
-from surerec.calibration._shaping import choose_bins
-from surerec.calibration._split import check_share, split
-from surerec.calibration._stored import CalibrationUsers
-from surerec.calibration._terms import next_items
-from surerec.calibration._thresholds import LengthGroups
+from surerec.calibration._held_out import (
+    Cases,
+    Horizon,
+    check_horizon,
+    codes_in,
+    drop_repeats,
+    following_cases,
+    profile_cases,
+    window_cases,
+)
+from surerec.calibration._items import (
+    ItemCalibration,
+    check_share,
+    compare_with_items,
+    split,
+)
+from surerec.calibration._precision import PrecisionCalibration
+from surerec.calibration._probabilities import (
+    ItemChances,
+    NobodyTook,
+    calibrate,
+    choose,
+    choose_bins,
+)
+from surerec.calibration._ranking import (
+    LIST_MOST,
+    Bins,
+    Outcomes,
+    Ranking,
+    candidates_of,
+    observe,
+    place_among,
+)
+from surerec.calibration._regressions import ItemCurve, hit_probabilities, list_features
 from surerec.calibration._transductive import (
     OverLater,
     TransductiveCalibration,
     p_counts_in_halves,
     ranks_by_later_item,
 )
-from surerec.calibration._users import NO_CHANCES, UserCalibration
+from surerec.calibration._users import UserCalibration, cases_of, next_items
 
 __all__ = [
+    "LIST_MOST",
     "NEW_ITEMS",
-    "NO_CHANCES",
     "PROMISES",
-    "RANKING",
     "Assessment",
     "BestOfMany",
+    "Bins",
     "Calibration",
     "CalibrationUsers",
-    "Coverage",
+    "Cases",
     "Cut",
     "Guarantee",
-    "Hit",
+    "Horizon",
     "ItemAssessment",
     "ItemCalibration",
     "ItemChances",
-    "LeftOut",
+    "ItemCurve",
+    "LeftOutUsers",
     "LengthGroups",
     "MissRate",
     "NamedItems",
@@ -67,30 +99,41 @@ __all__ = [
     "Nobody",
     "NobodyTook",
     "OfTheFit",
+    "Outcomes",
     "OverLater",
-    "Precision",
     "PrecisionCalibration",
     "Promise",
+    "Ranking",
     "TransductiveCalibration",
     "Uncalibrated",
     "UserAssessment",
     "UserCalibration",
+    "UserCoverage",
     "calibrate",
+    "candidates_of",
     "cases_of",
+    "check_horizon",
     "check_share",
     "choose",
     "choose_bins",
+    "codes_in",
     "compare_with_items",
+    "drop_repeats",
     "false_declaration",
     "find_promise",
+    "following_cases",
     "guarantee_of",
     "hit_probabilities",
     "level_of",
     "list_features",
     "next_items",
+    "observe",
     "p_counts_in_halves",
+    "place_among",
+    "profile_cases",
     "ranks_by_later_item",
     "refuse_false_declaration",
     "split",
+    "window_cases",
     "with_other_items",
 ]

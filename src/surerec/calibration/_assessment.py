@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from math import floor
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from surerec._ordering import best_first
+from surerec.calibration.kernels import border
 from surerec.conformal import (
     TOLERANCE,
-    border_of,
     entry_confidence,
     highest_confidence,
     in_set,
 )
+from surerec.conformal.kernels import counts_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from surerec.calibration._evidence import Evidence
+    from surerec.calibration._ranking import Ranking
+    from surerec.calibration.kernels import RoughScores
     from surerec.conformal import CalibratedProbability
-    from surerec.futures import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,7 @@ class Assessment:
     score: NDArray[np.float64]
     """How well each candidate conforms."""
     shown: Callable[[NDArray[np.intp]], NDArray[np.float64]]
-    """Gives it for some places in a unit for people, higher for what conforms more."""
+    """Returns it for some places in a unit for people, higher for what conforms more."""
     popularity: NDArray[np.int64]
     """The place of every item in the order of popularity, which orders equal scores."""
     n_calibration: int = 0
@@ -46,7 +49,7 @@ class Assessment:
     gap: str = ""
     """Why the promise does not cover this person; empty if it does."""
     chances: Callable[[NDArray[np.intp]], CalibratedProbability] | None = None
-    """Gives how likely some places are consumed; None where no probabilities are calibrated."""
+    """Returns how likely some places are consumed; None where no probabilities are calibrated."""
     about_chances: str = ""
     """What these mean, or why they are missing, in words."""
     ranking: Ranking | None = None
@@ -83,7 +86,7 @@ class Assessment:
         return 0.0
 
     def everything_qualifies(self, significance: float | None) -> bool:
-        """Tell whether ε is so small that nothing can be left out."""
+        """Return whether ε is so small that nothing can be left out."""
         if significance is None:
             return False
         return significance + TOLERANCE < 1 - self.highest_confidence
@@ -95,15 +98,15 @@ class Assessment:
         return not self.everything_qualifies(significance)
 
     def included(self, significance: float) -> NDArray[np.bool_]:
-        """Tell which candidates are in the set."""
+        """Return which candidates are in the set."""
         raise NotImplementedError  # asked only of calibrated recommenders
 
     def size(self, significance: float) -> int:
-        """Give how many candidates are in the set."""
+        """Return how many candidates are in the set."""
         return int(np.count_nonzero(self.included(significance)))
 
     def ordered(self, significance: float | None) -> NDArray[np.intp]:
-        """Give the places of the candidates in the set (or of all), best first.
+        """Return the places of the candidates in the set (or of all), best first.
 
         By conformity, then popularity.
         """
@@ -160,7 +163,7 @@ class ItemAssessment(Assessment):
         return 1.0 if self.smoothed is not None else highest_confidence(self.n_calibration)
 
     def included(self, significance: float) -> NDArray[np.bool_]:
-        """Tell which candidates are in the set."""
+        """Return which candidates are in the set."""
         if self.smoothed is not None:
             return self.smoothed > significance + TOLERANCE
         return in_set(self.counts, self.levels, significance)
@@ -183,65 +186,81 @@ class ItemAssessment(Assessment):
 class LaterAssessment(ItemAssessment):
     """The same from counts that stay as they are: what nobody looks at is not computed.
 
-    Who is in a set is found by one comparison each, without p-values; a set's order, its p-values
-    and, where rough ones have told enough, even its scores wait for somebody who looks at them.
+    Which items are in a set is found by one comparison each, without p-values; a set's order, its
+    p-values and, where rough scores decide, even its scores wait until they are looked at.
 
     Parameters
     ----------
-    evidence : Evidence
-        What all this is found from.
+    exactly : callable
+        Returns the candidates' scores, and the calibration scores in ascending order.
+    rough : RoughScores or None
+        Decides most p-values without them.
     value : callable
-        Gives scores in a unit for people.
-    candidates, popularity, n_calibration, gap
+        Returns scores in a unit for people.
+    **fields
         As of :class:`ItemAssessment`.
     """
 
-    def __init__(
-        self,
-        evidence: Evidence,
-        *,
-        candidates: NDArray[np.int64],
-        value: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        popularity: NDArray[np.int64],
-        n_calibration: int,
-        gap: str,
-    ) -> None:
-        self.__dict__.update(  # frozen, and one by one would take a tenth of a short answer
-            evidence=evidence,
-            candidates=candidates,
-            _value=value,
-            popularity=popularity,
-            n_calibration=n_calibration,
-            gap=gap,
-            levels=n_calibration + 1,
-            _inside={},
-        )
-
     lasts = True
-    evidence: Evidence
+    _exactly: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
+    _rough: RoughScores | None
     _value: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     _inside: dict[float, NDArray[np.bool_]]
 
+    def __init__(
+        self,
+        exactly: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]],
+        rough: RoughScores | None,
+        value: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        **fields: Any,
+    ) -> None:
+        self.__dict__.update(  # frozen, and one by one would take a tenth of a short answer
+            _exactly=exactly,
+            _rough=rough,
+            _value=value,
+            levels=fields["n_calibration"] + 1,
+            _inside={},
+            **fields,
+        )
+        if rough is None:
+            self.__dict__["_exact"] = exactly()
+
     # A method: a function of its own would hold it in a circle, and its arrays for a while longer.
     def shown(self, order: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Give the scores of some places in a unit for people, higher for what conforms more."""
+        """Return the scores of some places in a unit for people, higher for what conforms more."""
         return self._value(self.score[order])
+
+    @cached_property
+    def _exact(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._exactly()
 
     @property
     def score(self) -> NDArray[np.float64]:
         """How well each candidate conforms."""
-        return self.evidence.score
+        return self._exact[0]
 
-    @property
+    @cached_property
     def counts(self) -> NDArray[np.int64]:
         """p-values as counts of `levels`."""
-        return self.evidence.counts
+        found = None if self._rough is None else self._rough.counts()
+        if found is None:
+            score, ordered = self._exact
+            found = counts_among(ordered, score)
+        return found
 
     def included(self, significance: float) -> NDArray[np.bool_]:
-        """Tell which candidates are in the set."""
+        """Return which candidates are in the set: those whose count is above the cut.
+
+        Of the l calibration scores so many are not above a score as it reaches in order, and the
+        count is one more: so it is above the cut if the score reaches the cut-th.
+        """
         if significance not in self._inside:
-            cut = border_of(significance, self.levels)
-            self._inside[significance] = self.evidence.inside(cut)
+            cut = floor(significance * self.levels + TOLERANCE)
+            found = None if self._rough is None else self._rough.inside(cut)
+            if found is None:
+                score, ordered = self._exact
+                found = score >= border(ordered, cut)
+            self._inside[significance] = found
         return self._inside[significance]
 
 
@@ -273,11 +292,11 @@ class UserAssessment(Assessment):
         return 1 - self.lowest_level
 
     def included(self, significance: float) -> NDArray[np.bool_]:
-        """Tell which candidates are in the set."""
+        """Return which candidates are in the set."""
         return self.levels_below > significance + TOLERANCE
 
     def ordered(self, significance: float | None) -> NDArray[np.intp]:
-        """Give the places of the candidates in the set (or of all), best first.
+        """Return the places of the candidates in the set (or of all), best first.
 
         The ranking that calibrated them has found their order.
         """
@@ -289,3 +308,21 @@ class UserAssessment(Assessment):
         if len(order) < len(self.at):  # some were given twice
             return super().ordered(significance)
         return order if significance is None else order[self.included(significance)[order]]
+
+
+class BestOfMany(NamedTuple):
+    """The best items of many users, in rows."""
+
+    owners: NDArray[np.intp]
+    """Which of the users each row is about."""
+    items: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    """In the unit for people."""
+    p_values: NDArray[np.float64] | None
+    """None where there are none."""
+    entry_confidences: NDArray[np.float64]
+    covered: NDArray[np.bool_]
+    """Whether the guarantee covers each of the users; one value a user, not a row."""
+    chances: CalibratedProbability | None = None
+    """How likely each item is taken; None where no probabilities are calibrated."""

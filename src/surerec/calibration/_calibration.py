@@ -1,17 +1,17 @@
-"""The second seam: a calibration turns scores into the confidences at which items enter sets."""
+"""The second extension point: a calibration turns scores into sets, and says who is covered."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surerec._shown import counted
 from surerec._state import State
 from surerec.calibration._assessment import Assessment
-from surerec.calibration._chances import ItemChances
 from surerec.calibration._guarantee import RANKING
 
 if TYPE_CHECKING:
@@ -19,31 +19,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration._chances import ItemChances
+    from surerec.calibration._assessment import BestOfMany
+    from surerec.calibration._calibration_users import NamedItems
     from surerec.calibration._guarantee import Guarantee
-    from surerec.calibration._listed import NamedItems
+    from surerec.calibration._probabilities import ItemChances
     from surerec.conformal import CalibratedProbability
     from surerec.interactions import UserGroups
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
-
-
-class BestOfMany(NamedTuple):
-    """The best items of many users, in rows."""
-
-    owners: NDArray[np.intp]
-    """Which of the users each row is about."""
-    items: NDArray[np.int64]
-    ranks: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    """In the unit for people."""
-    p_values: NDArray[np.float64] | None
-    """None where there are none."""
-    entry_confidences: NDArray[np.float64]
-    covered: NDArray[np.bool_]
-    """Whether the guarantee covers each of the users; one value a user, not a row."""
-    chances: CalibratedProbability | None = None
-    """How likely each item is taken; None where no probabilities are calibrated."""
 
 
 class Calibration(ABC):
@@ -121,7 +104,7 @@ class Calibration(ABC):
         return candidates
 
     def scored(self, query: Query) -> Query:
-        """Give the part of what is known that candidates are scored by: all, or the beginning."""
+        """Return the part of what is known that candidates are scored by: all, or the beginning."""
         return query
 
     @abstractmethod
@@ -243,8 +226,25 @@ def seen_before(scorer: Scorer, query: Query) -> str:
     return ""
 
 
+def guarantee_of(
+    calibration: Any, significance: float | None, assessment: Assessment | None = None
+) -> Guarantee:
+    """Return what the set of an assessment guarantees at ε; without one, that of covered users.
+
+    `calibration` is a :class:`Calibration`, or one on groups.
+    """
+    if significance is None:
+        return RANKING
+    found: Guarantee = calibration.guarantee(significance, assessment)
+    if assessment is None:
+        return found
+    if assessment.everything_qualifies(significance):
+        return found.broken(calibration.beyond(significance, assessment))
+    return found.broken(assessment.gap)
+
+
 class Uncalibrated(Calibration):
-    """Ranks candidates by their scores, and promises nothing."""
+    """Ranks candidates by their scores, and guarantees nothing."""
 
     def assess(
         self,
@@ -261,3 +261,139 @@ class Uncalibrated(Calibration):
             shown=scores.__getitem__,
             popularity=statistics.popularity,
         )
+
+
+class UserCoverage(ABC):
+    """Who is covered by a user-level guarantee: users treated as the calibration users were.
+
+    Attributes
+    ----------
+    people : str
+        Who is covered, in the words of the guarantee.
+    assumes : str
+        What it assumes beside exchangeable users, in words; empty if nothing.
+    of_the_fit : bool
+        Whether the calibration users are among those the model was fitted on.
+    """
+
+    people: str = "users"
+    assumes: str = ""
+    of_the_fit: bool = False
+
+    @abstractmethod
+    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
+        """Return why a user is not covered; empty if they are.
+
+        Parameters
+        ----------
+        scorer : Scorer
+            What scores them.
+        query : Query
+            Of whom.
+        place : int or None
+            Which of the calibration users it is, if any.
+        """
+
+
+@dataclass(frozen=True)
+class LeftOutUsers(UserCoverage):
+    """Users who can be left out of what scores them; else those held out of the fit.
+
+    Parameters
+    ----------
+    held_out : bool
+        Whether the calibration users had no part in what the scorer learned when it was calibrated,
+        if it cannot leave users out: else it knew their futures, and nobody is covered.
+    apart : bool
+        Whether they still have none in the scorer that serves, which may have been fitted since.
+    """
+
+    held_out: bool
+    apart: bool = True
+
+    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
+        """Return what follows from what the scorer declares."""
+        if scorer.leaves_users_out is False and not self.held_out:
+            return (
+                f"{scorer.called} comes fitted and users cannot be left out of it, so it "
+                "may have learned from the futures that calibrate it"
+            )
+        seen = seen_before(scorer, query)
+        is_apart = self.apart and place is not None and scorer.leaves_users_out is False
+        return "" if is_apart else seen
+
+
+@dataclass(frozen=True)
+class OfTheFit(UserCoverage):
+    """Users whom the model was fitted on, as the calibration users were.
+
+    Parameters
+    ----------
+    in_fit : array of bool
+        Of each user, by code, whether they were in the fit.
+    set_aside : bool
+        Whether calibration users' last items are known now, and were kept out of the fit.
+    assumes : str
+        What else is assumed.
+    """
+
+    in_fit: NDArray[np.bool_]
+    set_aside: bool = False
+    assumes: str = ""
+    people: str = "users of the fit"
+    of_the_fit: bool = True
+
+    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:
+        """Return it by whether they were in the fit."""
+        if query.user is None or not self.in_fit[query.user]:
+            return (
+                f"{scorer.name} was not fitted on this user, as it was on those who calibrated it"
+            )
+        if place is not None and self.set_aside:
+            return "the last items of this user were set aside to calibrate, and are not in the fit"
+        return ""
+
+
+@dataclass(frozen=True)
+class Newcomers(UserCoverage):
+    """Users whom the model was not fitted on, as the calibration users were not.
+
+    Parameters
+    ----------
+    in_fit : array of bool
+        Of each user, by code, whether they were in the fit.
+    assumes : str
+        What else is assumed.
+    """
+
+    in_fit: NDArray[np.bool_]
+    assumes: str = ""
+    people: str = "users whom the model was not fitted on"
+
+    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:  # noqa: ARG002
+        """Return it by whether they were in the fit."""
+        if query.user is not None and self.in_fit[query.user]:
+            return (
+                f"{scorer.name} was fitted on this user, as it was not on those who calibrated it"
+            )
+        return ""
+
+
+@dataclass(frozen=True)
+class Nobody(UserCoverage):
+    """Nobody, for one reason.
+
+    Parameters
+    ----------
+    reason : str
+        Why, in words.
+    of_the_fit : bool
+        Whether the calibration users are among those the model was fitted on.
+    """
+
+    reason: str
+    of_the_fit: bool = False
+
+    def gap(self, scorer: Scorer, query: Query, place: int | None) -> str:  # noqa: ARG002
+        """Return the reason."""
+        return self.reason

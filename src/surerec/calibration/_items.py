@@ -1,39 +1,64 @@
-"""Calibration by a person's own items: the paper's p-values."""
+"""Item-level calibration, on a user's own items: the paper's p-values."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from surerec.calibration._assessment import ItemAssessment, LaterAssessment
-from surerec.calibration._batch import best_of_people
-from surerec.calibration._calibration import (
-    BestOfMany,
-    Calibration,
-    cannot_have_seen,
-    seen_before,
-)
-from surerec.calibration._evidence import RoughScores, Scores
-from surerec.calibration._fused import pick_scores, score_exactly
+from surerec._arguments import check_number
+from surerec.calibration._assessment import BestOfMany, ItemAssessment, LaterAssessment
+from surerec.calibration._calibration import Calibration, cannot_have_seen, seen_before
 from surerec.calibration._guarantee import item_guarantee
-from surerec.calibration._kernels import uniforms
-from surerec.calibration._rough import has_rough_scores, is_known
-from surerec.calibration._split import training_size
+from surerec.calibration.kernels import (
+    RoughScores,
+    exact_ratios,
+    find_best,
+    has_rough_scores,
+    is_known,
+    score_on_all_cores,
+    score_roughly,
+    uniforms,
+)
 from surerec.conformal import TOLERANCE, left_out_up_to, smoothed_p_values
-from surerec.conformal.kernels import judge
-from surerec.measures.kernels import pays
+from surerec.conformal.kernels import counts_among
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._assessment import Assessment
-    from surerec.calibration._evidence import Evidence
     from surerec.calibration._guarantee import Guarantee
     from surerec.measures import Queries, Query, Scorer
     from surerec.measures.kernels import Plan
     from surerec.precedence import PrecedenceStatistics
+
+
+def split(
+    history: NDArray[np.int64], train_share: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the proper training items, ⌈share · n⌉ and at least one, and the calibration items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> split(np.arange(5), 0.5)
+    (array([0, 1, 2]), array([3, 4]))
+    """
+    n_training = training_size(len(history), train_share)
+    return history[:n_training], history[n_training:]
+
+
+def training_size(n_items: int, train_share: float) -> int:
+    """Return ⌈share · n⌉, and at least one."""
+    # Rounded first: 0.1 · 30 is a little more than 3 in floats.
+    return max(1, math.ceil(round(train_share * n_items, 9)))
+
+
+def check_share(train_share: float) -> None:
+    """Refuse a share outside (0, 1)."""
+    check_number("train_share", train_share, 0, 1, "between 0 and 1")
 
 
 def compare_with_items(
@@ -41,10 +66,9 @@ def compare_with_items(
     calibration: NDArray[np.int64],
     candidates: NDArray[np.int64],
     *,
-    popularity: NDArray[np.int64] | None = None,
     chances: NDArray[np.float64] | None = None,
 ) -> ItemAssessment:
-    """Give the candidates' p-values among the calibration items: the one plain way to them.
+    """Return the candidates' p-values among the calibration items: the one plain way to them.
 
     Parameters
     ----------
@@ -52,8 +76,6 @@ def compare_with_items(
         Of every item, by what was known before the calibration items.
     calibration, candidates : array of int
         Item codes.
-    popularity : array of int, optional
-        The place of every item by popularity; by default that of the codes.
     chances : array of float, optional
         For each candidate a random number in (0, 1], to break its ties by.
 
@@ -63,30 +85,17 @@ def compare_with_items(
     >>> compare_with_items(scores, np.array([1, 2]), np.array([3, 4])).p_values.round(3).tolist()
     [1.0, 0.333]
     """
-    new, counts, smoothed = _judge(scores, calibration, candidates, chances)
+    new, known = scores[candidates], scores[calibration]
     return ItemAssessment(
         candidates=candidates,
         score=new,
         shown=new.__getitem__,
-        popularity=np.arange(len(scores)) if popularity is None else popularity,
+        popularity=np.arange(len(scores)),
         n_calibration=len(calibration),
-        counts=counts,
+        counts=counts_among(np.sort(known), new),
         levels=len(calibration) + 1,
-        smoothed=smoothed,
+        smoothed=None if chances is None else smoothed_p_values(known, new, chances),
     )
-
-
-def _judge(
-    scores: NDArray[np.float64],
-    calibration: NDArray[np.int64],
-    candidates: NDArray[np.int64],
-    chances: NDArray[np.float64] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64] | None]:
-    """Give the candidates' scores, their p-values as counts, and with ties broken at random."""
-    new, counts = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
-    judge(scores, calibration, candidates, new, counts)
-    smoothed = None if chances is None else smoothed_p_values(scores[calibration], new, chances)
-    return new, counts, smoothed
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,7 @@ class ItemCalibration(Calibration):
     smoothed : bool
         Break ties in p-values at random.
     seed : int
-        Of the random numbers for that: the same for the same person and item, always.
+        Of the random numbers for that: the same for the same user and item, always.
     """
 
     features = frozenset({"confidence", "levels"})
@@ -122,7 +131,7 @@ class ItemCalibration(Calibration):
         return replace(self, train_share=train_share)
 
     def scored(self, query: Query) -> Query:
-        """Give the proper training items."""
+        """Return the proper training items."""
         return query.first(training_size(len(query.history), self.train_share))
 
     def assess(
@@ -132,36 +141,45 @@ class ItemCalibration(Calibration):
         query: Query,
         candidates: NDArray[np.int64],
     ) -> ItemAssessment:
-        """Give every candidate's p-value among the calibration items."""
-        n_training = training_size(len(query.history), self.train_share)
+        """Return every candidate's p-value among the calibration items."""
+        history = query.history
+        n_training = training_size(len(history), self.train_share)
         n_users = max(statistics.n_users - len(query.users), 1)
-        n_calibration = len(query.history) - n_training
-        evidence = None
+        gap, plan = seen_before(scorer, query), None
+
+        def exactly() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            scores = scorer.score_query(query.first(n_training))
+            return scores[candidates], np.sort(scores[history[n_training:]])
+
+        def value(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+            return scorer.value(scores, n_training, n_users)
+
         if not self.smoothed and len(query.users) <= 1:
-            evidence = _evidence(scorer, statistics, query, n_training, candidates)
-        if evidence is not None:
+            plan = scorer.plan_of(history[:n_training])
+        if plan is not None:
             return LaterAssessment(
-                evidence,
+                exactly,
+                _rough_scores(plan, scorer, statistics, query, n_training, candidates),
+                value,
                 candidates=candidates,
-                value=lambda scores: scorer.value(scores, n_training, n_users),
                 popularity=statistics.popularity,
-                n_calibration=n_calibration,
-                gap=seen_before(scorer, query),
+                n_calibration=len(history) - n_training,
+                gap=gap,
             )
-        chances = None
+        new, known = exactly()
+        smoothed = None
         if self.smoothed:
             chances = uniforms(np.uint64(self.seed), _key(query), candidates)
-        scores = scorer.score_query(query.first(n_training))
-        new, counts, smoothed = _judge(scores, query.history[n_training:], candidates, chances)
+            smoothed = smoothed_p_values(known, new, chances)
         return ItemAssessment(
             candidates=candidates,
             score=new,
-            shown=lambda order: scorer.value(new[order], n_training, n_users),
+            shown=lambda order: value(new[order]),
             popularity=statistics.popularity,
-            n_calibration=n_calibration,
-            gap=seen_before(scorer, query),
-            counts=counts,
-            levels=n_calibration + 1,
+            n_calibration=len(known),
+            gap=gap,
+            counts=counts_among(known, new),
+            levels=len(known) + 1,
             smoothed=smoothed,
         )
 
@@ -174,21 +192,35 @@ class ItemCalibration(Calibration):
         k: int | None,
         in_set: bool = True,  # noqa: FBT001, FBT002
     ) -> BestOfMany | None:
-        """Give the k best of many people in one call of a kernel, if the scorer has a plan."""
+        """Return the k best of many users in one call of a kernel, if the scorer has a plan."""
         plan = scorer.plan
         if k is None or self.smoothed or plan is None or _hides(statistics, queries):
             return None
         lengths = queries.stops - queries.starts
         n_training = np.array([training_size(n, self.train_share) for n in lengths])
         levels = lengths - n_training + 1
-        owners, items, counts, scores, ranks = best_of_people(
+        cuts = left_out_up_to(significance, levels) if in_set else np.zeros_like(levels)
+        by_popularity = np.argsort(statistics.popularity)
+        if np.array_equal(by_popularity, np.arange(statistics.n_items)):
+            by_popularity = by_popularity[:0]  # the order of the codes
+        interactions, users = statistics.interactions, np.maximum(queries.users, -1)
+        own = interactions.offsets[np.maximum(users, 0)], interactions.offsets[users + 1]
+        shape = len(queries), min(k, statistics.n_items)
+        items, counts, scores = np.empty(shape, int), np.empty(shape, int), np.empty(shape)
+        n_found = find_best(
             plan,
-            statistics,
-            queries,
-            n_training,
-            left_out_up_to(significance, levels) if in_set else np.zeros_like(levels),
-            min(k, statistics.n_items),
+            queries.items,
+            np.column_stack((queries.starts, queries.stops, n_training, *own, cuts)),
+            interactions.items_taken,
+            interactions.times,
+            by_popularity,
+            items,
+            counts,
+            scores,
         )
+        inside = np.arange(shape[1]) < n_found[:, None]
+        owners, places = np.nonzero(inside)
+        items, counts, scores = items[inside], counts[inside], scores[inside]
         supported = significance + TOLERANCE >= 1 / levels
         covered = cannot_have_seen(scorer, queries.users) & supported
         levels, there = levels[owners], queries.users[owners] >= 0
@@ -199,7 +231,7 @@ class ItemCalibration(Calibration):
         return BestOfMany(
             owners=owners,
             items=items,
-            ranks=ranks,
+            ranks=places + 1,
             scores=values,
             p_values=counts / levels,
             entry_confidences=(levels - counts) / levels,
@@ -212,39 +244,31 @@ class ItemCalibration(Calibration):
         return item_guarantee(significance, assessment, "calibration", note)
 
 
-def _evidence(
+def _rough_scores(
+    plan: Plan,
     scorer: Scorer,
     statistics: PrecedenceStatistics,
     query: Query,
     n_training: int,
     candidates: NDArray[np.int64],
-) -> Evidence | None:
-    """Give what the p-values of one person are found from; None where only scores can tell."""
+) -> RoughScores | None:
+    """Return rough scores of one user's candidates; None where only exact ones decide."""
     history, training = query.history, query.history[:n_training]
-    plan = scorer.plan_of(training)
-    if plan is None:
+    own = statistics.taken_by(query.user)
+    if not has_rough_scores(plan) or not is_known(own[0], history):
         return None
-    own, times = statistics.taken_by(query.user)
+    score = score_on_all_cores if len(plan.forward.places) else score_roughly
+    rough, ordered, is_outside = score(plan, history, n_training, *own, candidates)
 
-    def again() -> Plan:
-        found = scorer.plan_of(training)
-        assert found is not None  # noqa: S101  # as it was before
-        return found
+    def exact(items: NDArray[np.int64]) -> NDArray[np.float64]:
+        again = cast("Plan", scorer.plan_of(training))  # not held, nor the rows counted for it
+        return exact_ratios(again, training, *own, items)
 
-    def exactly() -> Scores:
-        whole = scorer.plan
-        if whole is not None and pays(whole, n_training):
-            return Scores(*score_exactly(whole, history, n_training, own, times, candidates))
-        scores = scorer.score_query(query.first(n_training))  # on all cores
-        return Scores(*pick_scores(scores, history[n_training:], candidates))
-
-    if has_rough_scores(plan) and is_known(own, history):
-        return RoughScores(plan, again, history, n_training, (own, times), candidates, exactly)
-    return exactly()
+    return RoughScores(rough, ordered, candidates, exact) if is_outside else None
 
 
 def _key(query: Query) -> NDArray[np.int64]:
-    """Identify the person: a user by code, anybody else by their history."""
+    """Identify the user: by code, anybody else by their history."""
     return np.array([-1 - query.users[0]]) if query.users else query.history
 
 

@@ -10,20 +10,15 @@ import numpy as np
 
 from surerec.calibration._assessment import Assessment
 from surerec.calibration._guarantee import level_of
-from surerec.calibration._thresholds import LengthGroups
 from surerec.calibration._users import NO_CHANCES, SWAYED, UserCalibration
 from surerec.conformal import ServedPrecision, bets_needed
 from surerec.errors import NotOffered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    from surerec.calibration._chances import ItemChances
     from surerec.calibration._guarantee import Guarantee
-    from surerec.calibration._stored import CalibrationUsers
-    from surerec.calibration._thresholds import Labels
+    from surerec.calibration._probabilities import ItemChances
     from surerec.conformal import Passed
     from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
@@ -59,14 +54,14 @@ class ServedList:
         self._passed: dict[tuple[float, float, int | None], Passed | None] = {}
 
     def place(self, calibration_user: int | None) -> int | None:
-        """Give where a calibration user is among those of the group, if they are."""
+        """Return where a calibration user is among those of the group, if they are."""
         if calibration_user is None:
             return None
         found = np.flatnonzero(self._members == calibration_user)
         return int(found[0]) if len(found) else None
 
     def passed(self, precision: float, delta: float, without: int | None) -> Passed | None:
-        """Give the loosest threshold that keeps the precision, or refuse what cannot be reached."""
+        """Return the loosest threshold that keeps the precision; refuse what none reaches."""
         key = precision, delta, without
         if key not in self._passed:
             self._passed[key] = self._test.passed(precision, delta=delta, without=without)
@@ -91,74 +86,6 @@ class ServedList:
         return f"{asked}; the best that can is {best:.2f}."
 
 
-class ServedLists:
-    """Tested thresholds for each group of people, by the number of known items and by a column.
-
-    Parameters
-    ----------
-    chances : ItemChances
-        What calibration users would have been shown, and took.
-    users : CalibrationUsers
-        Who they are.
-    n_groups : int
-        How many groups by the number of known items.
-    labels : Labels
-        Groups by a column of people's own, each of which is then apart by the number of items.
-    people : callable
-        Says whom it is about, given a group in words.
-    """
-
-    def __init__(
-        self,
-        chances: ItemChances,
-        users: CalibrationUsers,
-        n_groups: int,
-        labels: Labels,
-        people: Callable[[str], str],
-    ) -> None:
-        self._labels = labels
-        order = np.random.default_rng(_SEED).permutation(len(users))
-        everybody = {None: np.ones(len(users), dtype=bool)}
-        self._groups: dict[str | None, tuple[LengthGroups, list[ServedList]]] = {}
-        for label, members in (everybody | labels.members(users.users)).items():
-            lengths = LengthGroups.equal(users.n_known[members], n_groups)
-            of = np.where(members, lengths.of(users.n_known), -1)[order]
-            words = [
-                " and ".join(filter(None, (labels.in_words(label), _known(lengths, group))))
-                for group in range(lengths.n)
-            ]
-            self._groups[label] = (
-                lengths,
-                [
-                    ServedList(chances, order[of == group], people(said), said)
-                    for group, said in enumerate(words)
-                ],
-            )
-
-    def of(self, query: Query) -> ServedList:
-        """Give the thresholds of a person; those of everybody if their group is not known."""
-        lengths, lists = self._groups[self._labels.of(query)]
-        return lists[int(lengths.of(np.array([len(query.history)]))[0])]
-
-    def passed(self, precision: float, delta: float) -> list[Passed]:
-        """Return the thresholds of all segments that reach the precision; refuse if none does."""
-        labelled = [lists for label, (_, lists) in self._groups.items() if label is not None]
-        served = [each for lists in labelled or [self._groups[None][1]] for each in lists]
-        found, refusals = [], []
-        for each in served:
-            try:
-                found.append(each.passed(precision, delta, None))
-            except NotOffered as error:
-                refusals.append(error)
-        if not any(found):
-            raise refusals[0]
-        return [each for each in found if each is not None]
-
-
-def _known(lengths: LengthGroups, group: int) -> str:
-    return lengths.in_words(group) if lengths.n > 1 else ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class PrecisionAssessment(Assessment):
     """The candidates by bin; the set is what lies above a tested threshold."""
@@ -175,7 +102,7 @@ class PrecisionAssessment(Assessment):
         return 1.0
 
     def passed(self, significance: float) -> Passed | None:
-        """Give the tested threshold; None where it was reached only with this person's help."""
+        """Return the tested threshold; None where it was reached only with this person's help."""
         self.served.passed(self.precision, significance, None)
         return self.served.passed(self.precision, significance, self.own)
 
@@ -186,7 +113,7 @@ class PrecisionAssessment(Assessment):
         return self.passed(significance) is not None
 
     def included(self, significance: float) -> NDArray[np.bool_]:
-        """Tell which candidates are in the set; `significance` is δ."""
+        """Return which candidates are in the set; `significance` is δ."""
         found = self.passed(significance)
         if found is None:
             return np.zeros(len(self.candidates), dtype=bool)
@@ -214,17 +141,35 @@ class PrecisionCalibration(UserCalibration):
         return super().features - {"levels"} | {"precision"}
 
     def at(self, precision: float) -> PrecisionCalibration:
-        """Give the same for a precision."""
+        """Return the same for a precision."""
         other = replace(self, precision=precision)
-        other.__dict__["_lists"] = self._lists  # tested once, however often it is asked for
+        # Tested once, however often it is asked for.
+        other.__dict__.update(_segments=self._segments, _lists=self._lists)
         return other
 
     @cached_property
-    def _lists(self) -> ServedLists:
+    def _lists(self) -> list[ServedList]:
+        """The tested thresholds of each segment."""
         if self.chances is None:
             raise NotOffered(f"No precision can be promised without probabilities: {NO_CHANCES}.")
-        people = self._terms.users
-        return ServedLists(self.chances, self.users, self.n_groups, self._labels, people)
+        order = np.random.default_rng(_SEED).permutation(len(self.users))
+        return [
+            ServedList(self.chances, order[some[order]], self._covered(words), words)
+            for some, words in zip(self._segments.members, self._segments.words, strict=True)
+        ]
+
+    def _passed(self, delta: float) -> list[Passed]:
+        """Return the thresholds of all segments that reach the precision; refuse if none does."""
+        assert self.precision is not None  # noqa: S101  # it is always asked for
+        found, refusals = [], []
+        for segment in self._segments.stated:
+            try:
+                found.append(self._lists[segment].passed(self.precision, delta, None))
+            except NotOffered as error:
+                refusals.append(error)
+        if not any(found):
+            raise refusals[0]
+        return [each for each in found if each is not None]
 
     def assess(  # type: ignore[override]  # it has no levels below which items are in
         self,
@@ -233,13 +178,13 @@ class PrecisionCalibration(UserCalibration):
         query: Query,
         candidates: NDArray[np.int64],
     ) -> Assessment:
-        """Give every candidate's bin; without a precision they are only ranked."""
+        """Return every candidate's bin; without a precision they are only ranked."""
         query = query.known_to(statistics)
         scores, values, ranking = self.rank(scorer, statistics, query)
         gap, place = self.gap(scorer, query), self.users.place_of(query.user)
         at = ranking.places(candidates, statistics.n_items)
         chances, about = self.probabilities(query, ranking, at, gap)
-        gap = gap or self._labels.gap(query)
+        gap = gap or self._segments.gap(query)
         if not gap and place is not None and self.chances and self.chances.swayed[place]:
             gap = SWAYED
         shared: dict[str, Any] = {
@@ -254,7 +199,7 @@ class PrecisionCalibration(UserCalibration):
         }
         if self.precision is None:
             return Assessment(**shared)
-        served, n_known = self._lists.of(query), len(query.history)
+        served, n_known = self._lists[self._segments.of(query)], len(query.history)
         assert self.chances is not None  # noqa: S101  # or there were no lists
         return PrecisionAssessment(
             **shared,
@@ -271,15 +216,15 @@ class PrecisionCalibration(UserCalibration):
         """Return what is guaranteed; `significance` is δ."""
         assert self.precision is not None  # noqa: S101  # it is always asked for
         if assessment is None:
-            found, segment = self._lists.passed(self.precision, significance), ""
+            found, segment = self._passed(significance), ""
         else:
             one = assessment.passed(significance)
             found, segment = [] if one is None else [one], assessment.served.group
         n = sum(each.n_testing for each in found)
         share = sum(each.n_testing * each.share_served for each in found) / max(n, 1)
-        covers = self._terms.users(segment)
-        claim = self.promised.sentence(1 - self.precision, self._terms.future, covers)
-        stated = self._terms.guarantee(
+        covers = self._covered(segment)
+        claim = self.promised.sentence(1 - self.precision, self._future, covers)
+        stated = self._stated(
             n,
             alike=(
                 "Assumes users drawn independently (exchangeable is not enough), as the {n} "
@@ -298,4 +243,4 @@ class PrecisionCalibration(UserCalibration):
         return stated.broken("" if found else OWN_FUTURE)
 
     def best_of_many(self, *_: Any, **__: Any) -> None:
-        """Give nothing: what is tested is found one by one."""
+        """Return nothing: what is tested is found one by one."""

@@ -11,8 +11,8 @@ import numpy as np
 from surerec.calibration._assessment import ItemAssessment
 from surerec.calibration._calibration import Calibration
 from surerec.calibration._guarantee import item_guarantee
-from surerec.calibration._kernels import middle_sums, rank_among, rank_by_comparing
-from surerec.calibration._split import split, training_size
+from surerec.calibration._items import split, training_size
+from surerec.calibration.kernels import rank_among
 from surerec.measures import ProfileRows
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class TransductiveCalibration(Calibration):
         return replace(self, train_share=train_share)
 
     def scored(self, query: Query) -> Query:
-        """Give the training items."""
+        """Return the training items."""
         return query.first(training_size(len(query.history), self.train_share))
 
     def assess(
@@ -82,7 +82,7 @@ class TransductiveCalibration(Calibration):
         query: Query,
         candidates: NDArray[np.int64],
     ) -> ItemAssessment:
-        """Give every candidate's p-value over the later items."""
+        """Return every candidate's p-value over the later items."""
         training, later = split(query.history, self.train_share)
         rows = ProfileRows(statistics, later, query.user)
         ranks = ranks_by_later_item(
@@ -133,12 +133,13 @@ def ranks_by_later_item(
     thresholds = np.sort(rows.columns("predecessors", training).matrix, axis=1)
     counts = rows.columns("predecessors", candidates).matrix
     ranks = np.empty(counts.shape, dtype=np.int32)
-    rank = rank_by_comparing if plain else rank_among
     for k in range(len(ranks)):
         if literal and thresholds[k, 0] == 0:
             ranks[k] = len(training)
+        elif plain:
+            ranks[k] = (thresholds[k][:, None] <= counts[k]).sum(axis=0)
         else:
-            rank(thresholds[k], counts[k], ranks[k])
+            rank_among(thresholds[k], counts[k], ranks[k])
     informed: NDArray[np.int32] = ranks[rows.support > 0]
     return informed
 
@@ -155,6 +156,7 @@ def p_counts_in_halves(
     if len(ranks) and aggregate == "max":
         doubled[:] = 2 * ranks.max(axis=0)
     elif len(ranks):
-        middle_sums(ranks, doubled)
+        middle = [(len(ranks) - 1) // 2, len(ranks) // 2]
+        doubled[:] = np.partition(ranks, middle, axis=0)[middle].sum(axis=0)
     doubled += 2
     return doubled

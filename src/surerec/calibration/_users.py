@@ -1,28 +1,31 @@
-"""Calibration over users, by conformal risk control: it holds in time order."""
+"""User-level calibration, by conformal risk control: it holds in time order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from surerec._calendar import DAY
+from surerec._calendar import DAY, day_of
 from surerec._state import State
-from surerec.calibration._assessment import UserAssessment
+from surerec.calibration._assessment import BestOfMany, UserAssessment
 from surerec.calibration._calibration import Calibration
-from surerec.calibration._chances import FEWEST_USERS, ItemChances
-from surerec.calibration._guarantee import level_of
-from surerec.calibration._hits import list_features, list_hits
-from surerec.calibration._listed import NamedItems
-from surerec.calibration._many import best_sets
-from surerec.calibration._stored import CalibrationUsers
-from surerec.calibration._terms import Terms
-from surerec.calibration._thresholds import Labels, Thresholds
+from surerec.calibration._calibration_users import (
+    CalibrationUsers,
+    NamedItems,
+    Segments,
+    Thresholds,
+)
+from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
+from surerec.calibration._held_out import Cases
+from surerec.calibration._many import best_by_block, ranks_together
+from surerec.calibration._probabilities import FEWEST_USERS, ItemChances
+from surerec.calibration._ranking import Ranking, candidates_of, place_among
+from surerec.calibration._regressions import list_features, list_hits
 from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
-from surerec.futures import Ranking, candidates_of, place_among
 from surerec.interactions import UserGroups
 
 if TYPE_CHECKING:
@@ -31,13 +34,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._assessment import Assessment
-    from surerec.calibration._calibration import BestOfMany
-    from surerec.calibration._coverage import Coverage
-    from surerec.calibration._guarantee import Guarantee
-    from surerec.calibration._hits import Weights
+    from surerec.calibration._calibration import UserCoverage
+    from surerec.calibration._guarantee import Cut, Promise
+    from surerec.calibration._held_out import Horizon
     from surerec.calibration._many import Best
-    from surerec.calibration._promises import Cut, Promise
-    from surerec.futures import Horizon
+    from surerec.calibration._regressions import Weights
+    from surerec.interactions import Interactions
     from surerec.measures import Queries, Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
@@ -46,6 +48,9 @@ NO_CHANCES: Final = (
     "these users has none before it is counted anew"
 )
 SWAYED: Final = "what this user took next tipped the choice of how items are compared"
+_EXCHANGEABLE: Final = (
+    "Assumes users exchangeable with the {n} calibration users ({period}) and no drift since."
+)
 _PREFIXES: Final = ("chances_", "segments_", "list_")
 
 
@@ -69,7 +74,7 @@ class UserCalibration(Calibration):
         How many groups of people, by the number of known items, have a threshold of their own.
     min_known : int
         People of whom less is known are promised nothing.
-    coverage : Coverage
+    coverage : UserCoverage
         Whom it says anything about.
     about : str
         The future that it is about in words, where neither the horizon nor the window says it.
@@ -90,7 +95,7 @@ class UserCalibration(Calibration):
     cut: Cut
     n_groups: int
     min_known: int
-    coverage: Coverage
+    coverage: UserCoverage
     about: str = ""
     people: UserGroups | None = None
     lacking: str = "unknown to the model"
@@ -210,15 +215,49 @@ class UserCalibration(Calibration):
 
     @cached_property
     def _thresholds(self) -> Thresholds:
-        return Thresholds(self.users, self.promised, self.n_groups, self._labels)
+        return Thresholds(self.users, self.promised, self._segments)
 
     @cached_property
-    def _labels(self) -> Labels:
-        return Labels(self.people)
+    def _segments(self) -> Segments:
+        return Segments(self.users, self.n_groups, self.people)
 
-    @cached_property
-    def _terms(self) -> Terms:
-        return Terms(self.horizon, self.window, self.period, self.coverage, self.about, self.listed)
+    @property
+    def _future(self) -> str:
+        """The future that a guarantee covers, in words."""
+        future = self.about
+        if not future and isinstance(self.horizon, float):
+            window = "" if self.window is None else f"{NEW_ITEMS} in the next {self.window:g} days"
+            future = window or f"the last {self.horizon:.0%} of {NEW_ITEMS}"
+        elif not future and not isinstance(self.horizon, float):
+            within = "" if self.window is None else f" within {self.window:g} days"
+            future = f"{next_items(self.horizon)}{within}"
+        if self.listed is None:
+            return future
+        return f"the items of the list {self.listed.name!r} in {future}"
+
+    def _covered(self, segment: str = "") -> str:
+        """Return who is covered, in words."""
+        users = self.coverage.people + (f" with {segment}" if segment else "")
+        if self.listed is None:
+            return users
+        n = len(self.listed.codes)
+        return f"{users} who consume at least one of the {n:,} items of the list"
+
+    def _stated(self, n_users: int, *, alike: str = _EXCHANGEABLE, **fields: Any) -> Guarantee:
+        """Return a guarantee by so many calibration users, with its assumptions.
+
+        `alike` says what it assumes of users; the other fields are given.
+        """
+        begin, end = map(day_of, self.period)
+        also, by_profile = self.coverage.assumes, self.window is None and not self.about
+        return Guarantee(
+            horizon=self._future, n_calibration=n_users, period=(begin, end), **fields
+        ).assuming(
+            alike.format(n=f"{n_users:,}", period=f"{begin} to {end}"),
+            f"Assumes that {also}." if also else "",
+            # Each user is split at a moment of their own: counts know what follows it.
+            "The scores also used later interactions of other users." if by_profile else "",
+        )
 
     def assess(
         self,
@@ -227,7 +266,7 @@ class UserCalibration(Calibration):
         query: Query,
         candidates: NDArray[np.int64],
     ) -> UserAssessment:
-        """Give the ε below which every candidate is in the set."""
+        """Return the ε below which every candidate is in the set."""
         query = query.known_to(statistics)
         scores, values, ranking = self.rank(scorer, statistics, query)
         threshold = self._thresholds.of(query)
@@ -251,7 +290,7 @@ class UserCalibration(Calibration):
             levels_below=levels,
             lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
             group=threshold.group,
-            gap=gap or self._labels.gap(query),
+            gap=gap or self._segments.gap(query),
             chances=chances,
             about_chances=about,
             ranking=ranking,
@@ -261,7 +300,7 @@ class UserCalibration(Calibration):
     def level(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int
     ) -> float:
-        """Give the ε below which one candidate is in the set, as :meth:`assess` has it.
+        """Return the ε below which one candidate is in the set, as :meth:`assess` has it.
 
         Nothing else is looked at, so that judging an event costs little more than scoring.
         """
@@ -277,18 +316,16 @@ class UserCalibration(Calibration):
     def _scored(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Give every item's score and value, and the items that are ranked, by code."""
+        """Return every item's score and value, and the items that are ranked, by code."""
         scores = scorer.score_query(query)
         values = scorer.value(scores, len(query.history), statistics.n_users)
-        ranked = candidates_of(scorer, statistics, query, scores)
-        if self.listed is not None:
-            ranked = np.intersect1d(ranked, self.listed.codes)
-        return scores, values, ranked
+        listed = None if self.listed is None else self.listed.codes
+        return scores, values, candidates_of(scorer, statistics, query, scores, listed)
 
     def rank(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], Ranking]:
-        """Give every item's score and value, and the items outside the history ranked by them.
+        """Return every item's score and value, and the items outside the history ranked by them.
 
         All of them, or all of the named list, whatever else is allowed: ranks and shares must mean
         what they meant in calibration.
@@ -302,54 +339,48 @@ class UserCalibration(Calibration):
     ) -> tuple[Callable[[NDArray[np.intp]], CalibratedProbability], str]:
         """Return what computes the probabilities of some candidates, and what these mean.
 
-        Candidates are where :meth:`surerec.futures.Ranking.places` says. Only the ranking down to
-        the last one that is looked at is computed. NaN, with the reason, for an uncovered user.
+        Candidates are where :meth:`surerec.calibration.Ranking.places` says. Only the ranking down
+        to the last one that is looked at is computed. NaN, with the reason, for an uncovered user.
         """
-        place = self.users.place_of(query.user)
-        reason = self._without_chances(place, gap)
+        place, chances = self.users.place_of(query.user), self.chances
+        swayed = chances is not None and place is not None and chances.swayed[place]
+        reason = gap or (NO_CHANCES if chances is None else SWAYED if swayed else "")
 
         def some(places: NDArray[np.intp]) -> CalibratedProbability:
             ranked = at[places]
             best = ranking.shares[: int(ranked.max(initial=-1)) + 1]
-            found = self._chances_of(query, best, gap)
-            return CalibratedProbability(*(np.append(part, np.nan)[ranked] for part in found))
+            found = np.full((3, len(best) + 1), np.nan)  # at last of what is not ranked
+            if chances is not None and not reason:
+                found[:, :-1] = chances.probabilities(best, len(query.history), place)
+            return CalibratedProbability(*found[:, ranked])
 
-        if reason or self.chances is None:
+        if reason or chances is None:
             return some, f"No probabilities: {reason}."
-        is_in_it = place is not None and not self.chances.chooses[place]
-        return some, self._terms.about_probabilities(self.chances.curve.n_users - is_in_it)
-
-    def _chances_of(
-        self, query: Query, shares: NDArray[np.float64], gap: str
-    ) -> CalibratedProbability:
-        """Return the probabilities of a user's best items, by their shares, best first."""
-        place = self.users.place_of(query.user)
-        if self._without_chances(place, gap) or self.chances is None:
-            nothing = np.full(len(shares), np.nan)
-            return CalibratedProbability(nothing, nothing, nothing)
-        return self.chances.probabilities(shares, len(query.history), place)
-
-    def _without_chances(self, place: int | None, gap: str) -> str:
-        """Return why a user, who may calibrate, has no probabilities; empty if there are some."""
-        if self.chances is None:
-            return gap or NO_CHANCES
-        return gap or (SWAYED if place is not None and self.chances.swayed[place] else "")
+        is_in_it = place is not None and not chances.chooses[place]
+        begin, end = map(day_of, self.period)
+        also = f", and if {self.coverage.assumes}" if self.coverage.assumes else ""
+        return some, (
+            f"The chance that the item is among {self._future}, over {self._covered()}: measured, "
+            f"not proven, on {chances.curve.n_users - is_in_it:,} calibration users ({begin} to "
+            f"{end}){also}. Of items of such a rank, score and length of history about that share "
+            "was taken; the interval is a 95% confidence interval of that share, over the draw of "
+            "calibration users."
+        )
 
     def _chances_of_many(
         self, scorer: Scorer, people: Sequence[Query], best: Best
     ) -> CalibratedProbability:
-        """Give how likely the best items of several people are taken; NaN where nothing is told."""
+        """Return the probabilities of the best items of several users; NaN where there are none."""
         found = np.full((3, len(best.items)), np.nan)
-        if self.chances is None:
-            return CalibratedProbability(*found)
-        n_known = np.array([len(query.history) for query in people])
-        places = self.users.places_of(people)
-        told = np.array([not self.gap(scorer, query) for query in people])
-        told &= (places < 0) | ~self.chances.swayed[places]
-        rows = np.flatnonzero(told[best.owners])
-        found[:, rows] = self.chances.probabilities_of_many(
-            best.shares[rows], best.ranks[rows], best.owners[rows], n_known, places
-        )
+        if self.chances is not None:
+            n_known = np.array([len(query.history) for query in people])
+            places = self.users.places_of(people)
+            told = np.array([not self.gap(scorer, query) for query in people])
+            told &= (places < 0) | ~self.chances.swayed[places]
+            rows = np.flatnonzero(told[best.owners])
+            found[:, rows] = self.chances.probabilities_of_many(
+                best.shares[rows], best.ranks[rows], best.owners[rows], n_known, places
+            )
         return CalibratedProbability(*found)
 
     def _covers_many(
@@ -358,7 +389,7 @@ class UserCalibration(Calibration):
         """Return which of several users the guarantee at ε covers; see :meth:`assess`."""
         everything = np.full(len(people), np.inf)
         floors = self._thresholds.levels(people, np.arange(len(people)), everything)
-        gaps = [bool(self.gap(scorer, query) or self._labels.gap(query)) for query in people]
+        gaps = [bool(self.gap(scorer, query) or self._segments.gap(query)) for query in people]
         covered: NDArray[np.bool_] = (significance + TOLERANCE >= floors) & ~np.array(gaps)
         return covered
 
@@ -372,19 +403,33 @@ class UserCalibration(Calibration):
         in_set: bool = True,  # noqa: FBT001, FBT002
     ) -> BestOfMany | None:
         """Return the best items of many users, if the scorer scores users together."""
-        if self.listed is not None:
+        if self.listed is not None or not ranks_together(scorer, statistics):
             return None
-
-        return best_sets(
-            scorer,
-            statistics,
-            self.cut,
-            self._thresholds,
-            partial(self._chances_of_many, scorer),
-            partial(self._covers_many, scorer, significance),
-            queries,
-            significance if in_set else -1.0,  # which no level is below
-            k,
+        lowest = significance + TOLERANCE if in_set else -1.0  # which no level is below
+        parts: list[tuple[NDArray[Any], ...]] = []
+        covered: list[NDArray[np.bool_]] = []
+        n_before = 0
+        for people, ranked in best_by_block(scorer, statistics, queries, k):
+            entries = ranked.ranks.astype(np.float64) if self.cut == "rank" else -ranked.shares
+            levels = self._thresholds.levels(people, ranked.owners, entries)
+            inside = levels > lowest
+            best = ranked.only(inside)
+            likely = self._chances_of_many(scorer, people, best)
+            covered.append(self._covers_many(scorer, significance, people))
+            parts.append((best.owners + n_before, *best[1:4], 1 - levels[inside], *likely))
+            n_before += len(people)
+        owners, items, ranks, values, confidences, *chances = map(
+            np.concatenate, zip(*parts, strict=True)
+        )
+        return BestOfMany(
+            owners=owners,
+            items=items,
+            ranks=ranks,
+            scores=values,
+            p_values=None,
+            entry_confidences=confidences,
+            covered=np.concatenate(covered),
+            chances=CalibratedProbability(*chances),
         )
 
     def list_hits(
@@ -407,7 +452,9 @@ class UserCalibration(Calibration):
             np.array([mass[place] for (_, mass), place in zip(of_best, at, strict=True)]),
         )
         places = self.users.places_of(queries)
-        found = list_hits(self.users, self.chances, at + 1, features, places, self._hit_weights)
+        chances = self.chances
+        ranks = self.users.first_ranks[:, None] if chances is None else chances.hit_ranks
+        found = list_hits(self.users, ranks, at + 1, features, places, self._hit_weights)
         for part in found:
             part[:, n == 0] = np.nan
         return found
@@ -421,12 +468,12 @@ class UserCalibration(Calibration):
         n, segment = len(self.users), ""
         if assessment is not None:
             n, segment = assessment.n_calibration, assessment.group
-        covers = self._terms.users(segment)
-        return self._terms.guarantee(
+        covers = self._covered(segment)
+        return self._stated(
             n,
             kind=self.promised.guarantees,
             level=level_of(significance),
-            claim=self.promised.sentence(significance, self._terms.future, covers),
+            claim=self.promised.sentence(significance, self._future, covers),
             covers=covers,
         ).assuming(self._by_segment if assessment is None else "")
 
@@ -441,9 +488,9 @@ class UserCalibration(Calibration):
         if self.users.place_of(query.user) is not None:
             n_others -= len(self.users) // 10  # the tenth that the user is in
         best = "their best item" if n_items == 1 else f"one of their {n_items} best items"
-        users = f"{self._terms.users()} with this probability"
-        claim = f"Of {users}, that share consumes {best} among {self._terms.future}"
-        return str(self._terms.guarantee(n_others, kind="hit", claim=claim, covers=users))
+        users = f"{self._covered()} with this probability"
+        claim = f"Of {users}, that share consumes {best} among {self._future}"
+        return str(self._stated(n_others, kind="hit", claim=claim, covers=users))
 
     def beyond(self, significance: float, assessment: Assessment) -> str:
         """Return what keeps a confidence from being supported: too few users, or new items."""
@@ -478,3 +525,33 @@ class UserCalibration(Calibration):
                 f"calibration users had {self.min_known} or more"
             )
         return ""
+
+
+def next_items(n: int) -> str:
+    """Return a horizon of n items in words.
+
+    Examples
+    --------
+    >>> next_items(1), next_items(5)
+    ('the next item new to the user', 'the next 5 items new to the user')
+    """
+    return "the next item new to the user" if n == 1 else f"the next {n} items new to the user"
+
+
+def cases_of(calibration: UserCalibration, interactions: Interactions) -> Cases:
+    """Return the pasts and futures of calibration users again, from the profiles that serve."""
+    users, chances = calibration.users, calibration.chances
+    if chances is None:
+        raise InputError(
+            f"Item lists and groups are calibrated on at least {FEWEST_USERS} users, and this "
+            "model has fewer."
+        )
+    known = interactions.offsets[users.users] + users.n_before
+    stops = known + np.bincount(users.owners, minlength=len(users))
+    if (users.users < 0).any() or (stops > interactions.offsets[users.users + 1]).any():
+        raise InputError(
+            "This model was recalibrated without recounting, and does not hold what its "
+            "calibration users consumed next: recalibrate it with refit=True first."
+        )
+    begin = int(chances.begin[0])
+    return Cases(interactions, users.users, known, stops, None if begin < 0 else begin)

@@ -17,7 +17,7 @@ from surerec._arguments import (
     check_numbers,
 )
 from surerec._checks import check_whole
-from surerec.conformal._sets import TOLERANCE
+from surerec.conformal._p_values import TOLERANCE
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @njit(nogil=True, cache=True)
-def places_among(ordered: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Give how many of some ascending numbers are below each one that is wanted.
+def _places_among(ordered: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many of some ascending numbers are below each one that is wanted.
 
     What `numpy.searchsorted` gives; but where those wanted ascend too, as people's items do in the
     order of a ranking, each is looked for from where the one before it was, in growing steps, and
@@ -53,53 +53,11 @@ def places_among(ordered: NDArray[np.float64], wanted: NDArray[np.float64]) -> N
     return places
 
 
-@njit(nogil=True, cache=True)
-def places_in_parts(
-    ordered: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    parts: NDArray[np.int64],
-    wanted: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Give how many numbers of a part, which ascend, are below each one that is wanted.
-
-    Part `p` is ``ordered[offsets[p] : offsets[p + 1]]``; of part −1 there are none.
-    """
-    places = np.zeros(len(wanted), np.int64)
-    for k in range(len(wanted)):
-        if parts[k] >= 0:
-            begin, high = offsets[parts[k]], offsets[parts[k] + 1]
-            low = begin
-            while low < high:
-                middle = (low + high) >> 1
-                if ordered[middle] < wanted[k]:
-                    low = middle + 1
-                else:
-                    high = middle
-            places[k] = low - begin
-    return places
-
-
-@njit(nogil=True, cache=True)
-def sums_from_places(
-    values: NDArray[np.float64], offsets: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Give for each place of each part the sum of its values from there on, the last first.
-
-    A part has a place more than values, behind the last of them: so it begins one further on than
-    the part before.
-    """
-    sums = np.zeros(len(values) + len(offsets) - 1)
-    for part in range(len(offsets) - 1):
-        for place in range(offsets[part + 1] - 1, offsets[part] - 1, -1):
-            sums[place + part] = sums[place + part + 1] + values[place]
-    return sums
-
-
 _MOST_USERS = 2**32
 
 
 def users_needed(significance: float) -> int:
-    """Give how many calibration users ε needs, n ≥ 1/ε − 1: with fewer no set can promise it.
+    """Return how many calibration users ε needs, n ≥ 1/ε − 1: with fewer no set can promise it.
 
     Examples
     --------
@@ -195,97 +153,65 @@ class RiskCurve:
 
     @cached_property
     def _steps(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give the entries in order, and the loss that is left with a cut below each."""
+        """Return the entries in order, and the loss that is left with a cut below each."""
         order = np.argsort(self.entries, kind="stable")
         ended = np.concatenate(([0.0], np.cumsum(self.losses[order])))
         return self.entries[order], np.maximum(ended[-1] - ended, 0.0)
 
     @cached_property
-    def _own_steps(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-        """Give each user's entries in order, where they begin, and the loss left from each on."""
-        sizes = np.bincount(self.owners, minlength=self.n_users)
-        offsets = np.concatenate(([0], np.cumsum(sizes)))
+    def _own_steps(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return each user's entries in order, their losses, and where those of each user begin."""
         order = np.lexsort((self.entries, self.owners))
-        return self.entries[order], offsets, sums_from_places(self.losses[order], offsets)
+        sizes = np.bincount(self.owners, minlength=self.n_users)
+        return self.entries[order], self.losses[order], np.concatenate(([0], np.cumsum(sizes)))
 
-    @cached_property
-    def _by_rank(self) -> dict[str, NDArray[np.float64]]:
-        """Give what was found for ranks, which are asked for again for each user."""
-        return {}
-
-    def levels_of_ranks(self, n: int, *, without: int | None = None) -> NDArray[np.float64]:
-        """Give `levels` of the entries 1 to n, of a curve whose entries are ranks.
-
-        Examples
-        --------
-        >>> curve = RiskCurve(np.array([1.0, 2, 3, 9]), np.ones(4), np.arange(4), 4)
-        >>> curve.levels_of_ranks(4).tolist() == curve.levels([1, 2, 3, 4]).tolist()
-        True
-        """
-        found = self._by_rank.get("left")
-        if found is None or len(found) < n:
-            found = self._by_rank["left"] = self._left(np.arange(1.0, n + 1))
-        return self._levels(np.arange(1.0, n + 1), found[:n], self._own(n, without))
-
-    def levels(self, entries: ArrayLike, *, without: int | None = None) -> NDArray[np.float64]:
-        """Give for each entry the ε below which an item of that entry is in the set.
+    def levels(
+        self, entries: ArrayLike, *, without: int | NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return for each entry the ε below which an item of that entry is in the set.
 
         Parameters
         ----------
         entries : array-like of float
             The cuts at which the items enter.
-        without : int, optional
-            A calibration user to leave out, so that nobody is served by their own future.
-        """
-        wanted = check_numbers("entries", entries)
-        return self._levels(wanted, self._left(wanted), self._own(len(wanted), without))
-
-    def levels_of_many(
-        self, entries: NDArray[np.float64], without: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Give `levels` of entries of several people, one after the other.
-
-        Parameters
-        ----------
-        entries : array of float
-            The cuts at which the items enter.
-        without : array of int
-            For each entry, the calibration user to leave out, or −1.
+        without : int or array of int, optional
+            A calibration user to leave out, so that nobody is served by their own future; or one
+            for each entry, −1 for none.
 
         Examples
         --------
         >>> curve = RiskCurve(np.array([1.0, 2, 3, 9]), np.ones(4), np.arange(4), 4)
-        >>> curve.levels_of_many(np.array([4.0, 4.0]), np.array([-1, 2])).tolist()
+        >>> curve.levels([4, 4], without=np.array([-1, 2])).tolist()
         [0.4, 0.5]
         """
-        return self._levels(entries, self._left(entries), without)
-
-    def _own(self, n: int, without: int | None) -> NDArray[np.int64]:
-        """Give the one calibration user to leave out for each of n entries, −1 for nobody."""
-        return np.full(n, -1 if without is None else check_code("without", without, self.n_users))
-
-    def _left(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the loss of all users that is left with a cut below each entry."""
+        wanted = check_numbers("entries", entries)
         ordered, left = self._steps
-        found: NDArray[np.float64] = left[places_among(ordered, entries)]
-        return found
-
-    def _levels(
-        self, wanted: NDArray[np.float64], loss: NDArray[np.float64], without: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        calibrated = without >= 0
-        if not calibrated.any():
+        loss: NDArray[np.float64] = left[_places_among(ordered, wanted)]
+        if without is None:
             return np.asarray((loss + 1) / (self.n_users + 1))
-        ordered, offsets, left = self._own_steps
-        users = np.maximum(without, 0)
-        own = left[offsets[users] + users + places_in_parts(ordered, offsets, without, wanted)]
-        loss = np.where(calibrated, np.maximum(loss - own, 0.0), loss)
-        return np.asarray((loss + 1) / (self.n_users + ~calibrated))
+        if not isinstance(without, np.ndarray):
+            without = np.full(len(wanted), check_code("without", without, self.n_users))
+        # Entries of one user follow each other.
+        starts = np.flatnonzero(np.diff(without, prepend=-2))
+        for start, stop in zip(starts, np.append(starts, len(wanted))[1:], strict=True):
+            if without[start] >= 0:
+                own = self._own_loss(without[start], wanted[start:stop])
+                loss[start:stop] = np.maximum(loss[start:stop] - own, 0.0)
+        return np.asarray((loss + 1) / (self.n_users + (without < 0)))
+
+    def _own_loss(self, user: int, wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of one user that is left with a cut below each entry."""
+        entries, losses, offsets = self._own_steps
+        own = slice(offsets[user], offsets[user + 1])
+        left = np.append(np.cumsum(losses[own][::-1])[::-1], 0.0)
+        found: NDArray[np.float64] = left[np.searchsorted(entries[own], wanted)]
+        return found
 
     @property
     def unknown_loss(self) -> float:
         """Mean over users of the loss that remains with every known item in the set."""
-        return float(self._left(np.array([np.inf]))[0]) / max(self.n_users, 1)
+        ordered, left = self._steps
+        return float(left[np.searchsorted(ordered, np.inf)]) / max(self.n_users, 1)
 
     def lowest_level(self, *, without: int | None = None) -> float:
         """Compute the floor: the smallest ε that some set can guarantee.
@@ -304,7 +230,7 @@ class RiskCurve:
         return float(self.levels([np.inf], without=without)[0])
 
     def cut(self, significance: float) -> float:
-        """Give the smallest cut that keeps the promise at ε; infinite if none does."""
+        """Return the smallest cut that keeps the promise at ε; infinite if none does."""
         check_number("significance", significance, 0, 1, "between 0 and 1", ends=(True, True))
         ordered, left = self._steps
         spare = (significance + TOLERANCE) * (self.n_users + 1) - 1

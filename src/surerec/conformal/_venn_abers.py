@@ -1,17 +1,72 @@
-"""Venn–Abers: a probability from a score, calibrated on other people's outcomes."""
+"""Venn–Abers: a probability from a score, calibrated on other users' outcomes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from surerec._arguments import check_mask, check_numbers, is_number
-from surerec.conformal._pooling import isotonic_rates
 from surerec.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+
+@njit(nogil=True, cache=True)
+def _pool(
+    counts: NDArray[np.float64], hits: NDArray[np.float64], rates: NDArray[np.float64]
+) -> None:
+    """Compute the never falling rates that fit best, by pooling neighbours that fall.
+
+    A bin without cases takes the rate of the one below; those below all cases that of the lowest.
+    """
+    n = len(counts)
+    sums, weights = np.empty(n), np.empty(n)
+    stops = np.empty(n, np.int64)
+    n_blocks = 0
+    for at in range(n):
+        if counts[at] <= 0.0:
+            if n_blocks:
+                stops[n_blocks - 1] = at + 1
+            continue
+        sums[n_blocks], weights[n_blocks], stops[n_blocks] = hits[at], counts[at], at + 1
+        n_blocks += 1
+        while (
+            n_blocks > 1
+            and sums[n_blocks - 2] * weights[n_blocks - 1]
+            >= sums[n_blocks - 1] * weights[n_blocks - 2]
+        ):
+            n_blocks -= 1
+            sums[n_blocks - 1] += sums[n_blocks]
+            weights[n_blocks - 1] += weights[n_blocks]
+            stops[n_blocks - 1] = stops[n_blocks]
+    begin = 0
+    for block in range(n_blocks):
+        rates[begin : stops[block]] = sums[block] / weights[block]
+        begin = stops[block]
+    if n_blocks == 0:
+        rates[:] = np.nan
+
+
+def isotonic_rates(counts: ArrayLike, hits: ArrayLike) -> NDArray[np.float64]:
+    """Return the share of hits of each bin, never falling from bin to bin and closest to the data.
+
+    Parameters
+    ----------
+    counts, hits : array-like of float
+        Cases of each bin, and how many of them came true.
+
+    Examples
+    --------
+    >>> isotonic_rates([4, 2, 0, 4], [0, 1, 0, 1]).round(3).tolist()
+    [0.0, 0.333, 0.333, 0.333]
+    """
+    cases = np.asarray(counts, dtype=np.float64)
+    rates = np.empty(len(cases))
+    _pool(cases, np.asarray(hits, dtype=np.float64), rates)
+    return rates
 
 
 class CalibratedProbability(NamedTuple):
@@ -23,7 +78,7 @@ class CalibratedProbability(NamedTuple):
 
 
 def venn_abers(scores: ArrayLike, happened: ArrayLike, new: ArrayLike) -> CalibratedProbability:
-    """Give the probability of an event for each new score, by isotonic regression.
+    """Return the probability of an event for each new score, by isotonic regression.
 
     The new score is added to the calibration scores once as if its event had not happened and once
     as if it had; the two fits give the bounds (Vovk, Petej and Fedorova, 2015). They are merged

@@ -10,9 +10,9 @@ import numpy as np
 from surerec._arguments import check_kind
 from surerec._calendar import day_of
 from surerec._checks import check_whole
+from surerec.calibration import Cases, Outcomes, observe
 from surerec.errors import InputError, TooFewUsers
 from surerec.evaluation._coverage import risk_curve
-from surerec.futures import Cases, Outcomes, observe
 from surerec.measures import as_recipe
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def observe_as_of(
     Examples
     --------
     >>> import surerec as sr
-    >>> from surerec.futures import profile_cases
+    >>> from surerec.calibration import profile_cases
     >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
     >>> found = observe_as_of("CM12", profile_cases(films, 0.4), n_blocks=4)
     >>> len(found.begins), found.n_early > 0, len(found.outcomes) > 100

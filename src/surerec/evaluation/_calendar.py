@@ -17,11 +17,10 @@ from surerec._arguments import (
 )
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
-from surerec.calibration import Cut, find_promise
+from surerec.calibration import Cut, check_horizon, find_promise, observe, window_cases
 from surerec.errors import InputError, TooFewUsers
 from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, losses_at, risk_curve
 from surerec.evaluation._metrics import mean_and_error
-from surerec.futures import check_horizon, observe, window_cases
 from surerec.interactions import Interactions
 from surerec.measures import as_recipe
 from surerec.precedence import Ties
@@ -29,8 +28,7 @@ from surerec.precedence import Ties
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from surerec.calibration import Promise
-    from surerec.futures import Cases, Horizon, Outcomes
+    from surerec.calibration import Cases, Horizon, Outcomes, Promise
     from surerec.measures import Recipe, RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics
 

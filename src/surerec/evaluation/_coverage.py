@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut, Promise
+    from surerec.calibration import Cut, Outcomes, Promise
     from surerec.conformal import RiskCurve
-    from surerec.futures import Outcomes
 
 
 CHECKED_EPSILONS: Final = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -130,7 +129,7 @@ def coverage_over_splits(
     Examples
     --------
     >>> import surerec as sr
-    >>> from surerec.futures import observe, profile_cases
+    >>> from surerec.calibration import observe, profile_cases
     >>> from surerec.measures import MeasureScorer
     >>> films = sr.datasets.synthetic(n_users=200, n_items=60, n_rows=4000, seed=1)
     >>> counts = sr.count_precedence(films)

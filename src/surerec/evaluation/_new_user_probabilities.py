@@ -8,18 +8,25 @@ import numpy as np
 import polars as pl
 
 from surerec._threads import run_blocks
-from surerec.calibration import CalibrationUsers, hit_probabilities, list_features
+from surerec.calibration import (
+    CalibrationUsers,
+    Ranking,
+    candidates_of,
+    codes_in,
+    hit_probabilities,
+    list_features,
+    profile_cases,
+)
 from surerec.errors import InputError
 from surerec.evaluation._new_users import split_by
 from surerec.evaluation._probabilities import calibrated_chances
-from surerec.futures import Ranking, candidates_of, codes_in, profile_cases
 from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.futures import Horizon
+    from surerec.calibration import Horizon
     from surerec.interactions import Interactions
     from surerec.measures import RecipeLike
 

@@ -11,11 +11,10 @@ from scipy import stats
 
 from surerec._arguments import check_kind, check_number, check_seed
 from surerec._checks import check_whole
-from surerec.calibration import find_promise
+from surerec.calibration import Cases, find_promise, observe, profile_cases
 from surerec.errors import InputError, NotOffered
 from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, losses_at, risk_curve
 from surerec.evaluation._support import HeldOut, miss_by_support, ranking_rows
-from surerec.futures import Cases, observe, profile_cases
 from surerec.interactions import Interactions
 from surerec.measures import Query, as_recipe
 from surerec.precedence import count_precedence
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut, Promise
-    from surerec.futures import Bins, Horizon, Outcomes
+    from surerec.calibration import Bins, Cut, Horizon, Outcomes, Promise
     from surerec.measures import RecipeLike
     from surerec.precedence import PrecedenceStatistics, Ties
 

@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 
 from surerec._calendar import day_of
-from surerec.calibration import ItemChances, choose, choose_bins
+from surerec.calibration import ItemChances, choose, choose_bins, observe
 from surerec.conformal import ServedPrecision
 from surerec.evaluation._calendar import calendar_windows
-from surerec.futures import observe
 from surerec.measures import as_recipe
 from surerec.precedence import count_precedence
 
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from surerec.calibration import Bins, Outcomes
     from surerec.evaluation._calendar import Calendar
-    from surerec.futures import Bins, Outcomes
     from surerec.interactions import Interactions
     from surerec.measures import RecipeLike
 

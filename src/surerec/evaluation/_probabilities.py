@@ -9,15 +9,22 @@ import numpy as np
 import polars as pl
 
 from surerec._threads import run_blocks
-from surerec.calibration import ItemChances, LengthGroups, choose
+from surerec.calibration import (
+    ItemChances,
+    LengthGroups,
+    Ranking,
+    candidates_of,
+    choose,
+    codes_in,
+    observe,
+)
 from surerec.conformal import isotonic_rates
 from surerec.errors import InputError
-from surerec.futures import Ranking, candidates_of, codes_in, observe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.futures import Cases, Outcomes
+    from surerec.calibration import Cases, Outcomes
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 

@@ -9,15 +9,14 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from surerec.futures import codes_in
+from surerec.calibration import codes_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.calibration import Cut
-    from surerec.futures import Outcomes
+    from surerec.calibration import Cut, Outcomes
     from surerec.precedence import PrecedenceStatistics
 
 OTHER_USERS: Final = ("0", "1", "2", "3–4", "5–9", "10–29", "30 or more")

@@ -14,7 +14,7 @@ from surerec._checks import check_whole
 from surerec._files import check_utf8, folder_aside
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.calibration import Cut
+from surerec.calibration import Cut, Ranking, candidates_of
 from surerec.conformal import (
     DEFAULT_FALSE_ALARMS,
     DEFAULT_STEP,
@@ -24,7 +24,6 @@ from surerec.conformal import (
     Watch,
 )
 from surerec.errors import InputError
-from surerec.futures import Ranking, candidates_of
 from surerec.interactions import Interactions
 from surerec.live._ledger import NEW_ITEM, TOO_LITTLE, WINDOW, is_first_of_day
 from surerec.measures import Query, as_recipe

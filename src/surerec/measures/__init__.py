@@ -8,13 +8,11 @@ from surerec.measures._formula import (
     PrecedenceRecipe,
     PrecedenceScorer,
 )
-
 from surerec.measures._query import Queries, Query
 from surerec.measures._recipe import OwnRecipe, Recipe
 from surerec.measures._recipes import TRAINED, RecipeLike, as_recipe, recipe_names
 from surerec.measures._scorer import Contribution, OwnScorer, Scorer, Scores, as_scorer
 from surerec.measures._table import MEASURES, Measure, find_measure
-
 
 __all__ = [
     "MEASURES",

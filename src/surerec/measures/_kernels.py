@@ -40,7 +40,9 @@ HUGE = 1e150
 WIDE_TILE = 5120
 """Columns of ratios, which wait for the divider: long reads matter more."""
 _TILE = 1024  # columns: their accumulators stay in the first-level cache
-_SORTED_TILE = 256  # columns whose middles are found, all of whose rows stay in the second-level one
+_SORTED_TILE = (
+    256  # columns whose middles are found, all of whose rows stay in the second-level one
+)
 _SUM_TILE = 2048  # columns that are only added up: one accumulator each, and longer reads
 _STRIPS = 16  # of middles, copied at once: shorter reads wait for memory, longer leave the cache
 _MOST_SUMMED = 1 << 16  # rows whose counts of 16 bits still sum up in 32 bits

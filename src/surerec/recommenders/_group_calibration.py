@@ -14,10 +14,9 @@ from surerec._arguments import check_choice, check_list
 from surerec._calendar import day_of
 from surerec._checks import check_whole
 from surerec._state import State
-from surerec.calibration import Guarantee, UserAssessment, level_of
+from surerec.calibration import Guarantee, UserAssessment, codes_in, level_of
 from surerec.conformal import users_needed
 from surerec.errors import InputError, LeftOutWarning, NotOffered, TooFewUsers
-from surerec.futures import codes_in
 from surerec.interactions import read_members
 from surerec.recommenders import _group_rankings as rankings
 from surerec.recommenders._group_rankings import AGGREGATIONS, FORMED, GROUP_PROMISES, GroupOutcomes
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.futures import Cases
+    from surerec.calibration import Cases
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics

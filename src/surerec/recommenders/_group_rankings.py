@@ -13,8 +13,8 @@ from surerec._checks import check_offsets
 from surerec._progress import progress
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import run_blocks
+from surerec.calibration import codes_in
 from surerec.conformal import RiskCurve
-from surerec.futures import codes_in
 from surerec.recommenders._query import Group, places_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.futures import Cases
+    from surerec.calibration import Cases
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 

@@ -10,9 +10,9 @@ import numpy as np
 from surerec._arguments import check_flag, check_text
 from surerec._checks import check_whole
 from surerec._shown import counted
+from surerec.calibration import LIST_MOST
 from surerec.conformal import significance_of
 from surerec.errors import InputError, NoConfidence, NotOffered
-from surerec.futures import LIST_MOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any, Self
 from surerec._arguments import check_flag, check_kind
 from surerec._calendar import DAY, day_of
 from surerec._progress import stage
-from surerec.calibration import LeftOut, UserCalibration, cases_of, find_promise
+from surerec.calibration import (
+    LeftOutUsers,
+    UserCalibration,
+    cases_of,
+    codes_in,
+    find_promise,
+    profile_cases,
+    window_cases,
+)
 from surerec.errors import InputError
-from surerec.futures import codes_in, profile_cases, window_cases
 from surerec.interactions import Interactions
 from surerec.measures import as_recipe, as_scorer
 from surerec.precedence import PrecedenceStatistics, as_statistics, count_like, count_precedence
@@ -35,8 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec._state import State
-    from surerec.calibration import Calibration, Cut, NamedItems, Promise
-    from surerec.futures import Cases, Horizon
+    from surerec.calibration import Calibration, Cases, Cut, Horizon, NamedItems, Promise
     from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike, Scorer
     from surerec.recommenders._model import FittedModel
@@ -220,7 +226,7 @@ class PopulationConformal(Recommender):
         lists: Iterable[NamedItems] = (),
     ) -> FittedModel:
         """Return the model that a sample of users calibrates, on the statistics that serve."""
-        settings, says = self._settings(), Statement(LeftOut(recipe.refits))
+        settings, says = self._settings(), Statement(LeftOutUsers(recipe.refits))
         calibration = settings.calibrate(sample, says, statistics, segments)
         made = {
             each.name: settings.calibrate(sample, says, statistics, segments, each)
@@ -348,7 +354,7 @@ class PopulationConformal(Recommender):
         state: State,
     ) -> UserCalibration:
         """Return the calibration that was saved."""
-        says = Statement(LeftOut(self.recipe().refits))
+        says = Statement(LeftOutUsers(self.recipe().refits))
         return self._settings().calibration_from(state, says, statistics)
 
     def _restored(self, statistics: PrecedenceStatistics, state: State) -> FittedModel:
@@ -385,7 +391,7 @@ def group_users(recipe: Recipe, settings: UserLevel, model: FittedModel) -> Samp
 
 def _not_apart(model: FittedModel, recipe: Recipe) -> FittedModel:
     """Return a model whose calibration users may have a part in what serves by now."""
-    coverage = LeftOut(recipe.refits, apart=False)
+    coverage = LeftOutUsers(recipe.refits, apart=False)
     lists = {name: replace(each, coverage=coverage) for name, each in model.item_lists.items()}
     calibration = replace(model.user_level, coverage=coverage)
     return replace(model, calibration=calibration, item_lists=lists)

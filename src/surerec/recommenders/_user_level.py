@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from surerec._arguments import check_choice, check_number, check_seed
 from surerec._checks import check_whole
 from surerec.calibration import (
-    Coverage,
     NamedItems,
     NobodyTook,
     PrecisionCalibration,
     UserCalibration,
+    UserCoverage,
     calibrate,
+    check_horizon,
+    codes_in,
     find_promise,
 )
 from surerec.errors import InputError
-from surerec.futures import check_horizon, codes_in
 from surerec.interactions import UserGroups, read_user_groups
 from surerec.recommenders._group_calibration import CalibratedGroups, Sample
 
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from surerec._state import State
-    from surerec.calibration import Calibration, CalibrationUsers, Cut, ItemChances, Promise
-    from surerec.futures import Horizon
+    from surerec.calibration import (
+        Calibration,
+        CalibrationUsers,
+        Cut,
+        Horizon,
+        ItemChances,
+        Promise,
+    )
     from surerec.interactions import Interactions
     from surerec.precedence import PrecedenceStatistics
 
@@ -43,7 +50,7 @@ _MOST_DAYS: Final = 1_000_000
 class Statement:
     """What a guarantee says beside its numbers: whom it covers, and of which future it speaks."""
 
-    coverage: Coverage
+    coverage: UserCoverage
     about: str = ""
     """The held-out interactions in words, where neither horizon nor window says it."""
     lacking: str = UserCalibration.lacking
@@ -186,7 +193,7 @@ class UserLevel:
             sample,
             held_out,
             find_promise(self.promise).tested,
-            "" if calibration.covers == Coverage.people else f" of {calibration.covers}",
+            "" if calibration.covers == UserCoverage.people else f" of {calibration.covers}",
         )
 
 

@@ -26,9 +26,15 @@ from surerec.adapters import (
     read_lines,
     restored,
 )
-from surerec.calibration import UserCalibration, find_promise
+from surerec.calibration import (
+    UserCalibration,
+    drop_repeats,
+    find_promise,
+    following_cases,
+    profile_cases,
+    window_cases,
+)
 from surerec.errors import InputError
-from surerec.futures import drop_repeats, following_cases, profile_cases, window_cases
 from surerec.interactions import IdMap, Interactions, read_interactions
 from surerec.precedence import PrecedenceStatistics
 from surerec.recommenders import _wrapped_checks as checks
@@ -43,8 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
-    from surerec.calibration import Calibration, Cut, NamedItems, Promise
-    from surerec.futures import Cases, Horizon
+    from surerec.calibration import Calibration, Cases, Cut, Horizon, NamedItems, Promise
     from surerec.interactions import UserGroups
     from surerec.measures import Scorer
     from surerec.recommenders._model import FittedModel

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.adapters import Adapter
-    from surerec.calibration import CalibrationUsers, Coverage
-    from surerec.futures import Horizon
+    from surerec.calibration import CalibrationUsers, Horizon, UserCoverage
     from surerec.interactions import Interactions
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
@@ -53,7 +52,7 @@ class About:
     knows_all: bool = False
     """Whether every item of the catalogue is ranked, not only what somebody consumed."""
 
-    def coverage(self, in_fit: NDArray[np.bool_], people: str) -> Coverage:
+    def coverage(self, in_fit: NDArray[np.bool_], people: str) -> UserCoverage:
         """Give whom the promise covers; `people` says who was in the fit."""
         if self.nobody:
             return Nobody(self.nobody, of_the_fit=self.covers == "fit")

@@ -240,9 +240,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def open_file(
-    path: Path, record: FileRecord, sizes: dict[str, int]
-) -> Any:
+def open_file(path: Path, record: FileRecord, sizes: dict[str, int]) -> Any:
     """Map an array or a table, or read a text; ValueError unless it is as its role says."""
     role = role_of(path.name)
     if role == "text":

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.measures._tiles import mark_own, own_columns
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

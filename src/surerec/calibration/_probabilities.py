@@ -1,30 +1,37 @@
-"""What is kept of calibration users for the probability of each item, and for short lists."""
+"""Calibrating on users: what is kept of their held-out interactions, for sets and probabilities.
+
+Probabilities are calibrated on one scale for all users' candidates. It is chosen from a few by some
+of the calibration users, not fitted: so for each of them it can be computed whether it would have
+been chosen without them, and their own future has no part in their probabilities.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from surerec._progress import stage
 from surerec._state import ArraySchema, State, check_arrays
-from surerec.calibration._item_curve import FOLDS, ItemCurve
-from surerec.calibration._shaping import choose_bins
+from surerec.calibration._calibration_users import CalibrationUsers
+from surerec.calibration._ranking import Bins, edges_of, observe, scale
+from surerec.calibration._regressions import FOLDS, MOST_HITS, ItemCurve
 from surerec.conformal import CalibratedProbability
-from surerec.futures import Bins, observe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.futures import Cases, Outcomes, Ranking
+    from surerec.calibration._guarantee import Cut
+    from surerec.calibration._held_out import Cases
+    from surerec.calibration._ranking import Outcomes, Ranking
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
 
 FEWEST_USERS: Final = 20
 """With fewer calibration users there are no probabilities."""
-MOST_HITS: Final = 3
-"""A list is told the chance of at least one hit, two, or so many."""
 
 _SCHEMAS: Final = {
     "weights": ArraySchema("float64", (3,), low=0, holds="finite"),
@@ -40,6 +47,28 @@ _SCHEMAS: Final = {
 _CHOOSING: Final = 4  # one in so many calibration users chooses
 _MOST_SHAPING: Final = 300
 _MOST_SHARES: Final = 1 << 25  # candidates' shares held at once to choose a scale by
+_SHARE_AND_RANK: Final = (
+    (1.0, 0.1),
+    (1.0, 0.25),
+    (1.0, 0.0),
+    (1.0, 0.5),
+    (1.0, 1.0),
+    (0.0, 1.0),
+)
+_KNOWN: Final = (0.0, 1.0, 0.5)
+SCALES: Final = np.array([(*two, known) for two, known in product(_SHARE_AND_RANK, _KNOWN)])
+"""The scales there are to choose from: weights of share, rank and known items."""
+
+_AS_GOOD: Final = 1.001
+"""A scale within this factor of the smallest loss is as good, and the first of these is taken.
+
+Near ties would let single people tip the choice.
+"""
+
+_TOP: Final = 1000  # the items by which a scale is chosen
+_SHOWN: Final = 10  # those that most people ever see: they count as much as all of them
+_LEAST: Final = 1e-4  # a rate of 0 that a person without whom it is taken contradicts
+_COARSE: Final = 2  # bins for choosing are so many times wider, as few choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +78,7 @@ class ItemChances:
     Attributes
     ----------
     weights, edges : array of float
-        Of the bins; see :class:`surerec.futures.Bins`.
+        Of the bins; see :class:`surerec.calibration.Bins`.
     counts, hits : array of int32, n_users × n_bins
         Each calibration user's candidates by bin, and how many of them they took.
     n_known : array of int
@@ -76,7 +105,7 @@ class ItemChances:
 
     @classmethod
     def of(cls, outcomes: Outcomes, plan: Choice) -> ItemChances:
-        """Take what is kept from outcomes that were counted by the bins of a choice."""
+        """Build it from outcomes that were counted by the bins of a choice."""
         assert outcomes.counts is not None  # noqa: S101  # so they were made
         assert outcomes.hits is not None  # noqa: S101
         users = outcomes.cases.users
@@ -170,7 +199,7 @@ class ItemChances:
         return any(said[0] > said[-1] for said in found if len(said))
 
     def bins_of(self, ranking: Ranking, n_known: int, n_items: int) -> NDArray[np.int64]:
-        """Give the bin of every item, −1 for what is no candidate."""
+        """Return the bin of every item, −1 for what is no candidate."""
         bins = np.full(n_items, -1, dtype=np.int64)
         bins[ranking.items] = self.bins.of(ranking.shares, n_known)
         return bins
@@ -209,12 +238,12 @@ def choose(
     allowed: NDArray[np.int64] | None = None,
     seed: int = 0,
 ) -> Choice | None:
-    """Let one in four of the calibration users choose the bins; None if there are too few.
+    """Return the bins that one in four calibration users choose; None if there are too few.
 
     Parameters
     ----------
     scorer, statistics, cases, allowed
-        As :func:`surerec.futures.observe` takes them.
+        As :func:`surerec.calibration.observe` takes them.
     seed : int, default=0
         Of who chooses.
     """
@@ -245,3 +274,115 @@ def _first_hits(outcomes: Outcomes) -> NDArray[np.float64]:
     first = nth < MOST_HITS
     found[owners[first], nth[first]] = ranks[first]
     return found
+
+
+def choose_bins(outcomes: Outcomes) -> tuple[Bins, NDArray[np.bool_]]:
+    """Return the bins under which what these people took is told best from what they did not.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+        With all candidates' shares.
+
+    Returns
+    -------
+    Bins
+        By the scale of the smallest log loss, over the 1,000 best items of each person and over
+        the 10 best alike, or the first that is as good.
+    array of bool
+        Whose own future tipped the choice: without them it would have been another.
+    """
+    shares, n_known = outcomes.candidate_shares, outcomes.n_known
+    assert shares is not None  # noqa: S101  # they are asked for to choose by
+    hits = np.zeros(shares.shape, dtype=bool)
+    known = np.isfinite(outcomes.ranks)
+    hits[outcomes.owners[known], outcomes.ranks[known].astype(np.int64) - 1] = True
+    every, shown = np.stack([_losses(weights, shares, hits, n_known) for weights in SCALES], axis=1)
+    losses = every / every.min(axis=0) + shown / shown.min(axis=0)
+    chosen = np.argmax(losses <= _AS_GOOD * losses.min(axis=0), axis=0)  # the first of them
+    best, swayed = int(chosen[-1]), chosen[:-1] != chosen[-1]
+    values = scale(SCALES[best], np.where(shares > 0, shares, 1.0), n_known[:, None])
+    return Bins(SCALES[best], edges_of(values[shares > 0], len(shares))), swayed
+
+
+def _losses(
+    weights: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    hits: NDArray[np.bool_],
+    n_known: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the log loss by bin without each person, and at last with all; and of the 10 best."""
+    top = shares[:, :_TOP]
+    there = top > 0
+    values = scale(weights, np.where(there, top, 1.0), n_known[:, None])
+    edges = edges_of(values[there], len(top))[::_COARSE]
+    bins = np.searchsorted(edges, values, side="right")
+    taken = there & hits[:, :_TOP]
+    first = np.arange(top.shape[1]) < _SHOWN
+    n, k, n_first, k_first = (
+        _of_others(bins, some, len(edges) + 1)
+        for some in (there, taken, there & first, taken & first)
+    )
+    rate = np.clip(k / np.maximum(n, 1), _LEAST, 1 - _LEAST)
+    yes, no = np.log(rate), np.log1p(-rate)
+    every = -(k * yes + (n - k) * no).sum(axis=1) / n.sum(axis=1)
+    shown = -(k_first * yes + (n_first - k_first) * no).sum(axis=1) / n_first.sum(axis=1)
+    return every, shown
+
+
+def _of_others(
+    bins: NDArray[np.int64], chosen: NDArray[np.bool_], n_bins: int
+) -> NDArray[np.float64]:
+    """Count the chosen by bin, without each person, and at last with all."""
+    shape = len(bins), n_bins
+    flat = bins + np.arange(len(bins))[:, None] * n_bins
+    own = np.bincount(flat[chosen], minlength=shape[0] * n_bins).reshape(shape)
+    others = own.sum(axis=0) - np.concatenate((own, np.zeros((1, n_bins))))
+    return np.asarray(others, dtype=np.float64)
+
+
+class NobodyTook(Exception):  # noqa: N818  # what is the matter, not that something is
+    """Nobody who calibrates took any of the items that are allowed."""
+
+
+@stage("calibration")
+def calibrate(
+    scorer: Scorer,
+    past: PrecedenceStatistics,
+    cases: Cases,
+    cut: Cut,
+    statistics: PrecedenceStatistics,
+    *,
+    allowed: NDArray[np.int64] | None = None,
+    seed: int = 0,
+) -> tuple[CalibrationUsers, ItemChances | None]:
+    """Return what is kept of calibration users; no chances where they are too few.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        What scores.
+    past : PrecedenceStatistics
+        What was known before their futures.
+    cases : Cases
+        The calibration users' pasts and futures.
+    cut : {"rank", "score"}
+        Where sets will be cut.
+    statistics : PrecedenceStatistics
+        Those that serve, by whose codes users go.
+    allowed : array of int, optional
+        The only items that are candidates, by code.
+    seed : int, default=0
+        Of who chooses.
+    """
+    choice = choose(scorer, past, cases, allowed=allowed, seed=seed)
+    bins = None if choice is None else choice.bins
+    doing = "Scoring calibration users"
+    outcomes = observe(scorer, past, cases, bins=bins, allowed=allowed, doing=doing)
+    if allowed is not None and not len(outcomes):
+        raise NobodyTook
+    users = CalibrationUsers.of(outcomes, cut, statistics)
+    if choice is None or len(outcomes) < FEWEST_USERS:
+        return users, None
+    chances = ItemChances.of(outcomes, choice)
+    return users, None if chances.chooses.all() else chances
