@@ -212,7 +212,6 @@ def test_statistics_and_evaluation(films):
         lambda: conformal.RiskCurve.of_shares([2.0, 1.0], [0], 1),
         lambda: log_martingale([2.0]),
         lambda: evaluation.mean_and_error(object()),
-        lambda: evaluation.bootstrap_interval([1.0], n=10**18),
         lambda: evaluation.hits_curve([1.0], [True], 10**18),
         lambda: evaluation.dataset_ranks(dt.timedelta(3)),
         lambda: evaluation.cd_groups(0.5, 1),

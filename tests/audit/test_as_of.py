@@ -26,8 +26,8 @@ def test_promises_by_profile_are_measured_as_of_then_beside_what_counts_knew_lat
     assert not plain.settings["as_of"]
     assert any("as of then: Counted up to the start of each of 12 blocks" in s for s in found.notes)
     for one in (found, plain):
-        assert "used what other people did later" in one.notes[-1]
-        assert "used what other people did later" in one.to_html()
+        assert "used what other users did later" in one.notes[-1]
+        assert "used what other users did later" in one.to_html()
 
 
 def test_below_the_floor_there_is_no_size(films):

@@ -158,7 +158,7 @@ def test_the_verdict_comes_first_and_skips_are_said(cli, tmp_path):
     done = cli("audit", tmp_path / "log.csv", "--users", "40")
     assert done.code == 0
     lines = done.out.strip().splitlines()
-    assert lines[1].startswith("Of items new to the user, the user-level guarantee promises 90 %")
+    assert lines[1].startswith("Of items new to the user, the user-level guarantee delivers")
     assert "Not audited: No user's items have different times" in done.out
 
 

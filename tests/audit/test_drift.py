@@ -5,9 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from surerec.audit._drift import drift_rows, log_martingale
-from surerec.audit._items import PValues, among_themselves
-from surerec.audit._kernels import online_p_values
+from surerec.audit._items import (
+    PValues,
+    among_themselves,
+    drift_rows,
+    log_martingale,
+    online_p_values,
+)
 from surerec.conformal import smoothed_p_values
 
 unit = st.floats(0.001, 1)

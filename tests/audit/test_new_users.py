@@ -33,9 +33,8 @@ def test_an_honest_measure_has_no_findings(found):
 
 def test_the_report_shows_nominal_and_observed_and_the_diagnostic(found):
     page = found.to_html()
-    new, delivered = page.index("Nominal and observed"), page.index("Delivered of items new to")
-    assert new < delivered
-    assert "by the number of other users who consumed the item" in page
+    assert "New users: miss rate, cut by score" in page
+    assert page.index("other users who consumed the item") < page.index("Do later items conform")
     assert {"support", "ranking"} <= found.tables().keys()
 
 

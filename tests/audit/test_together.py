@@ -53,4 +53,4 @@ def test_who_cannot_be_left_out_is_said(films):
 
     found = audit(films, popular, n_users=250)
     assert found.together is None
-    assert any("Groups of people are left out" in said for said in found.skipped)
+    assert any("Groups of users are left out" in said for said in found.skipped)

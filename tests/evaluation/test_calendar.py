@@ -119,7 +119,7 @@ def test_items_that_came_up_later_are_unknown_and_missed():
 def test_too_short_and_too_empty_calendars_are_refused(films):
     with pytest.raises(InputError, match="too few for windows of 700 days"):
         backtest(films, make_scorer, Calendar(700))
-    with pytest.raises(InputError, match="in no window of 60 days did 5000 people"):
+    with pytest.raises(InputError, match="in no window of 60 days did 5000 users"):
         backtest(films, make_scorer, Calendar(60, min_users=5000))
 
 

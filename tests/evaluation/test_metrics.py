@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import AP, RR, P, R, nDCG
-from scipy.stats import bootstrap
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from surerec.errors import InputError
 from surerec.evaluation import (
-    bootstrap_interval,
     hits_curve,
     mean_and_error,
     ranking_metrics,
@@ -246,39 +244,9 @@ def test_a_single_value_has_no_error_and_an_undefined_one_shows():
     assert mean_and_error([0.5]).mean == 0.5
     assert isnan(mean_and_error([0.5]).standard_error)
     assert all(map(isnan, mean_and_error([0.5, nan])))
-    assert all(map(isnan, bootstrap_interval([0.5, nan, 0.2], n=50)))
-
-
-def test_bootstrap_as_scipy():
-    values = np.random.default_rng(1).beta(2, 8, size=200)
-    ours = bootstrap_interval(values, level=0.9, n=8_000)
-    theirs = bootstrap(
-        (values,),
-        np.mean,
-        confidence_level=0.9,
-        n_resamples=8_000,
-        method="percentile",
-        random_state=0,
-    ).confidence_interval
-    np.testing.assert_allclose(ours, theirs, atol=0.15 * mean_and_error(values).standard_error)
-
-
-def test_bootstrap_keeps_to_its_seed():
-    values = np.random.default_rng(2).random(50)
-    assert bootstrap_interval(values, seed=3) == bootstrap_interval(values, seed=3)
-    assert bootstrap_interval(values, seed=3) != bootstrap_interval(values, seed=4)
-    assert bootstrap_interval([0.3]) == (0.3, 0.3)
-
-
-@pytest.mark.parametrize("level", [0, 1, 95])
-def test_bad_bootstrap_levels(level):
-    with pytest.raises(InputError, match=f"level is {level}"):
-        bootstrap_interval([1, 2], level=level)
 
 
 @pytest.mark.parametrize("values", [[], 3.0, [[1, 2]]])
 def test_a_mean_of_nothing(values):
     with pytest.raises(InputError, match=r"at least one value|a list of numbers"):
         mean_and_error(values)
-    with pytest.raises(InputError, match=r"at least one value|a list of numbers"):
-        bootstrap_interval(values)

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from surerec.evaluation._probabilities import N_BINS, _compare
+from surerec.evaluation import N_BINS, compare_probabilities
 
 
 def pairs(n_users, n_each, seed=0):
@@ -24,7 +24,7 @@ def pairs(n_users, n_each, seed=0):
 @pytest.mark.parametrize(("n_users", "n_each"), [(40, 25), (1, 30), (3, 1)])
 def test_bins_are_those_of_a_plain_loop(n_users, n_each):
     table = pairs(n_users, n_each)
-    bins, row = _compare(table)
+    bins, row = compare_probabilities(table)
     rows = table.sort("said", maintain_order=True).rows(named=True)
     apart = {}
     for place, each in enumerate(rows):

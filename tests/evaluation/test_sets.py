@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import surerec as sr
 from surerec.conformal import RiskCurve
 from surerec.evaluation import (
-    coverage,
     coverage_over_splits,
+    cut_sets,
     losses_at,
     risk_curve,
     size_at_miss,
@@ -30,10 +30,10 @@ def outcomes():
 def test_sets_hold_what_is_not_below_the_cut(outcomes, epsilon):
     curve = risk_curve(outcomes, "score")
     users = np.array([5, 3, 100, 41])
-    found = coverage(curve, curve, outcomes, users, "score", epsilon)
+    found = cut_sets(curve, curve, outcomes, users, "score", [epsilon])
     shares = outcomes.candidate_shares[users]
-    expected = [(row >= max(-found.cut, 0.0)).sum() for row in shares]
-    assert found.sizes.tolist() == expected
+    expected = [(row >= max(-found.cuts[0], 0.0)).sum() for row in shares]
+    assert found.sizes[0].tolist() == expected
 
 
 @given(
@@ -61,19 +61,19 @@ def test_coverage_is_that_of_sets_made_by_hand(outcomes, cut, promise):
     calibrates = np.arange(len(outcomes)) % 2 == 0
     tested = np.flatnonzero(~calibrates)
     halves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
-    found = coverage(*halves, outcomes, tested, cut, 0.3)
-    assert found.cut == halves[0].cut(0.3)
+    (at,), (losses,), (sizes,) = cut_sets(*halves, outcomes, tested, cut, [0.3])
+    assert at == halves[0].cut(0.3)
     for place, case in enumerate(tested):
         mine = outcomes.owners == case
         if cut == "rank":
-            taken = outcomes.ranks[mine] <= found.cut
-            size = min(found.cut, outcomes.n_candidates[case])
+            taken = outcomes.ranks[mine] <= at
+            size = min(at, outcomes.n_candidates[case])
         else:
-            taken = outcomes.shares[mine] >= -found.cut
-            size = (outcomes.candidate_shares[case] >= np.float32(-found.cut)).sum()
+            taken = outcomes.shares[mine] >= -at
+            size = (outcomes.candidate_shares[case] >= np.float32(-at)).sum()
         lost = 1 - taken.mean() if promise == "miss-rate" else float(not taken.any())
-        assert found.losses[place] == pytest.approx(lost)
-        assert found.sizes[place] == size
+        assert losses[place] == pytest.approx(lost)
+        assert sizes[place] == size
 
 
 @pytest.mark.parametrize("cut", ["rank", "score"])
@@ -119,8 +119,7 @@ def test_a_set_that_holds_everything_and_supports_no_level_has_no_size(with_unkn
     curve = risk_curve(with_unknown, cut)
     floor, users = curve.lowest_level(), np.arange(len(with_unknown))
     for epsilon, reached in ((floor - 0.01, False), (floor, True), (floor + 0.01, True)):
-        found = coverage(curve, curve, with_unknown, users, cut, epsilon)
-        assert found.floor == floor
+        found = cut_sets(curve, curve, with_unknown, users, cut, [epsilon])
         assert np.isfinite(found.sizes).all() == reached
         assert np.isnan(found.sizes).all() == (not reached)
         assert np.isnan(size_at_miss(with_unknown, cut, epsilon)) == (not reached)
