@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.ablation [ml-100k ml-1m FILE …]`` trains it with the usual features alone,
 with each ingredient beside them, with all, and as each fold chooses for itself; then prints set
-sizes at equal mean miss rates, cut by score, and precision@10 of the users of `surerec guarantees`,
+sizes at equal mean miss rates, cut by score, and precision@10 of the users of `benchmarks.guarantees`,
 and how much each differs from the first: its mean and standard deviation over 20 random halves.
 """
 
@@ -17,8 +17,7 @@ import numpy as np
 
 from surerec import count_precedence, load_dataset, read_interactions
 from surerec.evaluation import size_at_miss
-from surerec.experiments.guarantees import chosen_cases
-from surerec.futures import observe
+from surerec.futures import observe, profile_cases
 from surerec.measures.learned import INGREDIENTS, LearnedMeasure, LearnedScorer
 
 if TYPE_CHECKING:
@@ -70,7 +69,8 @@ def difference(before: NDArray[np.float64], after: NDArray[np.float64]) -> str:
 
 def run(name: str, n_users: int) -> None:
     data = read_interactions(name) if Path(name).exists() else load_dataset(name)
-    statistics, cases = count_precedence(data), chosen_cases(data, 0.4, n_users)
+    statistics = count_precedence(data)
+    cases = profile_cases(data, 0.4).sample(n_users, 0)
     print(f"\n{data.name or name}: {len(cases):,} users, {data.n_items:,} items", flush=True)
     first = None
     for label, ingredients in variants():

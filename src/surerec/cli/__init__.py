@@ -21,7 +21,6 @@ from surerec.cli import (
     _data,
     _demo,
     _fit,
-    _guarantees,
     _live,
     _model,
     _output,
@@ -66,7 +65,6 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "calibrate": _calibrate.calibrate,
     },
     "Looking deeper": {
-        "guarantees": _guarantees.guarantees,
         "measures": _fit.measures,
         "replay": _replay.replay_data,
         "reproduce": _reproduce.reproduce_paper,

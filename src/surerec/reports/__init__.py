@@ -13,11 +13,10 @@ from surerec.reports._blocks import (
     Strong,
     Table,
     Verdicts,
+    require_plots,
     size_cell,
 )
-from surerec.reports._html import to_html
-from surerec.reports._markdown import to_markdown
-from surerec.reports._plots import require_plots
+from surerec.reports._pages import to_html, to_markdown
 
 __all__ = [
     "FLOOR_NOTE",

@@ -1,10 +1,12 @@
-"""What a report is made of, before it is HTML or Markdown."""
+"""The blocks of a report, before they are HTML or Markdown."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 from typing import Final
+
+from surerec.errors import InputError
 
 FLOOR_NOTE: Final = (
     "A cell such as ≥ 0.118 is the smallest ε that any set can guarantee there, as some of what "
@@ -87,3 +89,20 @@ class Picture:
 
 
 Block = Heading | Paragraph | Bullets | Verdicts | Table | Picture
+
+
+def require_plots() -> None:
+    """Check that figures can be drawn, before hours of work.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl  # noqa: PLC0415  # an extra
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "The figures of the report need matplotlib: install surerec[plots]."
+        ) from error
+    del mpl

@@ -9,14 +9,13 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import matplotlib as mpl
+import numpy as np
+import polars as pl
 from matplotlib.figure import Figure
-
-from surerec.reports._reliability import draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import polars as pl
     from matplotlib.axes import Axes
 
 __all__ = [
@@ -31,6 +30,8 @@ __all__ = [
     "styled",
 ]
 
+_LEAST: Final = 1e-4  # the least probability that is drawn
+_GREY: Final = "#777777"
 FORMATS: Final = ("png", "svg", "pdf")
 
 
@@ -42,7 +43,7 @@ class Line(NamedTuple):
     marker: str
 
     def thin(self) -> dict[str, Any]:
-        """Give the arguments of a line."""
+        """Return the arguments of a line."""
         return {**self._asdict(), "linewidth": 1.6, "markersize": 4.5}
 
 
@@ -80,18 +81,18 @@ _RC: Final[dict[Any, Any]] = {
 
 
 def styled() -> Any:
-    """Give a context in which figures are made and saved."""
+    """Return a context in which figures are made and saved."""
     return mpl.rc_context(_RC)
 
 
 def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Iterator[Axes]]:
-    """Make a figure of panels, without the state that pyplot keeps."""
+    """Build a figure of panels, without the state that pyplot keeps."""
     figure = Figure(figsize=size, layout="constrained")
     return figure, iter(figure.subplots(rows, columns, squeeze=False).flat)
 
 
 def render(figure: Figure) -> dict[str, bytes]:
-    """Give the figure in every format."""
+    """Return the figure in every format."""
     no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": None}
     # The layout is found once, not for every format.
     figure.draw_without_rendering()
@@ -105,7 +106,7 @@ def render(figure: Figure) -> dict[str, bytes]:
 
 
 def plain(text: str, longest: int = 40) -> str:
-    """Give a name as it is to be read: no formula, no hidden legend entry, not too long."""
+    """Return a name as it is to be read: no formula, no hidden legend entry, not too long."""
     short = text if len(text) <= longest else text[: longest - 1] + "…"
     return (" " + short if short.startswith("_") else short).replace("$", r"\$")
 
@@ -128,4 +129,37 @@ def draw_reliability(bins: pl.DataFrame, groups: pl.DataFrame, title: str) -> Fi
     title : str
         Above all.
     """
-    return draw_panels(panels, LINES, bins, groups, plain(title, longest=100))
+    kinds = groups["by"].unique(maintain_order=True).to_list()
+    figure, axes_of = panels(1, len(kinds), (3.5 * len(kinds), 4.4))
+    for axes, kind in zip(axes_of, kinds, strict=False):
+        most = float(
+            bins.filter(by=kind).select(pl.max_horizontal("said", "happened")).max().item()
+        )
+        axes.plot([_LEAST, 1], [_LEAST, 1], color=_GREY, linewidth=0.8)
+        for line, row in zip(LINES, groups.filter(by=kind).to_dicts(), strict=False):
+            some = bins.filter(by=kind, group=row["group"])
+            said, happened, error = (
+                some[name].to_numpy() for name in ("said", "happened", "error")
+            )
+            axes.errorbar(
+                np.maximum(said, _LEAST),
+                np.maximum(happened, _LEAST),
+                yerr=np.stack(
+                    (np.minimum(2 * error, np.maximum(happened, _LEAST) * 0.99), 2 * error)
+                ),
+                color=line.color,
+                marker=line.marker,
+                markersize=4,
+                linewidth=1.2,
+                elinewidth=0.8,
+                capsize=2,
+                label=f"{row['group']}: {row['calibration_error']:.4f} (noise {row['noise']:.4f})",
+            )
+        axes.set(xscale="log", yscale="log", xlim=(_LEAST, max(most * 1.6, 0.01)), aspect="equal")
+        axes.set_ylim(*axes.get_xlim())
+        axes.set_xlabel("said: probability")
+        axes.set_ylabel("happened: share taken")
+        axes.set_title(f"by {kind}" if kind not in {"all", "top"} else kind)
+        axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False)
+    figure.suptitle(plain(title, longest=100), fontsize=11)
+    return figure

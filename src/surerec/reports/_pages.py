@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else."""
+"""The report as one HTML file that needs nothing else, and as Markdown with figures beside it."""
 
 from __future__ import annotations
 
@@ -24,31 +24,8 @@ if TYPE_CHECKING:
     from surerec.reports._blocks import Block
 
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header><h1>{title}</h1></header>
-<nav aria-label="Sections"><ul>
-{contents}
-</ul></nav>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
-
-
 def to_html(title: str, blocks: Iterable[Block], pictures: Mapping[str, bytes]) -> str:
-    """Give the report as one page.
+    """Return the report as one page.
 
     Parameters
     ----------
@@ -60,10 +37,13 @@ def to_html(title: str, blocks: Iterable[Block], pictures: Mapping[str, bytes]) 
         The figures by name, as SVG.
     """
     kept = list(blocks)
-    style = files("surerec.reports").joinpath("report.css").read_text(encoding="utf-8")
+    template, style = (
+        files("surerec.reports").joinpath(f"report.{ending}").read_text(encoding="utf-8")
+        for ending in ("html", "css")
+    )
     sections = [block.text for block in kept if isinstance(block, Heading)]
     contents = [f'<li><a href="#{_anchor(text)}">{escape(text)}</a></li>' for text in sections]
-    return _PAGE.format(
+    return template.format(
         title=escape(title),
         style=style,
         contents="\n".join(contents),
@@ -119,7 +99,7 @@ def _picture(picture: Picture, svg: bytes) -> str:
 
 
 def _size(svg: bytes) -> str:
-    """Give the size of a drawing in pixels, so that the page knows it before it is drawn."""
+    """Return the size of a drawing in pixels, so that the page knows it before it is drawn."""
     points = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
     if not points:
         return ""
@@ -157,3 +137,47 @@ def _kind(table: Table, column: int) -> str:
 
 def _cell(text: str) -> str:
     return f"<b>{_text(text)}</b>" if isinstance(text, Strong) else _text(text)
+
+
+def to_markdown(title: str, blocks: Iterable[Block]) -> str:
+    """Return the report as one Markdown text."""
+    return "\n\n".join([f"# {title}", *map(_md_block, blocks)]) + "\n"
+
+
+def _md_block(block: Block) -> str:
+    match block:
+        case Heading(text, level):
+            return f"{'#' * level} {text}"
+        case Paragraph(text):
+            return _plain(text)
+        case Bullets(items):
+            return "\n".join(f"- {_plain(item)}" for item in items)
+        case Verdicts(items):
+            return "\n".join(_md_verdict(*item) for item in items)
+        case Picture(name, caption, alt):
+            return f"![{_plain(alt or caption)}](figures/{name}.png)\n\n*{_plain(caption)}*"
+        case Table():
+            return _md_table(block)
+
+
+def _md_verdict(claim: str, verdict: str, text: str, points: tuple[str, ...]) -> str:
+    first = f"- **{_plain(claim)}: {verdict}.** {_plain(text)}"
+    return "\n".join([first, *(f"  - {_plain(point)}" for point in points)])
+
+
+def _md_table(table: Table) -> str:
+    rule = [":--" if column in table.words else "--:" for column in range(len(table.header))]
+    lines = [[_plain(text) for text in table.header], rule]
+    lines += [[_md_cell(text) for text in row] for row in table.rows]
+    return "\n".join([f"**{_plain(table.caption)}**", "", *(f"| {' | '.join(x)} |" for x in lines)])
+
+
+def _md_cell(text: str) -> str:
+    return f"**{_plain(text)}**" if isinstance(text, Strong) and text else _plain(text)
+
+
+def _plain(text: str) -> str:
+    """Escape what Markdown would read as its own."""
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("\n", " ")

@@ -1,0 +1,261 @@
+"""The tables of docs/guarantees.md and docs/als.md, beside those of ``benchmarks.new_users``.
+
+``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
+probabilities precision lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table, and writes the
+reliability diagrams of slates and of probabilities to the output folder. ``drifting`` is synthetic
+data that drift. Seeds are fixed: the same command prints the same numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+import surerec as sr
+from benchmarks.new_users import load
+from surerec.calibration import hit_probabilities, list_features
+from surerec.conformal import RiskCurve
+from surerec.evaluation import (
+    Calendar,
+    backtest,
+    coverage_over_splits,
+    item_reliability,
+    observe_as_of,
+    precision_over_splits,
+    risk_curve,
+    size_at_miss,
+)
+from surerec.futures import observe, profile_cases
+from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
+from surerec.reports.figures import draw_reliability, render, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from surerec.calibration import Cut
+    from surerec.futures import Horizon, Outcomes
+    from surerec.measures import Recipe
+    from surerec.precedence import PrecedenceStatistics
+
+_MISSES: Final = (0.1, 0.3, 0.5)
+_CUTS: Final[tuple[Cut, ...]] = ("rank", "score")
+_SLATE: Final = 10
+
+
+class Popularity(Scorer):
+    """Scores every item by the number of other users who consumed it."""
+
+    leaves_users_out = True
+    checked = True
+
+    def __init__(self, statistics: PrecedenceStatistics) -> None:
+        self._statistics = statistics
+
+    def score_query(self, query: Query) -> NDArray[np.float64]:
+        """Score every item, the same for every user; see :class:`surerec.measures.Scorer`."""
+        support = self._statistics.support.astype(np.float64)
+        for user in query.users:
+            support[self._statistics.taken_by(user)[0]] -= 1
+        return support
+
+
+def recipe_of(name: str) -> Recipe:
+    """Return the recipe of a measure, or of "popularity"."""
+    return OwnRecipe(Popularity) if name == "popularity" else as_recipe(name)
+
+
+class Study:
+    """One data set and what was asked for, with a method for each table."""
+
+    def __init__(self, data: sr.Interactions, given: argparse.Namespace) -> None:
+        self.data, self.given = data, given
+        self.statistics = sr.count_precedence(data)
+
+    def observed(
+        self, horizon: Horizon = 0.4, *more: str, allowed: NDArray[np.int64] | None = None
+    ) -> Iterator[tuple[str, Outcomes]]:
+        """Yield each measure with its ranks of the held-out interactions of the same users."""
+        cases = profile_cases(self.data, horizon).sample(self.given.users, 0)
+        for name in (*self.given.measures, *more):
+            recipe = recipe_of(name)
+            if self.given.as_of:
+                yield name, observe_as_of(recipe, cases, keep_candidates=True).outcomes
+            else:
+                scorer, about = recipe.fit(self.statistics), self.statistics
+                yield name, observe(scorer, about, cases, keep_candidates=True, allowed=allowed)
+
+    def misses(self) -> list[pl.DataFrame]:
+        """Compute the share missed and the set size at each ε, over random halves of users."""
+        return [
+            coverage_over_splits(outcomes, cut, n_splits=self.given.splits)
+            .with_columns(scorer=pl.lit(name), cut=pl.lit(cut))
+            .pivot(on="epsilon", index=["scorer", "cut", "floor"], values=["loss", "size"])
+            for name, outcomes in self.observed()
+            for cut in _CUTS
+        ]
+
+    def sizes(self) -> list[pl.DataFrame]:
+        """Compute set sizes at equal mean miss rates, and precision@10."""
+        rows: list[dict[str, Any]] = []
+        for name, outcomes in self.observed():
+            for cut in _CUTS:
+                sizes = {f"at {miss}": size_at_miss(outcomes, cut, miss) for miss in _MISSES}
+                precision = float((outcomes.ranks <= _SLATE).sum() / (_SLATE * len(outcomes)))
+                floor = risk_curve(outcomes, cut).lowest_level()
+                more = {"precision@10": precision, "floor": floor}
+                rows.append({"scorer": name, "cut": cut, **sizes, **more})
+        return [pl.DataFrame(rows)]
+
+    def per_user(self) -> list[pl.DataFrame]:
+        """Compute the same sizes for the paper's p-values, interpolated between their steps."""
+        cases = profile_cases(self.data, 0.4).sample(self.given.users, 0)
+        model = sr.InductiveConformal("CM12").fit(self.statistics).model_
+        levels = np.linspace(0, 1, 1001)[1:-1]
+        missed, sizes = np.zeros((2, len(levels)))
+        for case, user in enumerate(cases.users.tolist()):
+            query = Query(cases.known(case), (user,))
+            candidates = self.statistics.items_outside(query.history)
+            unknown = np.isin(candidates, self.statistics.unknown_without(query.users))
+            p_values = np.where(unknown, 0.0, model.assess(query, candidates).p_values)
+            future = np.sort(p_values[np.isin(candidates, cases.future(case))])
+            missed += np.searchsorted(future, levels, side="right") / len(future)
+            sizes += len(p_values) - np.searchsorted(np.sort(p_values), levels, side="right")
+        found = np.interp(_MISSES, missed / len(cases), sizes / len(cases), left=np.nan)
+        return [pl.DataFrame({f"at {m}": [s] for m, s in zip(_MISSES, found, strict=True)})]
+
+    def hits(self) -> list[pl.DataFrame]:
+        """Compute the share without a hit and the list length where one among the next 5 is guaranteed."""
+        levels, n = (0.1, 0.2), self.given.splits
+        return [
+            coverage_over_splits(outcomes, "rank", "hit", epsilons=levels, n_splits=n).select(
+                pl.lit(name).alias("scorer"), "epsilon", "loss", "size", "floor"
+            )
+            for name, outcomes in self.observed(5, "popularity")
+        ]
+
+    def calendar(self) -> list[pl.DataFrame]:
+        """Compute what models of several ages miss, averaged over windows of 30 days."""
+        calendar, levels = Calendar(30, n_users=self.given.users), (0.1, 0.2, 0.3)
+        return [
+            backtest(self.data, recipe_of(name), calendar, epsilons=levels)
+            .group_by("model", "epsilon", maintain_order=True)
+            .agg(pl.col("loss", "unknown").mean(), pl.col("floor").max(), pl.len(),
+                 pl.col("size").fill_null(np.nan).mean())
+            for name in self.given.measures
+        ]  # fmt: skip
+
+    def slates(self) -> list[pl.DataFrame]:
+        """Compare predicted and observed hit probabilities of 10 items on half of the users."""
+        found = []
+        for name, outcomes in self.observed(5):
+            n, at = len(outcomes), _SLATE - 1
+            hit = RiskCurve.of_first(outcomes.ranks, outcomes.owners, n).entries <= _SLATE
+            best = outcomes.values[:, at], outcomes.masses[:, at]
+            features = list_features(outcomes.n_known, *best)
+            half = np.random.default_rng(0).permutation(n) < n // 2
+            said = hit_probabilities(features[half], hit[half], features[~half]).probability
+            table = pl.DataFrame({"said": said, "happened": hit[~half].astype(float)})
+            bins = (
+                table.group_by((pl.col("said") * 10).floor().clip(0, 9).alias("group"))
+                .agg(pl.col("said", "happened").mean(), pl.len().alias("n"))
+                .sort("group")
+            )
+            chance = (pl.col("said") * (1 - pl.col("said")) / pl.col("n")).sqrt()
+            gap = float(np.average((bins["said"] - bins["happened"]).abs(), weights=bins["n"]))
+            bins = bins.with_columns(error=chance, by=pl.lit("all"), group=pl.lit(name))
+            groups = {"by": "all", "group": name, "calibration_error": gap, "noise": 0.0}
+            self.draw("slates", name, bins, pl.DataFrame([groups]))
+            found.append(bins.with_columns(calibration_error=gap))
+        return found
+
+    def probabilities(self) -> list[pl.DataFrame]:
+        """Compare each item's predicted probability with the share that consumed it."""
+        cases, found = profile_cases(self.data, 0.4).sample(self.given.users, 0), []
+        for name in self.given.measures:
+            one = item_reliability(recipe_of(name).fit(self.statistics), self.statistics, cases)
+            self.draw("probabilities", name, one.bins, one.groups)
+            found.append(one.groups)
+        return found
+
+    def precision(self) -> list[pl.DataFrame]:
+        """Compute the observed precision at each nominal one, over random halves of users."""
+        kept = pl.col("delivered") >= pl.col("precision")
+        short = (pl.col("precision") - pl.col("delivered")).max().clip(lower_bound=0)
+        return [
+            precision_over_splits(outcomes, n_splits=self.given.splits)
+            .group_by("precision", maintain_order=True)
+            .agg(kept.count().alias("made"), kept.sum().alias("kept"), short.alias("short"),
+                 pl.col("delivered", "length", "served", "reachable").cast(pl.Float64).mean())
+            for _, outcomes in self.observed()
+        ]  # fmt: skip
+
+    def lists(self) -> list[pl.DataFrame]:
+        """Compute the share missed among the items of a random third and of the newest third."""
+        n, codes = self.data.n_items, self.data.items_taken.astype(np.int64)
+        first = np.full(n, np.iinfo(np.int64).max)
+        np.minimum.at(first, codes, self.data.times)
+        thirds = {
+            "random": np.sort(np.random.default_rng(0).permutation(n)[: n // 3]),
+            "newest": np.sort(np.argsort(-first, kind="stable")[: n // 3]),
+        }
+        levels = (0.1, 0.2, 0.3)
+        return [
+            coverage_over_splits(outcomes, cut, epsilons=levels, n_splits=self.given.splits)
+            .with_columns(list=pl.lit(which), scorer=pl.lit(name), cut=pl.lit(cut))
+            for which, allowed in thirds.items()
+            for name, outcomes in self.observed(allowed=allowed)
+            for cut in _CUTS
+        ]  # fmt: skip
+
+    def draw(self, table: str, name: str, bins: pl.DataFrame, groups: pl.DataFrame) -> None:
+        """Write a reliability diagram, if there is a folder for it."""
+        if self.given.output is None:
+            return
+        self.given.output.mkdir(parents=True, exist_ok=True)
+        path = self.given.output / f"{table}-{name}-{Path(self.data.name or 'data').name}.png"
+        with styled():
+            drawn = draw_reliability(bins, groups, f"{self.data.name}, {name}: {table}")
+            path.write_bytes(render(drawn)["png"])
+
+
+TABLES: Final[dict[str, Callable[[Study], list[pl.DataFrame]]]] = {
+    each.__name__: each
+    for each in (
+        Study.misses, Study.sizes, Study.per_user, Study.hits, Study.calendar, Study.slates,
+        Study.probabilities, Study.precision, Study.lists,
+    )
+}  # fmt: skip
+
+
+def main() -> None:
+    """Print the tables that were asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", nargs="+", help="data sets, ratings files, or drifting")
+    parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
+    parser.add_argument("--measures", nargs="+", default=["CM12"])
+    parser.add_argument("--users", type=int, default=2000)
+    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--as-of", action="store_true", help="point-in-time counts, by profile")
+    parser.add_argument("--output", type=Path, help="a folder for the diagrams")
+    given = parser.parse_args()
+    for name in given.data:
+        if name == "drifting":
+            data = sr.datasets.synthetic(3000, 1000, 150_000, drift=0.5, seed=1)
+        else:
+            data = sr.read_interactions(name) if Path(name).exists() else load(name)
+        study = Study(data, given)
+        for table in given.tables:
+            print(f"\n{name}: {TABLES[table].__doc__}")
+            with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_column_data_types=True):
+                for found in TABLES[table](study):
+                    print(found)
+
+
+if __name__ == "__main__":
+    main()
