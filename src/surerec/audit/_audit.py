@@ -623,8 +623,6 @@ def _small_audit(
             f"profile of {median} items supports a confidence of "
             f"{percent(n_calibration / (n_calibration + 1), 1)} at most. Whether they hold as "
             "taste drifts was not tested."
-            if n_calibration
-            else "Item-level p-values: most profiles are too short to give any."
         )
     for promise in _PROMISES:
         horizon, known = subject.horizon(promise), subject.min_known

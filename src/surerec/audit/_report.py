@@ -43,19 +43,9 @@ if TYPE_CHECKING:
     from surerec.reports import Block
 
 _MARK: Final = "report.html"
-_TABLES: Final = (
-    "coverage",
-    "support",
-    "ranking",
-    "drift",
-    "groups",
-    "mondrian",
-    "calendar",
-    "probabilities",
-    "reliability",
-    "together",
-    "segments",
-)
+_HIDDEN: Final = {"kind", "column", "epsilon", "promised", "place", "below", "verdict", "loss"}
+"""Fields that the page's tables leave to the CSV files, as they do interval ends and floors."""
+_ENDS: Final = ("low", "high", "floor", "_se")
 
 
 @dataclass(frozen=True)
@@ -147,8 +137,8 @@ class Audit:
             "verdicts": pl.DataFrame(verdicts, schema=columns, orient="row"),
             "findings": pl.DataFrame({"finding": self.findings}, schema={"finding": pl.String}),
             "known": pl.DataFrame({"known": self.known}, schema={"known": pl.String}),
-        } | {name: getattr(self, name) for name in _TABLES}
-        return {name: table for name, table in found.items() if table is not None and len(table)}
+        } | {name: each for name, each in vars(self).items() if isinstance(each, pl.DataFrame)}
+        return {name: table for name, table in found.items() if len(table)}
 
     def plot(self) -> Any:
         """Return the report's figure, promised against delivered; this needs surerec[plots]."""
@@ -245,10 +235,9 @@ def _page(audit: Audit, figures: Mapping[str, Mapping[str, bytes]]) -> str:
 
 
 class _Section(NamedTuple):
-    """A part of the page: a table of the audit, the fields that are shown, and an explanation."""
+    """A part of the page: a table of the audit, and what is said about it."""
 
     of: str
-    fields: tuple[str, ...]
     heading: str = ""
     text: str = ""
     picture: str = ""
@@ -258,16 +247,6 @@ class _Section(NamedTuple):
 _SECTIONS: Final = (
     _Section(
         "support",
-        (
-            "other_users",
-            "calibration",
-            "new",
-            "gap",
-            "standard_error",
-            "n_calibration",
-            "n_new",
-            "leak",
-        ),
         "New users",
         "The new-user test decides. A model is fitted on half of the users and asked about the "
         "others by their histories: catalogue, counts and thresholds are made without them. Its "
@@ -277,21 +256,11 @@ _SECTIONS: Final = (
     ),
     _Section(
         "ranking",
-        (
-            "split",
-            "precision@10 calibration",
-            "precision@10 new",
-            "standard_error",
-            "own_only_items",
-            "own_only_ranked",
-            "own_only_mean_rank",
-        ),
         text="Rankings of calibration users and new users, and of calibration users' items that "
         "nobody else consumed.",
     ),
     _Section(
         "drift",
-        ("test", "order", "n", "statistic", "meaning"),
         "Do later items conform as earlier ones did?",
         "If a user's items are exchangeable, smoothed p-values are uniform. The "
         "Kolmogorov–Smirnov tests take one item of each user. The martingale is the capital of a "
@@ -300,7 +269,6 @@ _SECTIONS: Final = (
     ),
     _Section(
         "segments",
-        ("segment", "nominal", "observed", "mean_size", "median_size", "n_users", "n_pooled"),
         "Segments",
         f"At {percent(1 - HEADLINE)}. Intervals hold together over segments and levels with 95% "
         "(Bonferroni); bold lies below nominal. segments.csv has every level.",
@@ -308,29 +276,17 @@ _SECTIONS: Final = (
     ),
     _Section(
         "groups",
-        ("by", "group", "delivered", "size", "n_users", "n_items"),
         "Weak spots",
         f"What each group was delivered of {percent(1 - HEADLINE)}: a guarantee over everyone says "
         "nothing of a group. No threshold can guarantee anything for items of one popularity.",
     ),
     _Section(
         "mondrian",
-        ("group", "n_users", "common_delivered", "common_size", "own_delivered", "own_size"),
         text="Mondrian calibration sets a threshold for each group by known items, so that the "
         "guarantee holds in each; the set sizes say what that costs.",
     ),
     _Section(
         "probabilities",
-        (
-            "by",
-            "group",
-            "said",
-            "happened",
-            "calibration_error",
-            "noise",
-            "log_loss",
-            "log_loss_by_rank",
-        ),
         "Probabilities of items",
         "Half of the users calibrate the probability that an item is consumed, and the 1,000 best "
         "items of each of the others are looked at. The calibration error is the mean distance "
@@ -340,7 +296,6 @@ _SECTIONS: Final = (
     ),
     _Section(
         "together",
-        ("promise", "size", "delivered", "items", "members", "least_served", "n_groups"),
         "Groups who choose together",
         "Random groups of the audited users, halved as users are. Delivered is what is guaranteed "
         "to the group; members and least_served are what members got of their own next items, on "
@@ -348,7 +303,6 @@ _SECTIONS: Final = (
     ),
     _Section(
         "calendar",
-        ("window", "model", "delivered", "size", "n_calibration", "n_test", "unknown"),
         "Over the calendar",
         "A model is counted up to one date and calibrated on what users consumed in the window "
         "after it; then it serves a window that follows, at once or later. Items that came up in "
@@ -477,17 +431,16 @@ def _section(audit: Audit, section: _Section) -> Iterator[Block]:
         yield Picture(section.of, section.picture)
     if "epsilon" in table.columns:
         table = at_headline(table)
-    header = tuple(name.replace("_", " ") for name in section.fields)
-    words = frozenset(
-        at for at, name in enumerate(section.fields) if table[name].dtype == pl.String
-    )
+    shown = [name for name in table.columns if name not in _HIDDEN and not name.endswith(_ENDS)]
+    header = tuple(name.replace("_", " ") for name in shown)
+    words = frozenset(at for at, name in enumerate(shown) if table[name].dtype == pl.String)
     parts = {section.heading or section.of: table}
     if "kind" in table.columns:
         names = dict(audit.coverage.select("kind", "name").iter_rows())
         kinds = table["kind"].unique(maintain_order=True)
         parts = {names[kind]: table.filter(kind=kind) for kind in kinds}
     for caption, part in parts.items():
-        rows = tuple(tuple(_cell(row, name) for name in section.fields) for row in part.to_dicts())
+        rows = tuple(tuple(_cell(row, name) for name in shown) for row in part.to_dicts())
         yield Table(caption, header, rows, words, folded=section.folded)
 
 

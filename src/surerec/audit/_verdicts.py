@@ -11,7 +11,7 @@ from scipy import stats
 
 from surerec._shown import counted
 from surerec.conformal import TOLERANCE
-from surerec.evaluation import CHECKED_EPSILONS, DIAGNOSED
+from surerec.evaluation import CHECKED_EPSILONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -372,7 +372,7 @@ def _by_support(test: NewUserTest) -> list[str]:
         f"Held-out items that {row['other_users']} other "
         f"{'user' if row['other_users'] == '1' else 'users'} consumed are missed by "
         f"{percent(row['calibration'], 1)} of the time for calibration users and "
-        f"{percent(row['new'], 1)} for new users at ε = {DIAGNOSED:g}: {_LEAKS}."
+        f"{percent(row['new'], 1)} for new users at ε = {HEADLINE:g}: {_LEAKS}."
         for row in test.support.filter("leak").to_dicts()
     ]
 

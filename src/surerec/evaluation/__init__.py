@@ -2,7 +2,6 @@
 
 from surerec.evaluation._calendar import (
     AGES,
-    AsOf,
     Calendar,
     backtest,
     calendar_windows,
@@ -26,7 +25,6 @@ from surerec.evaluation._evaluate import (
 )
 from surerec.evaluation._metrics import hits_curve, mean_and_error, ranking_metrics
 from surerec.evaluation._new_users import (
-    DIAGNOSED,
     NewUserTest,
     miss_by_support,
     new_user_test,
@@ -49,7 +47,6 @@ from surerec.evaluation._ranks import (
     nemenyi_critical_difference,
 )
 from surerec.evaluation._reliability import (
-    N_BINS,
     ItemReliability,
     compare_probabilities,
     item_reliability,
@@ -72,12 +69,9 @@ from surerec.evaluation._sets import (
 __all__ = [
     "AGES",
     "CHECKED_EPSILONS",
-    "DIAGNOSED",
     "EPSILONS",
     "METRICS",
-    "N_BINS",
     "N_SPLITS",
-    "AsOf",
     "Calendar",
     "Evaluation",
     "ItemReliability",

@@ -1,17 +1,12 @@
 import numpy as np
 import pytest
 
-import surerec as sr
 from surerec.audit._verdicts import (
     LEVEL,
     interval_over_users,
-    interval_over_windows,
     of_kind,
     overall,
 )
-from surerec.evaluation import cut_sets, measure_sets, risk_curve
-from surerec.futures import observe, profile_cases
-from surerec.measures import MeasureScorer
 
 
 @pytest.mark.parametrize("n", [25, 100, 1000])
@@ -34,45 +29,6 @@ def test_an_interval_holds_its_mean(seed):
             for losses in (rng.random(n) < rate, rng.random(n) * rate):
                 mean, low, high = interval_over_users(losses)
                 assert 0 <= low <= mean <= high <= 1
-
-
-def test_a_single_window_has_no_interval():
-    mean, low, high = interval_over_windows([0.25])
-    assert mean == 0.75
-    assert np.isnan([low, high]).all()
-
-
-@pytest.fixture(scope="module")
-def outcomes():
-    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=4)
-    counts = sr.count_precedence(films)
-    return observe(
-        MeasureScorer(counts, "CM12"), counts, profile_cases(films, 0.4), keep_candidates=True
-    )
-
-
-@pytest.mark.parametrize("cut", ["rank", "score"])
-def test_each_half_is_tested_with_the_threshold_of_the_other(outcomes, cut):
-    found = measure_sets(outcomes, cut, epsilons=[0.3], n_splits=1, seed=9)
-    half = np.random.default_rng(9).permutation(len(outcomes)) % 2
-    whole = risk_curve(outcomes, cut)
-    for side in (0, 1):
-        users = np.flatnonzero(half == side)
-        curves = whole.of_owners(half != side), whole.of_owners(half == side)
-        by_hand = cut_sets(*curves, outcomes, users, cut, [0.3])
-        assert found.losses[0, users] == pytest.approx(by_hand.losses[0])
-        assert found.sizes[0, users] == pytest.approx(by_hand.sizes[0])
-    per_user = np.bincount(found.owners, found.missed[0]) / np.bincount(found.owners)
-    assert per_user == pytest.approx(found.losses[0])
-
-
-def test_a_group_in_which_nobody_calibrates_gets_everything(outcomes):
-    groups = np.zeros(len(outcomes), dtype=np.int64)
-    groups[5] = 1
-    found = measure_sets(outcomes, "rank", epsilons=[0.5], groups=groups, n_splits=2)
-    assert np.isnan(found.sizes[0, 5])
-    assert found.floor[5] == 1
-    assert found.losses[0, 5] == 0
 
 
 def row(epsilon, low, high, kind="item-time", **more):
