@@ -1,7 +1,7 @@
 """The tables of docs/guarantees.md and docs/als.md, beside those of ``benchmarks.new_users``.
 
 ``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
-probabilities precision lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table, and writes the
+probabilities lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table, and writes the
 reliability diagrams of slates and of probabilities to the output folder. ``drifting`` is synthetic
 data that drift. Seeds are fixed: the same command prints the same numbers.
 """
@@ -25,7 +25,6 @@ from surerec.evaluation import (
     coverage_over_splits,
     item_reliability,
     observe_as_of,
-    precision_over_splits,
     risk_curve,
     size_at_miss,
 )
@@ -181,18 +180,6 @@ class Study:
             found.append(one.groups)
         return found
 
-    def precision(self) -> list[pl.DataFrame]:
-        """Compute the observed precision at each nominal one, over random halves of users."""
-        kept = pl.col("delivered") >= pl.col("precision")
-        short = (pl.col("precision") - pl.col("delivered")).max().clip(lower_bound=0)
-        return [
-            precision_over_splits(outcomes, n_splits=self.given.splits)
-            .group_by("precision", maintain_order=True)
-            .agg(kept.count().alias("made"), kept.sum().alias("kept"), short.alias("short"),
-                 pl.col("delivered", "length", "served", "reachable").cast(pl.Float64).mean())
-            for _, outcomes in self.observed()
-        ]  # fmt: skip
-
     def lists(self) -> list[pl.DataFrame]:
         """Compute the share missed among the items of a random third and of the newest third."""
         n, codes = self.data.n_items, self.data.items_taken.astype(np.int64)
@@ -226,7 +213,7 @@ TABLES: Final[dict[str, Callable[[Study], list[pl.DataFrame]]]] = {
     each.__name__: each
     for each in (
         Study.misses, Study.sizes, Study.per_user, Study.hits, Study.calendar, Study.slates,
-        Study.probabilities, Study.precision, Study.lists,
+        Study.probabilities, Study.lists,
     )
 }  # fmt: skip
 

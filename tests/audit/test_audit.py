@@ -4,9 +4,8 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
-from surerec.audit._subject import of_recommender
 from surerec.errors import InputError
-from surerec.evaluation import AGES, evaluate
+from surerec.evaluation import evaluate
 from surerec.measures import MeasureScorer
 from tests.audit import audited_data
 
@@ -39,7 +38,7 @@ def test_where_items_are_exchangeable_their_guarantee_holds(calm):
     said = verdicts(calm)
     assert said["item-time"] == said["item-random"] == "holds"
     assert said["miss-rank"] == said["miss-score"] == said["hit-rank"] == "holds"
-    assert "they hold here" in calm.overall
+    assert "both hold here" in calm.overall
     assert not calm.drift["drift"].any()
 
 
@@ -50,16 +49,6 @@ def test_where_taste_drifts_only_the_user_level_guarantee_holds(moved):
     assert "use the user-level guarantee" in moved.overall
     drift = dict(moved.drift.group_by("order").agg(pl.col("drift").all()).iter_rows())
     assert drift == {"in time order": True, "in random order": False}
-
-
-def test_a_user_level_threshold_that_is_too_high_by_a_little_is_found_out(moved):
-    """The verdict comes from the numbers: with 5 % more promised, the same numbers fail."""
-    from surerec.audit._verdicts import of_kind  # noqa: PLC0415
-
-    rows = moved.coverage.filter(pl.col("kind") == "miss-rank").to_dicts()
-    bold = [row | {"promised": row["promised"] + 0.05} for row in rows]
-    assert of_kind(rows).verdict == "holds"
-    assert of_kind(bold).verdict == "does not hold"
 
 
 @pytest.mark.parametrize("order", ["time", "random"])
@@ -102,15 +91,6 @@ def test_own_thresholds_keep_the_promise_in_each_group(moved):
     assert everyone["n_users"].unique().to_list() == whole["n"].unique().to_list()
 
 
-def test_the_calendar_is_shown_window_by_window(moved):
-    assert set(moved.calendar["model"]) == set(AGES)
-    assert moved.calendar["window"].n_unique() >= 6
-    rows = moved.coverage.filter(pl.col("kind") == "calendar-1", pl.col("epsilon") == 0.1)
-    mine = moved.calendar.filter(pl.col("model") == AGES[1], pl.col("epsilon") == 0.1)
-    assert rows["delivered"].item() == pytest.approx(mine["delivered"].mean())
-    assert rows["n"].item() == len(mine)
-
-
 def test_the_same_seed_gives_the_same_audit(drifting):
     first, again = (audit(drifting, n_users=60, seed=5, window=60) for _ in range(2))
     for name, table in first.tables().items():
@@ -151,14 +131,6 @@ def test_recommenders_are_audited_with_their_settings(drifting, model, kinds):
         assert (found.settings["window"], found.settings["horizon"]) == (100, 0.3)
 
 
-def test_smoothed_sets_are_exact_where_items_are_exchangeable(exchangeable):
-    model = sr.InductiveConformal(smoothed=True).fit(exchangeable)
-    assert of_recommender("smoothed", model).smoothed
-    found = audit(model, n_users=400, window=90)
-    rows = found.coverage.filter(pl.col("kind") == "item-random")
-    assert (rows["delivered"] - rows["promised"]).abs().max() < 0.015
-
-
 def test_profiles_without_times_say_so_and_promise_nothing_about_time(exchangeable):
     frozen = sr.Interactions.from_profiles(
         exchangeable.offsets, exchangeable.items_taken, np.zeros(exchangeable.n_rows, dtype=int)
@@ -169,17 +141,7 @@ def test_profiles_without_times_say_so_and_promise_nothing_about_time(exchangeab
     assert not any(kind.startswith("calendar") for kind in said)
     assert set(found.drift["order"]) == {"in random order"}
     assert "nothing is said about time order" in found.skipped[0]
-    assert "the user-level guarantee promises" in found.overall
-
-
-def test_a_short_calendar_is_left_out_with_a_sentence(drifting):
-    week = drifting.times.min() + (drifting.times - drifting.times.min()) // 200
-    brief = sr.Interactions.from_profiles(drifting.offsets, drifting.items_taken, week)
-    found = audit(brief, n_users=60)
-    assert found.calendar is None
-    assert any("The calendar is left out" in sentence for sentence in found.skipped)
-    found = audit(drifting, n_users=60, window=400)
-    assert any("too few for windows of 400 days" in sentence for sentence in found.skipped)
+    assert "the user-level guarantee delivers" in found.overall
 
 
 @pytest.mark.parametrize(
@@ -213,14 +175,6 @@ def test_a_small_shop_hears_what_is_known_and_who_is_lacking():
     user = few.users.ids[0]
     assert model.recommend(user, confidence=0.92).everything_qualifies
     assert not model.recommend(user, confidence=0.91).everything_qualifies
-
-
-def test_a_shop_of_short_profiles_hears_which_promises_cannot_be_given():
-    short = sr.datasets.synthetic(n_users=100, n_items=40, n_rows=500, length_spread=0, seed=1)
-    found = audit(short)
-    assert "0 users took 10 items or more" in found.overall
-    said = " ".join(found.skipped)
-    assert "User-level hit in the next 5 cannot be given: 0 users have 5 known items" in said
 
 
 class Popular:

@@ -7,7 +7,6 @@ import pytest
 import surerec as sr
 from surerec.audit import audit
 from surerec.audit._profiles import bot_like, near_duplicates, profile_findings
-from tests.audit import audited_data
 from tests.audit.audited_data import with_bots, with_duplicates
 
 
@@ -64,16 +63,6 @@ def test_movielens_has_no_finding():
     assert profile_findings(sr.load_dataset("ml-100k")) == []
 
 
-def test_a_few_look_alikes_are_no_finding(films):
-    assert len(near_duplicates(with_duplicates(films, 0.004)))
-    assert profile_findings(with_duplicates(films, 0.004)) == []
-
-
-def test_data_without_long_profiles_have_no_finding():
-    short = sr.Interactions.from_profiles([0, 2, 3], [1, 0, 1])
-    assert profile_findings(short) == []
-
-
 def test_an_audit_says_that_users_are_duplicated(duplicated):
     (finding,) = duplicated.findings
     assert "share at least 80% of their items with another user" in finding
@@ -104,8 +93,3 @@ def test_an_audit_says_that_there_are_bots(films):
     assert "users who are not bots" in found.overall
     pytest.importorskip("matplotlib")
     assert "look like bots" in found.to_html()
-
-
-def test_clean_data_are_audited_as_before():
-    assert audited_data.calm().findings == []
-    assert "findings" not in audited_data.calm().overall

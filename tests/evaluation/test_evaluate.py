@@ -67,17 +67,3 @@ def test_bad_input():
         evaluate({"a": sr.PrecedenceMining()}, given)
     with pytest.raises(sr.InputError, match="k is 0"):
         evaluate({"a": sr.PrecedenceMining()}, DATA, k=0)
-
-
-def test_what_is_calibrated_over_users_is_fitted_once_and_judged():
-    films = sr.datasets.synthetic(n_users=150, n_items=60, n_rows=3_000, seed=2)
-    fits = []
-
-    class Counted(sr.PopulationConformal):
-        def fit(self, data, y=None):
-            fits.append(1)
-            return super().fit(data, y)
-
-    found = evaluate({"over users": Counted("CM12")}, films, n_users=20)
-    assert len(fits) <= 2  # two threads may begin at the same time
-    assert found.metrics().filter(metric="ap")["mean"].item() > 0.1

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.conformal import in_set
-from surerec.evaluation import EPSILONS, Shares, choose_users, split_user, validity
+from surerec.evaluation import EPSILONS, choose_users, split_user, validity
 
 DATA = sr.datasets.synthetic(n_users=60, n_items=80, n_rows=1_500, seed=4)
 
@@ -43,10 +43,6 @@ def test_users_are_chosen_once_each_among_the_long_enough():
 def test_too_few_long_profiles_is_one_clear_sentence():
     with pytest.raises(sr.InputError, match="no user took 99 items or more"):
         choose_users(DATA, min_length=99)
-
-
-def test_shares_are_of_the_whole_profile():
-    assert Shares(0.1, 0.5).sizes(20) == (2, 10)
 
 
 @given(st.data(), st.integers(1, 12))

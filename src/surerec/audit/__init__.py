@@ -1,12 +1,11 @@
-"""Does the guarantee hold here? Measured on the futures of people who did not calibrate."""
+"""Does the guarantee hold here? Measured on the users who did not calibrate."""
 
 from surerec.audit._audit import audit
-from surerec.audit._drift import log_martingale
-from surerec.audit._report import check_target, segment_cells
-from surerec.audit._result import Audit
+from surerec.audit._items import log_martingale
+from surerec.audit._report import Audit, check_target, segment_cells
 from surerec.audit._verdicts import (
     HEADLINE,
-    Verdict,
+    GuaranteeVerdict,
     at_headline,
     falls_short,
     percent,
@@ -16,7 +15,7 @@ from surerec.audit._verdicts import (
 __all__ = [
     "HEADLINE",
     "Audit",
-    "Verdict",
+    "GuaranteeVerdict",
     "at_headline",
     "audit",
     "check_target",

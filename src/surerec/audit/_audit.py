@@ -1,27 +1,101 @@
-"""Every kind of guarantee, measured on real futures."""
+"""Every kind of guarantee, measured on held-out interactions, section by section."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+from scipy import stats
 
 from surerec._arguments import check_flag, check_number, check_optional_text, check_seed
+from surerec._calendar import DAY
 from surerec._checks import check_whole
+from surerec._progress import stage
 from surerec._shown import declared_name, shown
-from surerec.audit._audited import FEWEST_USERS, TooFewUsersError
-from surerec.audit._segments import read_segments
-from surerec.audit._small import small_audit
-from surerec.audit._subject import Subject, of_recipe, of_recommender
-from surerec.audit._work import Work
+from surerec.audit._groups import (
+    OF_SEGMENTS,
+    Grouping,
+    Segments,
+    finding_groups,
+    group_rows,
+    groupings,
+    mondrian_rows,
+    read_segments,
+    together_rows,
+)
+from surerec.audit._items import drift_rows, observe_items
+from surerec.audit._profiles import Finding, profile_findings
+from surerec.audit._report import Audit
+from surerec.audit._subject import (
+    AuditedUsers,
+    AuditSubject,
+    TooFewUsersError,
+    choose_audited,
+    of_recipe,
+    of_recommender,
+)
+from surerec.audit._verdicts import (
+    FEWEST_USERS,
+    LEVEL,
+    coverage_row,
+    coverage_rows,
+    interval_over_windows,
+    is_guaranteed,
+    leak_findings,
+    new_user_rows,
+    of_kind,
+    of_row,
+    overall,
+    percent,
+)
+from surerec.calibration import PROMISES, find_promise, observe, profile_cases
 from surerec.errors import InputError
+from surerec.evaluation import (
+    AGES,
+    CHECKED_EPSILONS,
+    N_SPLITS,
+    Calendar,
+    backtest,
+    item_reliability,
+    measure_sets,
+    new_user_test,
+    observe_as_of,
+    risk_curve,
+)
 from surerec.interactions import Interactions
 from surerec.precedence import PrecedenceStatistics, count_precedence
 from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
-    from surerec.audit._result import Audit
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from surerec.calibration import Cases, Cut, Horizon, Outcomes, Promise
+    from surerec.evaluation import ItemReliability, MeasuredSets, NewUserTest
     from surerec.measures import RecipeLike
 
-_MOST_DAYS = 1_000_000
+_MOST_DAYS: Final = 1_000_000
+_MOST_SHARES: Final = 1 << 30  # bytes for all candidates' scores, which a cut by score needs
+_MOST_WINDOWS: Final = 12
+_ENOUGH_WINDOWS: Final = 6
+_BEFORE: Final = 3  # windows that the oldest model needs before the one that is tested
+_LENGTHS: Final = (365, 180, 90, 60, 30, 14, 7, 3, 2, 1)
+_KNEW_LATER: Final = (
+    "User-level guarantees by profile: scores also used what other users did later, which makes "
+    "sets smaller than anybody would have had at the time; as_of (--as-of) counts only what "
+    "had happened by then."
+)
+_NOT_SMALL: Final = (
+    "Probabilities of items, groups who choose together and models of several ages over the "
+    f"calendar: each is measured on at least {FEWEST_USERS} users."
+)
+_ITEM_LEVEL, _USER_LEVEL = "item-level p-values", "user-level guarantees"
+_PROMISES: Final = tuple(promise for promise in PROMISES.values() if promise.monotone)
 
 
 def audit(
@@ -101,17 +175,19 @@ def audit(
     statistics, subject = _subject(data, measure, make_scorer, name)
     profiles = statistics.require_profiles("there is nobody to audit")
     groups = read_segments(segments, user_segments, profiles.users, subject.segments)
+    check_flag("as_of", as_of)
     try:
-        work = Work(subject, statistics, n_users, seed, check_flag("as_of", as_of), groups)
+        audited = choose_audited(subject, statistics, n_users, seed)
     except TooFewUsersError as lacking:
-        return small_audit(subject, profiles, lacking, seed)
-    work.new_users()
-    work.item_level()
-    work.user_level()
-    work.item_probabilities()
-    work.groups_together()
-    days = work.calendar(window or subject.window)
-    return work.result(days)
+        return _small_audit(subject, profiles, lacking, seed)
+    by = None
+    if groups is not None:
+        sampled = len(audited.users) >= n_users
+        by = Segments(groups, audited.users, subject.segments, sampled)
+    days = window or subject.window
+    run = _Run(subject, statistics, audited, n_users, seed, as_of, days, by)
+    run.measure()
+    return run.result()
 
 
 def _subject(
@@ -119,7 +195,7 @@ def _subject(
     measure: RecipeLike,
     make_scorer: RecipeLike | None,
     name: str | None,
-) -> tuple[PrecedenceStatistics, Subject]:
+) -> tuple[PrecedenceStatistics, AuditSubject]:
     if isinstance(data, Recommender):
         data.require_fit()  # its counts are audited
         return data.statistics_, of_recommender(name or data.default_name(), data)
@@ -135,3 +211,439 @@ def _subject(
             f"not {shown(data)}."
         )
     return data, subject
+
+
+class _LeftOutError(InputError):
+    """A section of the audit cannot be measured here."""
+
+
+@dataclass
+class _Run:
+    """An audit while it is made."""
+
+    subject: AuditSubject
+    statistics: PrecedenceStatistics
+    audited: AuditedUsers
+    n_users: int
+    seed: int
+    as_of: bool
+    window: float | None
+    segments: Segments | None
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    """Of each table."""
+    calendar: pl.DataFrame | None = None
+    days: float | None = None
+    reliability: ItemReliability | None = None
+    tests: dict[str, NewUserTest] = field(default_factory=dict)
+    """What new users received, by kind."""
+
+    def __post_init__(self) -> None:
+        self.interactions = self.statistics.interactions
+        self.notes = [] if self.segments is None else self.segments.notes()
+        self.skipped = list(self.audited.skipped)
+        self.findings = profile_findings(self.interactions, self.seed)
+        if self.audited.false:
+            learned = f"users whom {self.subject.name} learned from"
+            said = f"{self.audited.false}. Guarantees do not hold as declared."
+            limits = learned if len(self.audited.learned_from) else ""
+            self.findings.insert(0, Finding(said, limits))
+
+    def measure(self) -> None:
+        """Measure every section; what cannot be measured is said."""
+        each = [
+            (f"The user-level {self.subject.title(promise)} is", promise) for promise in _PROMISES
+        ]
+        sections: list[tuple[str, str, Callable[[], None]]] = [
+            *(("new users", "New users are", partial(self.new_users, one)) for _, one in each),
+            (_ITEM_LEVEL, "Item-level guarantees are", self.item_level),
+            *((_USER_LEVEL, what, partial(self.user_level, promise)) for what, promise in each),
+            ("item probabilities", "Probabilities of items are", self.probabilities),
+            ("groups", "Groups of users are", self.together),
+            ("calendar", "The calendar is", self.over_calendar),
+        ]
+        for name, what, section in sections:
+            # In these two, what a scorer does wrong is an error and no gap.
+            expected = _LeftOutError if name in (_ITEM_LEVEL, _USER_LEVEL) else InputError
+            with stage(name):
+                try:
+                    section()
+                except expected as error:
+                    self.leave_out(what, str(error))
+
+    def leave_out(self, what: str, why: str) -> None:
+        """Say once that something is left out, and why."""
+        reason = f"the{why[3:]}" if why.startswith("The ") else why
+        said = f"{what} left out: {reason.rstrip('.')}."
+        if said not in self.skipped:
+            self.skipped.append(said)
+
+    def cases(self, horizon: Horizon, users: NDArray[np.int64]) -> Cases:
+        """Return the known and held-out parts of some users' histories."""
+        try:
+            found = profile_cases(self.interactions, horizon, min_known=self.subject.min_known)
+        except InputError as error:
+            raise _LeftOutError(str(error)) from error
+        return found[np.isin(found.users, users)]
+
+    def new_users(self, promise: Promise) -> None:
+        """Fit on half of the users, and measure what the others receive: this decides."""
+        subject, why = self.subject, ""
+        if not subject.recipe.refits:
+            why = f"{subject.name} comes fitted, and may have learned from them"
+        elif subject.judge is not None:
+            why = f"{subject.name} guarantees p-values of items, which are tested below"
+        elif subject.of_the_fit:
+            why = f"{subject.name} guarantees something to users of its fit alone"
+        if why:
+            raise _LeftOutError(why)
+        cut: Cut = "score" if subject.comparable and "score" in promise.audited else "rank"
+        kind = f"{promise.kind}-{cut}"
+        self.tests[kind] = new_user_test(
+            self.interactions,
+            subject.recipe,
+            promise=promise,
+            horizon=subject.horizon(promise),
+            cut=cut,
+            max_users=self.n_users,
+            min_known=subject.min_known,
+            ties=self.statistics.ties,
+            diagnose=promise.by_group,
+            seed=self.seed,
+        )
+        name = f"{subject.title(promise)}, cut by {cut}"
+        self.rows["coverage"] += new_user_rows(kind, name, self.tests[kind])
+
+    def item_level(self) -> None:
+        """Measure what p-values of items deliver, in time order and in random order."""
+        subject, audited = self.subject, self.audited
+        if not subject.item_level:
+            raise _LeftOutError(f"{subject.name} has no p-values")
+        for order in ("time", "random") if audited.has_times else ("random",):
+            measured, p_values = observe_items(
+                subject,
+                audited.scorer,
+                self.statistics,
+                audited.users,
+                order=order,
+                seed=self.seed,
+            )
+            words = f"in {order} order"
+            name = f"Item-level p-values, {words}"
+            self.rows["coverage"] += coverage_rows(f"item-{order}", name, measured)
+            if order == "time":
+                self.add_groups("item-time", measured)
+                if self.segments is not None:
+                    self.rows["segments"] += self.segments.rows("item-time", measured)
+            if p_values is not None:
+                self.rows["drift"] += drift_rows(words, p_values, self.seed)
+        if subject.judge is not None:
+            self.skipped.append(
+                f"{subject.name} scores no calibration items: no test of drift is made."
+            )
+
+    def user_level(self, promise: Promise) -> None:
+        """Measure what user-level sets deliver to users who did not calibrate them."""
+        subject, audited = self.subject, self.audited
+        cuts = promise.audited
+        if "score" in cuts and (why := self.no_score_cut()):
+            self.leave_out("The cut by score is", why)
+            cuts = ("rank",)
+        if self.as_of:
+            self.point_in_time(promise, cuts)
+        horizon = subject.horizon(promise)
+        outcomes = self.observed(horizon, audited.users, keep_candidates="score" in cuts)
+        seen = None
+        if len(audited.learned_from):
+            seen = self.observed(horizon, audited.learned_from)
+        for cut in cuts:
+            kind, name = (
+                f"{promise.kind}-{cut}",
+                f"User-level {subject.title(promise)}, cut by {cut}",
+            )
+            measured = partial(measure_sets, outcomes, cut, promise, seed=self.seed)
+            common = measured()
+            self.rows["coverage"] += coverage_rows(kind, name, common)
+            if seen is not None:
+                used = measured(calibration=risk_curve(seen, cut, promise))
+                used_name = f"{name}, calibrated on users it learned from"
+                self.rows["coverage"] += coverage_rows(f"{kind}-as-used", used_name, used)
+            if self.segments is not None:
+                groups = self.segments.thresholds(outcomes.cases.users)
+                theirs = common if groups is None else measured(groups=groups)
+                self.rows["segments"] += self.segments.rows(kind, theirs)
+            if promise.by_group:
+                by_length = self.add_groups(kind, common)
+                if len(by_length.names) > 1:
+                    own = measured(groups=by_length.group_of)
+                    self.rows["mondrian"] += mondrian_rows(kind, common, own, by_length)
+
+    def no_score_cut(self) -> str:
+        """Return why sets are not cut by score; nothing if they are."""
+        n_users, n_items = len(self.audited.users), self.statistics.n_items
+        if not self.subject.comparable:
+            return "its scores do not compare between users"
+        if 4 * n_users * n_items > _MOST_SHARES:
+            return f"{n_users:,} users × {n_items:,} items need too much memory; audit fewer users"
+        return ""
+
+    def observed(
+        self, horizon: Horizon, users: NDArray[np.int64], *, keep_candidates: bool = False
+    ) -> Outcomes:
+        """Return where the scorer ranked what some users consumed next."""
+        cases, recipe = self.cases(horizon, users), self.subject.recipe
+        if len(cases) < FEWEST_USERS:
+            raise _LeftOutError(
+                f"only {len(cases)} users have {self.subject.min_known} known items and a horizon "
+                f"of {horizon}"
+            )
+        scorer, fitted_on = self.audited.scorer, self.audited.fitted_on
+        if self.subject.of_the_fit and recipe.refits:
+            fitted_on = recipe.count(self.interactions.keeping(~cases.future_rows()))
+            scorer = recipe.fit(fitted_on)
+        doing = f"Held-out interactions, horizon {horizon}"
+        return observe(scorer, fitted_on, cases, keep_candidates=keep_candidates, doing=doing)
+
+    def point_in_time(self, promise: Promise, cuts: Sequence[Cut]) -> None:
+        """Measure a guarantee where counts know nothing that others did later."""
+        subject, audited = self.subject, self.audited
+        what = f"{subject.title(promise)} as of then"
+        try:
+            if not audited.has_times or not audited.scorer.leaves_users_out:
+                why = "may know these futures" if audited.has_times else "has no times"
+                raise _LeftOutError(f"{subject.name} {why}")
+            found = observe_as_of(
+                subject.recipe,
+                self.cases(subject.horizon(promise), audited.users),
+                ties=self.statistics.ties,
+                keep_candidates="score" in cuts,
+            )
+            if len(found.outcomes) < FEWEST_USERS:
+                raise _LeftOutError(f"{len(found.outcomes)} users are too few")
+        except InputError as error:
+            self.leave_out(f"{what} is", str(error))
+            return
+        for cut in cuts:
+            name = f"User-level {subject.title(promise)}, cut by {cut}, counted as of then"
+            tested = measure_sets(found.outcomes, cut, promise, seed=self.seed)
+            self.rows["coverage"] += coverage_rows(f"{promise.kind}-{cut}-as-of", name, tested)
+        self.notes.append(f"{what.capitalize()}: {found.in_words()}")
+
+    def probabilities(self) -> None:
+        """Measure whether items are consumed as often as is said of them."""
+        cases = self.cases(self.subject.horizon(find_promise("miss-rate")), self.audited.users)
+        scorer, known = self.audited.scorer, self.audited.fitted_on
+        self.reliability = item_reliability(scorer, known, cases, seed=self.seed)
+
+    def together(self) -> None:
+        """Measure what guarantees to groups who choose together deliver."""
+        scorer = self.audited.scorer
+        if scorer.leaves_users_out is not True:
+            raise _LeftOutError(f"nobody can be left out of {self.subject.name}")
+        cases = self.cases(self.subject.horizon(find_promise("miss-rate")), self.audited.users)
+        rows = list(together_rows(scorer, self.audited.fitted_on, cases, self.seed))
+        if not rows:
+            raise _LeftOutError("too few can be formed")
+        self.rows["together"] += rows
+
+    def over_calendar(self) -> None:
+        """Test models of all ages in the latest windows, with the cut by rank."""
+        if not self.audited.has_times:
+            return
+        days = self.window or default_window(self.interactions)
+        calendar = Calendar(
+            days,
+            min_known=self.subject.min_known,
+            n_users=self.n_users,
+            ties=self.statistics.ties,
+            seed=self.seed,
+        )
+        recipe = self.subject.recipe
+        found = backtest(self.interactions, recipe, calendar, n_windows=_MOST_WINDOWS)
+        # Below by more than chance in any of all the windows and levels.
+        reach = float(stats.norm.ppf(1 - (1 - LEVEL) / found["window"].n_unique() / 2))
+        error = (pl.col("loss_se") ** 2 + pl.col("calibration_se") ** 2).sqrt()
+        found = found.with_columns(
+            promised=1 - pl.col("epsilon"),
+            delivered=1 - pl.col("loss"),
+            below=pl.col("loss") - reach * error > pl.col("epsilon"),
+        )
+        self.calendar, self.days = found, days
+        for age, model in enumerate(AGES):
+            for epsilon in CHECKED_EPSILONS:
+                part = found.filter(model=model, epsilon=epsilon)
+                if not len(part):
+                    continue
+                size = None if part["size"].has_nulls() else float(part["size"].to_numpy().mean())
+                self.rows["coverage"].append(
+                    coverage_row(
+                        f"calendar-{age}",
+                        f"Over the calendar, {model}",
+                        epsilon,
+                        interval_over_windows(part["loss"]),
+                        (size, float(part["floor"].to_numpy().max())),
+                        len(part),
+                        windows_below=int(part["below"].sum()),
+                    )
+                )
+
+    def add_groups(self, kind: str, measured: MeasuredSets) -> Grouping:
+        """Add what groups received; return those by known items."""
+        found = groupings(measured, self.statistics, self.subject.groups)
+        for grouping in found:
+            if len(grouping.names) == 1:
+                self.skipped.append(
+                    f"{kind}: no groups by {grouping.by}, in which everything is alike."
+                )
+        findings = finding_groups(self.findings, measured.users, self.audited.users)
+        for grouping in (*found, *findings):
+            if len(grouping.names) > 1:
+                self.rows["groups"] += group_rows(kind, measured, grouping)
+        return found[0]
+
+    def add_segment_findings(self) -> None:
+        """Sort the table of segments, the guarantee's own kind first, and add what that shows."""
+        rows = self.rows["segments"]
+        if self.segments is None or not rows:
+            return
+        kinds = {row["kind"] for row in rows}
+        order = self.subject.kind, *OF_SEGMENTS, *sorted(kinds)
+        first = next(kind for kind in order if kind in kinds)
+        rows.sort(key=lambda row: row["kind"] != first)
+        self.findings += self.segments.findings([row for row in rows if row["kind"] == first])
+
+    def result(self) -> Audit:
+        """Draw the conclusions."""
+        self.add_segment_findings()
+        audited, coverage = self.audited, self.rows["coverage"]
+        coverage.sort(key=lambda row: not row["kind"].endswith("-as-of"))  # before hindsight
+        kinds = defaultdict(list)
+        for row in filter(is_guaranteed, coverage):
+            kinds[row["kind"]].append(row)
+        said = audited.false.partition(":")[0]
+        # What learned from half of the users is tested on the others, whatever it declares.
+        false = "" if len(audited.learned_from) else said
+        limits = " or ".join(each.limits for each in self.findings if each.limits)
+        verdicts = [of_kind(rows, audited.unsure, false, limits) for rows in kinds.values()]
+        decided = "cannot tell" if audited.unsure else "does not hold" if false else ""
+        for row in coverage:
+            row["verdict"] = decided or of_row(row["promised"], row["low"], row["high"])
+        frames = {
+            name: pl.DataFrame(rows, infer_schema_length=None)
+            for name, rows in self.rows.items()
+            if rows
+        }
+        tests = list(self.tests.values())
+        return Audit(
+            data=self.interactions.name or "data without a name",
+            subject=self.subject.name,
+            overall=overall(verdicts, self.days, said, limits),
+            verdicts=verdicts,
+            calendar=self.calendar,
+            skipped=self.skipped,
+            settings={
+                "n_users": len(audited.users),
+                "n_splits": N_SPLITS,
+                "horizon": self.subject.horizon(find_promise("miss-rate")),
+                "hit_horizon": self.subject.horizon(find_promise("hit")),
+                "window": self.days,
+                "as_of": self.as_of,
+                "seed": self.seed,
+            },
+            probabilities=None if self.reliability is None else self.reliability.groups,
+            reliability=None if self.reliability is None else self.reliability.bins,
+            support=tests[0].support if tests else None,
+            ranking=tests[0].ranking if tests else None,
+            known=known_of(self.interactions),
+            notes=[*self.notes, _KNEW_LATER] if audited.has_times else self.notes,
+            findings=[
+                *(each.sentence for each in self.findings),
+                *(sentence for test in tests for sentence in leak_findings(test)),
+            ],
+            **frames,
+        )
+
+
+def default_window(interactions: Interactions) -> float:
+    """Return the longest usual length, in days, of which the data have six windows to test.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> default_window(sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1))
+    60.0
+    """
+    days = (int(interactions.times.max()) - int(interactions.times.min())) / DAY
+    for length in _LENGTHS:
+        if days // length >= _ENOUGH_WINDOWS + _BEFORE:
+            return float(length)
+    raise InputError(
+        f"{days:,.1f} days from the first to the last item are too few for "
+        f"{_ENOUGH_WINDOWS} windows with {_BEFORE} before them"
+    )
+
+
+def known_of(interactions: Interactions) -> list[str]:
+    """Return what data are like, in sentences.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> shop = sr.Interactions.from_profiles([0, 3, 5], [1, 0, 2, 0, 1])
+    >>> known_of(shop)[0]
+    '2 users took 3 items, 5 interactions in all; profiles have 2 to 3 items, 2.5 in the median.'
+    """
+    lengths = np.diff(interactions.offsets)
+    days = interactions.times.astype("datetime64[us]").astype("datetime64[D]")
+    ties = interactions.tie_share
+    counted = (
+        f"{interactions.n_users:,} users took {interactions.n_items:,} items, "
+        f"{interactions.n_rows:,} interactions in all; profiles have {lengths.min():,} to "
+        f"{lengths.max():,} items, {np.median(lengths):,.4g} in the median."
+    )
+    tied = "no two of a user's items share their instant."
+    if ties:
+        tied = f"{ties:.0%} of a user's items share their instant, and stand in the file's order."
+    read = interactions.rows_read
+    again = f"{read.about_repeats()}." if read.repeats else "Nobody took an item twice."
+    return [counted, f"They took them from {days.min()} to {days.max()}; {tied}", again]
+
+
+def _small_audit(
+    subject: AuditSubject, interactions: Interactions, lacking: TooFewUsersError, seed: int
+) -> Audit:
+    """Return what is known of data with too few users, and which guarantees can be given."""
+    skipped = []
+    if subject.item_level:
+        median = int(np.median(np.diff(interactions.offsets)))
+        n_calibration = median - int(median * subject.train_share)
+        skipped.append(
+            "Item-level p-values compare users with themselves, and need no others to be given: a "
+            f"profile of {median} items supports a confidence of "
+            f"{percent(n_calibration / (n_calibration + 1), 1)} at most. Whether they hold as "
+            "taste drifts was not tested."
+        )
+    for promise in _PROMISES:
+        horizon, known = subject.horizon(promise), subject.min_known
+        try:
+            n = len(profile_cases(interactions, horizon, min_known=known))
+        except InputError:
+            n = 0
+        title = f"User-level {subject.title(promise)}"
+        have = f"{n} {'user has' if n == 1 else 'users have'} {known} known items and such a future"
+        lack = f", and {FEWEST_USERS - n} are lacking" if n < FEWEST_USERS else ""
+        skipped.append(
+            f"{title}, of items new to the user, can be given up to a confidence of "
+            f"{percent((n - 1) / n, 1)}, as {have}; it was not tested (a test needs "
+            f"{FEWEST_USERS}{lack})."
+            if n > 1  # another user must calibrate
+            else f"{title} cannot be given: {have}."
+        )
+    return Audit(
+        data=interactions.name or "data without a name",
+        subject=subject.name,
+        overall=f"Whether guarantees hold cannot be tested here yet: {lacking.why}.",
+        skipped=[*skipped, _NOT_SMALL],
+        settings={"n_users": lacking.found, "n_lacking": lacking.lacking, "seed": seed},
+        known=known_of(interactions),
+        findings=[each.sentence for each in profile_findings(interactions, seed)],
+    )

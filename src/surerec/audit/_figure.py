@@ -8,13 +8,11 @@ import polars as pl
 
 from surerec.audit._verdicts import HEADLINE, at_headline
 from surerec.evaluation import AGES
-from surerec.reports.figures import LINES, Line, draw_reliability, panels, plain, render, styled
+from surerec.reports.figures import LINES, Line, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from surerec.audit._findings import Findings
 
 
 _PROMISE: dict[str, Any] = {"color": "#7f7f7f", "linewidth": 1.2, "zorder": 1}
@@ -34,50 +32,21 @@ _KINDS = {
 _FRESH_TO_OLD = (LINES[6], LINES[0], LINES[3], LINES[1], Line("#D55E00", "-", "P"))
 
 
-def draw(audit: Findings) -> dict[str, bytes]:
-    """Give the figure in every format."""
-    with styled():
-        return render(_figure(audit))
-
-
-def figure(audit: Findings) -> Figure:
-    """Give the figure as matplotlib has it."""
-    with styled():
-        return _figure(audit)
-
-
-def draw_probabilities(audit: Findings) -> dict[str, bytes]:
-    """Give the reliability diagram in every format; nothing if there is none."""
-    if audit.reliability is None or audit.probabilities is None:
-        return {}
-    title = f"{audit.data}, {audit.subject}: are items taken as often as is said?"
-    with styled():
-        return render(draw_reliability(audit.reliability, audit.probabilities, title))
-
-
-def draw_segments(audit: Findings) -> dict[str, bytes]:
-    """Return the figure of segments in every format; nothing if there are none."""
-    if audit.segments is None:
-        return {}
-    rows = at_headline(audit.segments)
-    rows = rows.filter(pl.col("kind") == rows["kind"][0])
-    with styled():
-        return render(_segments(audit, rows))
-
-
-def _segments(audit: Findings, rows: pl.DataFrame) -> Figure:
-    column, places = rows["column"][0], list(range(len(rows)))
+def by_segment(data: str, subject: str, segments: pl.DataFrame) -> Figure:
+    """Draw the observed level of each segment, of the first kind in the table."""
+    rows = at_headline(segments)
+    rows = rows.filter(kind=rows["kind"][0])
+    title = f"{subject} on {data}"
+    column = rows["column"][0]
     figure, all_axes = panels(1, 1, (7.2, 1.6 + 0.32 * len(rows)))
     axes = next(all_axes)
     axes.axvline(1 - HEADLINE, label="nominal", linestyle=(0, (1, 1)), **_PROMISE)
     for below, color, label in ((False, "#0072B2", "observed"), (True, "#D55E00", "below nominal")):
-        part = [place for place, is_below in zip(places, rows["below"], strict=True)
-                if is_below == below]  # fmt: skip
-        some = rows[part]
+        some = rows.with_row_index().filter(below=below)
         if len(some):
             axes.errorbar(
                 some["observed"],
-                part,
+                some["index"],
                 xerr=[some["observed"] - some["low"], some["high"] - some["observed"]],
                 label=label,
                 color=color,
@@ -88,23 +57,25 @@ def _segments(audit: Findings, rows: pl.DataFrame) -> Figure:
     named = [
         f"{plain(name)} ({n:,})" for name, n in zip(rows["segment"], rows["n_users"], strict=True)
     ]
-    axes.set_yticks(places, named)
+    axes.set_yticks(range(len(rows)), named)
     axes.set_xlabel("observed, of items new to the user; intervals hold together with 95%")
     axes.set_ylabel(f"{plain(column)} (users)")
-    title = f"{audit.subject} on {audit.data}: nominal {1 - HEADLINE:.0%} by {column}"
-    axes.set_title(plain(title, 80))
+    axes.set_title(plain(f"{title}: nominal {1 - HEADLINE:.0%} by {column}", 80))
     axes.set_ylim(len(rows) - 0.5, -0.5)
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 
 
-def _figure(audit: Findings) -> Figure:
-    two = audit.calendar is not None
+def overview(
+    data: str, subject: str, coverage: pl.DataFrame, calendar: pl.DataFrame | None
+) -> Figure:
+    """Draw promised against delivered, and beside it window by window if there is a calendar."""
+    two = calendar is not None
     figure, all_axes = panels(1, 1 + two, (10.4 if two else 5.6, 5.6))
-    figure.suptitle(plain(f"{audit.data}: does {audit.subject} keep its promises?"), fontsize=12)
-    _promised_and_delivered(next(all_axes), audit.coverage)
-    if audit.calendar is not None:
-        _by_window(next(all_axes), audit.calendar)
+    figure.suptitle(plain(f"{data}: does {subject} keep its promises?"), fontsize=12)
+    _promised_and_delivered(next(all_axes), coverage)
+    if calendar is not None:
+        _by_window(next(all_axes), calendar)
     return figure
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from surerec._shown import shown
-from surerec.audit._audited import FEWEST_USERS
-from surerec.audit._groups import Grouping
-from surerec.audit._kernels import band_keys, overlaps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
@@ -94,29 +90,6 @@ def profile_findings(interactions: Interactions, seed: int = 0) -> list[Finding]
     return found
 
 
-def finding_groups(
-    findings: Iterable[Finding], users: NDArray[np.int64], audited: NDArray[np.int64]
-) -> Iterator[Grouping]:
-    """Yield users in two groups for each finding of 20 or more audited users: without and with it.
-
-    Parameters
-    ----------
-    findings : iterable of Finding
-        What was found.
-    users : array of int
-        The users to group, by code.
-    audited : array of int
-        All audited users, by code.
-    """
-    for each in findings:
-        if each.users is None:
-            continue
-        n_with = int(np.isin(audited, each.users).sum())
-        if min(n_with, len(audited) - n_with) >= FEWEST_USERS:
-            groups = np.isin(users, each.users).astype(np.int64)
-            yield Grouping(f"{each.about}s", False, groups, (f"no {each.about}", each.about))
-
-
 def near_duplicates(interactions: Interactions, seed: int = 0) -> NDArray[np.int64]:
     """Return the codes of users with a near-duplicate, by MinHash and banding.
 
@@ -134,14 +107,14 @@ def near_duplicates(interactions: Interactions, seed: int = 0) -> NDArray[np.int
     is_alike = np.zeros(interactions.n_users, dtype=bool)
     keys = np.empty(len(users), dtype=np.uint64)
     for band in seeds:
-        band_keys(users, offsets, items, band, keys)
+        _band_keys(users, offsets, items, band, keys)
         order = np.argsort(keys, kind="stable")
         for step in range(1, _NEIGHBOURS + 1):
             same = np.flatnonzero(keys[order[step:]] == keys[order[:-step]])
             pairs = np.column_stack((users[order[same]], users[order[same + step]]))
             pairs = pairs[~is_alike[pairs].all(axis=1)]
             shared, expected = np.empty(len(pairs), np.int64), np.empty(len(pairs))
-            overlaps(pairs, offsets, items, support, shared, expected)
+            _overlaps(pairs, offsets, items, support, shared, expected)
             both, first = lengths[pairs].sum(axis=1), lengths[pairs[:, 0]]
             similar = shared >= _SIMILAR * (both - shared)
             similar &= _log_chance(shared, expected, first) < least_chance
@@ -190,6 +163,63 @@ def bot_like(interactions: Interactions) -> NDArray[np.int64]:
 
 
 def _counted(users: NDArray[np.int64], n_long: int, interactions: Interactions) -> str:
-    ids: Sequence[Any] = interactions.users.ids.gather(users[:_NAMED]).to_list()
+    ids = interactions.users.ids.gather(users[:_NAMED]).to_list()
     named = ", ".join(map(shown, ids)) + (", …" if len(users) > _NAMED else "")
     return f"{len(users):,} of {n_long:,} users with {_SHORTEST} items or more ({named})"
+
+
+@njit(nogil=True, cache=True)
+def _mixed(number: np.uint64) -> np.uint64:
+    """Return a hash of a number (splitmix64)."""
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def _band_keys(
+    users: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    items: NDArray[np.uint32],
+    seeds: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+) -> None:
+    """Write one key for each user: a hash of the smallest hash of their items under each seed.
+
+    Two users share a key with probability Jaccard ** len(seeds).
+    """
+    for at in range(len(users)):
+        key = np.uint64(0)
+        for seed in seeds:
+            least = np.uint64(0xFFFFFFFFFFFFFFFF)
+            for row in range(offsets[users[at]], offsets[users[at] + 1]):
+                least = min(least, _mixed(np.uint64(items[row]) + seed))
+            key = _mixed(key ^ least)
+        keys[at] = key
+
+
+@njit(nogil=True, cache=True)
+def _overlaps(
+    pairs: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    items: NDArray[np.uint32],
+    support: NDArray[np.int64],
+    shared: NDArray[np.int64],
+    expected: NDArray[np.float64],
+) -> None:
+    """Write for each pair of users the number of shared items, and the number by chance.
+
+    By chance, a user consumes an item in proportion to its support and to the user's length.
+    """
+    seen = np.full(len(support), -1, dtype=np.int64)
+    n_rows = offsets[-1]
+    for at in range(len(pairs)):
+        first, second = pairs[at]
+        length = offsets[second + 1] - offsets[second]
+        for row in range(offsets[second], offsets[second + 1]):
+            seen[items[row]] = at
+        n_shared, by_chance = 0, 0.0
+        for row in range(offsets[first], offsets[first + 1]):
+            n_shared += seen[items[row]] == at
+            by_chance += min(1.0, support[items[row]] * length / n_rows)
+        shared[at], expected[at] = n_shared, by_chance

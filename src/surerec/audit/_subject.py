@@ -1,4 +1,4 @@
-"""What is audited: a way to score, with the settings of what is promised on it."""
+"""What is audited, with the settings of its guarantees; and on whom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec.evaluation import Shares
+from surerec.audit._verdicts import FEWEST_USERS
+from surerec.calibration import false_declaration
+from surerec.errors import InputError
+from surerec.evaluation import Shares, choose_users
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Horizon, Promise
-    from surerec.interactions import UserGroups
+    from surerec.interactions import Interactions, UserGroups
     from surerec.measures import Recipe, RecipeLike
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import FittedModel, Recommender
@@ -27,7 +30,7 @@ _KNOWN = 0.6
 
 
 @dataclass(frozen=True)
-class Subject:
+class AuditSubject:
     """What is audited.
 
     Attributes
@@ -82,12 +85,14 @@ class Subject:
     segments: UserGroups | None = None
 
     def horizon(self, promise: Promise) -> Horizon:
-        """Give the future that a promise is about."""
+        """Return the horizon of a guarantee."""
         return self.horizons.get(promise.name, promise.horizon)
 
-    def scorer_on(self, statistics: PrecedenceStatistics) -> Scorer:
-        """Give the scorer for the audited data."""
-        return self.recipe.fit(statistics) if self.scorer is None else self.scorer
+    def title(self, promise: Promise) -> str:
+        """Return a guarantee in a few words, with its horizon."""
+        horizon = self.horizon(promise)
+        whole = isinstance(horizon, int)
+        return promise.title(f"next {horizon}" if whole else f"last {horizon:.0%}")
 
     @property
     def shares(self) -> Shares:
@@ -101,8 +106,8 @@ class Subject:
         return max(10, math.ceil(0.5 / smallest))
 
 
-def of_recipe(recipe: RecipeLike, name: str | None = None) -> Subject:
-    """Audit a measure, or whatever else makes a scorer.
+def of_recipe(recipe: RecipeLike, name: str | None = None) -> AuditSubject:
+    """Return the subject of a measure, or whatever else makes a scorer.
 
     Examples
     --------
@@ -110,11 +115,11 @@ def of_recipe(recipe: RecipeLike, name: str | None = None) -> Subject:
     ('CM3', 'learned')
     """
     made = as_recipe(recipe)
-    return Subject(name or made.title, made)
+    return AuditSubject(name or made.title, made)
 
 
-def of_recommender(name: str, model: Recommender) -> Subject:
-    """Audit a recommender with its own settings.
+def of_recommender(name: str, model: Recommender) -> AuditSubject:
+    """Return the subject of a recommender, with its own settings.
 
     Examples
     --------
@@ -127,7 +132,7 @@ def of_recommender(name: str, model: Recommender) -> Subject:
     fitted, recipe = model.model_, model.recipe()
     if "period" in fitted.features:
         mine, scorer = fitted.user_level, fitted.scorer
-        return Subject(
+        return AuditSubject(
             name,
             recipe,
             scorer,
@@ -135,14 +140,14 @@ def of_recommender(name: str, model: Recommender) -> Subject:
             comparable=scorer.takes_user_histories or mine.cut == "score",
             horizons={mine.promised.name: mine.horizon},
             window=mine.window,
-            groups=max(mine.n_groups, Subject.groups),
+            groups=max(mine.n_groups, AuditSubject.groups),
             min_known=mine.min_known,
             of_the_fit=mine.coverage.of_the_fit,
             kind=f"{mine.promised.kind}-{mine.cut}",
             segments=mine.people,
         )
     calibration, has_levels = fitted.calibration, "confidence" in fitted.features
-    settings = Subject(
+    settings = AuditSubject(
         name,
         recipe,
         fitted.scorer,
@@ -173,8 +178,116 @@ class _RanksOf(Scorer):
         self._model = model.fitted_on(statistics)
 
     def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Give the place of each item from the end of the ranking; equal for a tie."""
+        """Return the place of each item from the end of the ranking; equal for a tie."""
         assessed = self._model.model_.assess(query)
         scores = np.zeros(self._statistics.n_items)
         scores[assessed.candidates] = np.unique(assessed.score, return_inverse=True)[1]
         return scores
+
+
+class TooFewUsersError(InputError):
+    """Too few users have profiles that are long enough for anything to be tested."""
+
+    def __init__(self, why: str, found: int, needed: int) -> None:
+        super().__init__(f"{why}.")
+        self.why = why
+        self.found = found
+        self.lacking = needed - found
+
+
+@dataclass(frozen=True)
+class AuditedUsers:
+    """The users that are audited, and what scores them."""
+
+    users: NDArray[np.int64]
+    scorer: Scorer
+    fitted_on: PrecedenceStatistics
+    learned_from: NDArray[np.int64]
+    """Some whom it learned from, for what it delivers as it may be used, if others are audited."""
+    has_times: bool
+    """Whether any of them took things at different times."""
+    unsure: str = ""
+    """Why nothing can be told; empty if something can."""
+    skipped: tuple[str, ...] = ()
+    """What is left out by this, in sentences."""
+    false: str = ""
+    """Why the scorer's declaration that it leaves users out is false; empty if nothing is known."""
+
+
+def choose_audited(
+    subject: AuditSubject, statistics: PrecedenceStatistics, n_users: int, seed: int
+) -> AuditedUsers:
+    """Choose users, and fit what is audited on them.
+
+    If nobody can be left out of it, it is fitted only on people who are not audited.
+    """
+    interactions = statistics.interactions
+    shortest = subject.min_length
+    enough = int((np.diff(interactions.offsets) >= shortest).sum())
+    if enough < FEWEST_USERS:
+        lacking = FEWEST_USERS - enough
+        why = (
+            f"{enough} {'user' if enough == 1 else 'users'} took {shortest} items or more, an "
+            f"audit needs {FEWEST_USERS}, and {lacking} {'is' if lacking == 1 else 'are'} lacking"
+        )
+        raise TooFewUsersError(why, enough, FEWEST_USERS)
+    users = choose_users(interactions, n_users, min_length=shortest, seed=seed)
+    found = _fitted(subject, statistics, interactions, users, seed)
+    first = interactions.times[interactions.offsets[found.users]]
+    last = interactions.times[interactions.offsets[found.users + 1] - 1]
+    if (last > first).any():
+        return found
+    nothing = (
+        "No user's items have different times, so that their order is that of the file: "
+        "nothing is said about time order, drift, or the calendar, and what follows in the "
+        "file stands in for the future."
+    )
+    return replace(found, has_times=False, skipped=(*found.skipped, nothing))
+
+
+def _fitted(
+    subject: AuditSubject,
+    statistics: PrecedenceStatistics,
+    interactions: Interactions,
+    users: NDArray[np.int64],
+    seed: int,
+) -> AuditedUsers:
+    recipe = subject.recipe
+    scorer = recipe.fit(statistics) if subject.scorer is None else subject.scorer
+    false = false_declaration(recipe, scorer, statistics, seed)
+    found = AuditedUsers(users, scorer, statistics, users[:0], has_times=True, false=false)
+    if scorer.leaves_users_out and not (false and recipe.refits):
+        return found
+    says = "cannot leave users out"
+    if false:
+        says = "declares falsely that it leaves users out"
+    elif scorer.leaves_users_out is None:
+        says = "does not say whether it leaves users out"
+    if not recipe.refits:
+        unsure = f"the scorer comes fitted and {says}, so it may know these futures"
+        return replace(found, unsure=unsure, skipped=(f"Nothing can be told here: {unsure}.",))
+    if subject.of_the_fit:
+        why = (
+            f"People whom {subject.name} was not fitted on: for each promise a copy of it "
+            "was fitted on what was known of everybody, and audited on what followed."
+        )
+        return replace(found, skipped=(why,))
+    fitted = np.random.default_rng((seed, 2)).random(interactions.n_users) < 0.5  # noqa: PLR2004
+    learned_from, audited = users[fitted[users]], users[~fitted[users]]
+    if min(len(audited), len(learned_from)) < FEWEST_USERS:
+        why = (
+            f"{subject.name} {says}, so it is audited on half of the {len(users)} users who took "
+            f"{subject.min_length} items or more, and these are fewer than {FEWEST_USERS}"
+        )
+        raise TooFewUsersError(why, len(users), 2 * FEWEST_USERS)
+    others = interactions.without_users(np.flatnonzero(~fitted))
+    fitted_on = recipe.count(others, statistics.ties)
+    why = (
+        f"People whom {subject.name} learned from, as it {says}: it was fitted on half of "
+        "the users and audited on the others. What it delivers if it is calibrated on people "
+        "whom it learned from stands beside."
+    )
+    scorer = recipe.fit(fitted_on)
+    if false:
+        scorer.leaves_users_out = False
+    return AuditedUsers(audited, scorer, fitted_on, learned_from, True, skipped=(why,), false=false)

@@ -1,29 +1,162 @@
-"""From intervals to sentences."""
+"""From losses to intervals, and from intervals to verdicts in words."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 import polars as pl
+from scipy import stats
 
 from surerec._shown import counted
 from surerec.conformal import TOLERANCE
+from surerec.evaluation import CHECKED_EPSILONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import ArrayLike
+
+    from surerec.evaluation import MeasuredSets, NewUserTest
 
 HEADLINE: Final = 0.1
 """The significance level that a sentence is about, unless another one fails."""
+FEWEST_USERS: Final = 20
+"""With fewer nothing is tested."""
+LEVEL: Final = 1 - 0.05 / len(CHECKED_EPSILONS)
+"""Of each interval, so that those of one kind hold together with 95% (Bonferroni)."""
+
+NEW: Final = "new-"
+"""What the kinds of rows on new users begin with."""
 
 _TOO_WIDE: Final = 0.2
 _DECIDES: Final = ("new-miss-score", "new-miss-rank", "miss-score", "miss-rank")
 """The user-level kinds, the first of which decides: what new users receive."""
 _KEPT: Final = ("holds", "conservative", "holds in part")
+_ADVICE: Final = {
+    (True, True): "both hold here",
+    (False, True): "use the user-level guarantee",
+    (True, False): "use item-level p-values",
+    (False, False): "rely on neither here",
+}
+"""By whether the item-level and the user-level guarantee are kept."""
+_MATERIAL: Final = 0.01
+"""Smaller differences between calibration users and new users are no finding."""
+_FAR: Final = 3.0  # standard errors, as several differences are looked at
+_LEAKS: Final = "something of a user's own data reaches their score"
 
 
-class Verdict(NamedTuple):
+def interval_over_users(losses: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+    """Return the mean of 1 − loss, with its Wilson interval over users.
+
+    Of a share between 0 and 1 no mean varies more than that of yes and no; how much less users vary
+    here makes their number count for more. For the spread two users are made up, one who missed
+    everything and one who missed nothing, so that a few who are all alike do not seem certain.
+
+    Notes
+    -----
+    With hits, which are yes or no, it is the interval of Wilson (1927) with a t quantile.
+
+    Examples
+    --------
+    >>> [round(value, 2) for value in interval_over_users(np.zeros(20))]
+    [1.0, 0.71, 1.0]
+    >>> [round(value, 3) for value in interval_over_users(np.arange(2000) % 10 == 0)]
+    [0.9, 0.881, 0.916]
+    """
+    kept = 1 - np.asarray(losses, dtype=np.float64)
+    if not kept.size:
+        return np.nan, np.nan, np.nan
+    mean = float(kept.mean())
+    more = np.append(kept, [0.0, 1.0])
+    varies = min(float(more.var(ddof=1) / (more.mean() * (1 - more.mean()))), 1.0)
+    n = kept.size / varies
+    z = float(stats.t.ppf((1 + level) / 2, kept.size + 1))
+    shrunk = 1 + z**2 / n
+    centre = (mean + z**2 / (2 * n)) / shrunk
+    reach = z / shrunk * (max(mean * (1 - mean), 0.0) / n + z**2 / (4 * n**2)) ** 0.5
+    # Rounding may put an end of a mean near 0 or 1 on the wrong side of it.
+    low, high = min(max(centre - reach, 0.0), mean), max(min(centre + reach, 1.0), mean)
+    return mean, low, high
+
+
+def interval_over_windows(losses: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+    """Return the mean of 1 − loss over windows, with its t interval; nan for a single window."""
+    kept = 1 - np.asarray(losses, dtype=np.float64)
+    mean = float(kept.mean())
+    if kept.size == 1:
+        return mean, np.nan, np.nan
+    reach = float(stats.t.ppf((1 + level) / 2, kept.size - 1)) * kept.std(ddof=1) / kept.size**0.5
+    return mean, max(mean - reach, 0.0), min(mean + reach, 1.0)
+
+
+def coverage_row(
+    kind: str,
+    name: str,
+    epsilon: float,
+    interval: tuple[float, float, float],
+    size_and_floor: tuple[float | None, float],
+    n: int,
+    *,
+    windows_below: int | None = None,
+) -> dict[str, Any]:
+    """Return a row of the table of coverage: what was promised and delivered at one ε."""
+    return {
+        "kind": kind,
+        "name": name,
+        "epsilon": epsilon,
+        "promised": 1 - epsilon,
+        **dict(zip(("delivered", "low", "high"), interval, strict=True)),
+        **dict(zip(("size", "floor"), size_and_floor, strict=True)),
+        "n": n,
+        "unit": "users" if windows_below is None else "windows",
+        "windows_below": windows_below,
+    }
+
+
+def coverage_rows(kind: str, name: str, measured: MeasuredSets) -> list[dict[str, Any]]:
+    """Return what the sets of one kind promised and delivered to users, a row for each ε."""
+    n, found = len(measured.users), enumerate(CHECKED_EPSILONS)
+    return [
+        coverage_row(
+            kind,
+            name,
+            epsilon,
+            interval_over_users(measured.losses[at]),
+            measured.size_and_floor(at),
+            n,
+        )
+        for at, epsilon in found
+    ]
+
+
+def new_user_rows(kind: str, name: str, test: NewUserTest) -> list[dict[str, Any]]:
+    """Return what new users were promised and received, a row for each ε.
+
+    Below the floor there is no guarantee, hence no interval and no set size.
+    """
+    z = float(stats.norm.ppf((1 + LEVEL) / 2))
+    rows = []
+    for found in test.table().to_dicts():
+        if found["observed"] is None:
+            part = test.splits.filter(epsilon=found["epsilon"])
+            interval = 1 - float(part["observed"].to_numpy().mean()), np.nan, np.nan
+        else:
+            delivered, reach = 1 - found["observed"], z * found["standard_error"]
+            interval = delivered, max(delivered - reach, 0.0), min(delivered + reach, 1.0)
+        size = found["size"], found["floor"]
+        new = f"{NEW}{kind}", f"New users: {name}", found["epsilon"]
+        rows.append(coverage_row(*new, interval, size, found["n_new"]))
+    return rows
+
+
+def is_guaranteed(row: Mapping[str, Any]) -> bool:
+    """Return whether a row's ε is at least the floor; rows without one always count."""
+    return not row["kind"].startswith(NEW) or row["size"] is not None
+
+
+class GuaranteeVerdict(NamedTuple):
     """The conclusion on one kind of guarantee."""
 
     kind: str
@@ -41,7 +174,7 @@ class Verdict(NamedTuple):
 
 
 def at_headline(table: pl.DataFrame) -> pl.DataFrame:
-    """Give the rows of a table that are about the headline's level."""
+    """Return the rows of a table that are about the headline's level."""
     return table.filter((pl.col("epsilon") - HEADLINE).abs() < TOLERANCE)
 
 
@@ -66,7 +199,7 @@ def of_row(promised: float, low: float, high: float) -> str:
 
 def of_kind(
     rows: Sequence[Mapping[str, Any]], unsure: str = "", false: str = "", limits: str = ""
-) -> Verdict:
+) -> GuaranteeVerdict:
     """Judge a kind by its rows, one for each ε: one level that fails is enough.
 
     `unsure` says why nothing can be told, and `false` why the guarantee does not hold, whatever the
@@ -96,7 +229,7 @@ def of_kind(
     row |= {"unsure": unsure, "false": false, "limits": limits}
     promise = f"{name}: promised {percent(about['promised'])}, delivered {with_interval(about)}"
     sentence = f"{promise}, of items new to the user: {_conclusion(verdict, row)}."
-    return Verdict(str(about["kind"]), name, verdict, sentence, row)
+    return GuaranteeVerdict(str(about["kind"]), name, verdict, sentence, row)
 
 
 def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
@@ -118,76 +251,55 @@ def _conclusion(verdict: str, row: Mapping[str, Any]) -> str:
 
 
 def overall(
-    verdicts: Sequence[Verdict], window: float | None, false: str = "", limits: str = ""
+    verdicts: Sequence[GuaranteeVerdict],
+    window: float | None,
+    false: str = "",
+    limits: str = "",
 ) -> str:
-    """Say in one or two sentences which guarantee to use; `false` and `limits` as in `of_kind`."""
+    """Return which guarantee to use, in a few sentences; `false`, `limits` as in `of_kind`."""
     by_kind = {verdict.kind: verdict for verdict in verdicts}
     item = by_kind.get("item-time")
     user = next((by_kind[kind] for kind in _DECIDES if kind in by_kind), None)
     used = by_kind.get("miss-score-as-used") or by_kind.get("miss-rank-as-used")
     sentences = [f"{false}."] if false else []
     if false and used is not None:
-        level = percent(used.row["promised"])
         sentences.append(
-            f"Calibrated as declared, it delivers {with_interval(used.row)} of {level}; what "
-            "follows was fitted without the users who calibrate and test it."
+            f"Calibrated as declared, it delivers {_of(used.row)}; what follows was fitted without "
+            "the users who calibrate and test it."
         )
+    said, advice = [], ""
     if item is not None:
-        sentences.append(_item_sentence(item, user))
-    elif user is not None:
-        sentences.append(_alone(user))
-    renewed = by_kind.get("calendar-1")
+        said.append(f"item-level p-values deliver {_of(item.row)} in time order")
+        advice = _conclusion(item.verdict, item.row)
+    if user is not None:
+        row = user.row
+        if item is not None and user.kept:  # at the same level
+            row = row["levels"].get(item.row["epsilon"], row)
+        said.append(f"the user-level guarantee delivers {_of(row)}")
+        if item is None:
+            advice = _conclusion(user.verdict, row)
+        elif item.verdict != "cannot tell":
+            advice = _ADVICE[item.kept, user.kept]
+    if said:
+        sentences.append(f"Of items new to the user, {' and '.join(said)}: {advice}.")
+    renewed, old = by_kind.get("calendar-1"), by_kind.get("calendar-4")
     if renewed is not None and window is not None:
-        sentences.append(_calendar_sentence(renewed, by_kind.get("calendar-4"), window))
+        conclusion = _conclusion(renewed.verdict, renewed.row)
+        two = f"; a model two windows old delivers {_of(old.row)}" if old is not None else ""
+        sentences.append(
+            f"Recalibrating every {window:g} days delivers {_of(renewed.row)}: {conclusion}{two}."
+        )
     if limits:
         sentences.append(f"None of this needs to hold for {limits}: see the findings.")
     return " ".join(sentences)
 
 
-def _item_sentence(item: Verdict, user: Verdict | None) -> str:
-    row = item.row
-    said = (
-        f"Of items new to the user, item-level p-values promise {percent(row['promised'])}, "
-        f"deliver {with_interval(row)} in time order"
-    )
-    if user is None:
-        return f"{said}: {_conclusion(item.verdict, row)}."
-    # A level that is kept is compared with the same level of the other; one that fails is named.
-    other = user.row["levels"].get(row["epsilon"], user.row) if user.kept else user.row
-    users = f"delivers {with_interval(other)} of {percent(other['promised'])}"
-    if item.verdict == "cannot tell":
-        return f"{said}: {_conclusion(item.verdict, row)}; the user-level guarantee {users}."
-    if item.kept and user.kept:
-        return f"{said}: they hold here, and so does the user-level guarantee, which {users}."
-    if user.kept:
-        return f"{said}: use the user-level guarantee, which {users}."
-    if item.kept:
-        return f"{said}: use them; the user-level guarantee {users}, which is not what it promises."
-    return f"{said}, and the user-level guarantee {users}: rely on neither here."
-
-
-def _alone(user: Verdict) -> str:
-    row = user.row
-    return (
-        "Of items new to the user, the user-level guarantee promises "
-        f"{percent(row['promised'])}, delivers {with_interval(row)}: "
-        f"{_conclusion(user.verdict, row)}."
-    )
-
-
-def _calendar_sentence(renewed: Verdict, old: Verdict | None, window: float) -> str:
-    row = renewed.row
-    said = (
-        f"As the calendar moves on, recalibrating every {window:g} days delivers "
-        f"{with_interval(row)} of {percent(row['promised'])}: {_conclusion(renewed.verdict, row)}"
-    )
-    if old is not None and old.row["epsilon"] == row["epsilon"]:
-        said += f"; a model two windows old delivers {with_interval(old.row)}"
-    return f"{said}."
+def _of(row: Mapping[str, Any]) -> str:
+    return f"{with_interval(row)} of {percent(row['promised'])}"
 
 
 def percent(share: float | None, digits: int | None = None) -> str:
-    """Write a share as a percentage, with so many digits or as few as it takes.
+    """Format a share as a percentage, with so many digits or as few as it takes.
 
     Examples
     --------
@@ -211,14 +323,71 @@ def falls_short(row: Mapping[str, Any]) -> bool:
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
-    """Write what was delivered, with its interval.
+    """Format what was delivered, with its interval.
 
     Examples
     --------
     >>> with_interval({"delivered": 0.871, "low": 0.8603, "high": 0.8821})
     '87.1 % [86.0–88.2]'
     """
-    delivered = percent(row["delivered"], 1)
-    if row["low"] is None or math.isnan(row["low"]):
+    delivered = percent(row["delivered" if "delivered" in row else "observed"], 1)
+    if row.get("low") is None or math.isnan(row["low"]):
         return delivered
     return f"{delivered} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"
+
+
+def leak_findings(test: NewUserTest) -> list[str]:
+    """Return what differs between calibration users, who are left out, and new users."""
+    found = [_gap(test), *_by_support(test), _precision(test)]
+    return [sentence for sentence in found if sentence]
+
+
+def _gap(test: NewUserTest) -> str:
+    """Compare the leave-one-out estimate with the new-user test, at the ε that differs most."""
+    beyond = [
+        (row["observed"] - row["calibration"], row)
+        for row in test.table().to_dicts()
+        if row["observed"] is not None
+    ]
+    beyond = [each for each in beyond if each[0] > _least(each[1]["standard_error"])]
+    if not beyond:
+        return ""
+    gap, row = max(beyond, key=lambda each: each[0])
+    return (
+        f"The leave-one-out estimate and the new-user test differ by {percent(gap, 1)} at "
+        f"ε = {row['epsilon']:g} (standard error {percent(row['standard_error'], 1)}): new users "
+        f"miss {percent(row['observed'], 1)}, so {_LEAKS}."
+    )
+
+
+def _least(error: float) -> float:
+    """Return the smallest difference that is a finding."""
+    return max(_FAR * error, _MATERIAL)
+
+
+def _by_support(test: NewUserTest) -> list[str]:
+    if test.support is None:
+        return []
+    return [
+        f"Held-out items that {row['other_users']} other "
+        f"{'user' if row['other_users'] == '1' else 'users'} consumed are missed by "
+        f"{percent(row['calibration'], 1)} of the time for calibration users and "
+        f"{percent(row['new'], 1)} for new users at ε = {HEADLINE:g}: {_LEAKS}."
+        for row in test.support.filter("leak").to_dicts()
+    ]
+
+
+def _precision(test: NewUserTest) -> str:
+    if test.ranking is None:
+        return ""
+    left_out, new = (
+        float(test.ranking[f"precision@10 {side}"].to_numpy().mean())
+        for side in ("calibration", "new")
+    )
+    error = float((test.ranking["standard_error"].to_numpy() ** 2).sum() ** 0.5) / len(test.ranking)
+    if left_out - new <= _least(error):
+        return ""
+    return (
+        f"Precision@10 is {left_out:.3f} for calibration users and {new:.3f} for new users "
+        f"(standard error {error:.3f}): {_LEAKS}."
+    )

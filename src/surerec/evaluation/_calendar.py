@@ -1,8 +1,9 @@
-"""Does a promise hold as the calendar moves on? Models of several ages, window after window."""
+"""Tests over the calendar: models of several ages in each window, and point-in-time scores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
@@ -17,21 +18,33 @@ from surerec._arguments import (
 )
 from surerec._calendar import DAY, day_of
 from surerec._checks import check_whole
-from surerec.calibration import Cut, check_horizon, find_promise, observe, window_cases
+from surerec.calibration import (
+    Cases,
+    Cut,
+    Outcomes,
+    check_horizon,
+    find_promise,
+    observe,
+    window_cases,
+)
 from surerec.errors import InputError, TooFewUsers
-from surerec.evaluation._coverage import CHECKED_EPSILONS, coverage, losses_at, risk_curve
 from surerec.evaluation._metrics import mean_and_error
+from surerec.evaluation._sets import (
+    CHECKED_EPSILONS,
+    cut_sets,
+    losses_at,
+    refittable,
+    risk_curve,
+)
 from surerec.interactions import Interactions
-from surerec.measures import as_recipe
 from surerec.precedence import Ties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from surerec.calibration import Cases, Horizon, Outcomes, Promise
-    from surerec.measures import Recipe, RecipeLike, Scorer
+    from surerec.calibration import Horizon, Promise
+    from surerec.measures import RecipeLike, Scorer
     from surerec.precedence import PrecedenceStatistics
-
 
 AGES: Final = (
     "same window, other users",
@@ -41,6 +54,8 @@ AGES: Final = (
     "two windows old",
 )
 """The models that are compared, from the freshest to the oldest."""
+MOST_BLOCKS: Final = 12
+"""Blocks of the calendar at the most: each costs a count and a fit."""
 
 _SHORTEST: Final = 1e-6
 _MOST_DAYS: Final = 1_000_000
@@ -48,7 +63,7 @@ _MOST_DAYS: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Calendar:
-    """How futures are cut out of the calendar.
+    """How held-out interactions are cut out of the calendar.
 
     Attributes
     ----------
@@ -91,18 +106,19 @@ class Calendar:
         """Length of a window in microseconds."""
         return int(self.days * DAY)
 
-    def cases(self, interactions: Interactions, begin: int) -> Cases | None:
-        """Give pasts and futures at the window that begins then; None if nobody took anything."""
+    def cases(self, interactions: Interactions, begin: int) -> Cases:
+        """Return the cases of the window that begins then; none if nobody consumed anything."""
         end = begin + self.length
         try:
             found = window_cases(interactions, begin, end, self.horizon, min_known=self.min_known)
         except InputError:
-            return None
+            nobody = np.empty(0, dtype=np.int64)
+            return Cases(interactions, nobody, nobody, nobody, begin)
         return found.sample(self.n_users, self.seed)
 
 
 def calendar_windows(interactions: Interactions, calendar: Calendar) -> list[int]:
-    """Give the beginnings of the windows that can be tested, the latest last.
+    """Return the beginnings of the windows that can be tested, the latest last.
 
     A test window has three whole windows before it, for the oldest model to learn from and to be
     calibrated on, and lies within the data.
@@ -186,26 +202,44 @@ def backtest(
     levels = check_numbers("epsilons", epsilons).tolist()
     if n_windows is not None:
         check_whole("n_windows", n_windows)
-    made = as_recipe(recipe)
-    if not made.refits:
-        raise InputError(
-            f"The scorer {made.name} comes fitted and cannot be fitted on the past of a window: "
-            "give a function that makes it from statistics."
-        )
+    made = refittable(recipe)
     begins = calendar_windows(interactions, calendar)[-n_windows if n_windows else 0 :]
-    observer = _Observer(interactions, made, calendar, keep_candidates=cut == "score")
+    # Windows share fits and outcomes: what is kept is needed again for the next two windows.
+    cases = lru_cache(maxsize=4)(partial(calendar.cases, interactions))
+
+    @lru_cache(maxsize=4)
+    def fitted(date: int) -> tuple[PrecedenceStatistics, Scorer]:
+        statistics = made.count(interactions.until(date), calendar.ties)
+        return statistics, made.fit(statistics)
+
+    @lru_cache(maxsize=9)
+    def observed(date: int, window: int) -> Outcomes:
+        """Return how a model that was counted up to a date does in a window."""
+        statistics, scorer = fitted(date)
+        doing = f"Futures from {day_of(window)}"
+        keep = cut == "score"
+        return observe(scorer, statistics, cases(window), keep_candidates=keep, doing=doing)
+
     rows = []
     for begin in begins:
-        for model, calibration, tested in observer.models(begin):
-            if min(len(calibration), len(tested)) >= calendar.min_users:
+        one, two = begin - calendar.length, begin - 2 * calendar.length
+        # When each was counted to be calibrated, the window of that, and when to be tested.
+        dates = (begin, begin, begin), (one, one, begin), (two, one, two), (one,) * 3, (two,) * 3
+        for model, (counted, window, counted_then) in zip(AGES, dates, strict=True):
+            if min(len(cases(window)), len(cases(begin))) < calendar.min_users:
+                continue
+            try:
+                found = observed(counted, window), observed(counted_then, begin)
+            except TooFewUsers:
+                continue  # there was nothing to learn from yet
+            if min(map(len, found)) >= calendar.min_users:
                 about = {"window": day_of(begin), "model": model}
-                compared = _compare(calibration, tested, cut, promise, levels, calendar.seed)
+                compared = _compare(*found, cut, promise, levels, calendar.seed)
                 rows += [about | row for row in compared]
-        observer.forget_before(begin - 2 * calendar.length)
     if not rows:
         raise InputError(
             f"{interactions.name or 'The data'}: in no window of {calendar.days:g} days did "
-            f"{calendar.min_users} people of whom {calendar.min_known} items were known take "
+            f"{calendar.min_users} users of whom {calendar.min_known} items were known consume "
             "anything; set longer windows."
         )
     return pl.DataFrame(rows, schema_overrides={"size": pl.Float64})
@@ -219,94 +253,160 @@ def _compare(
     epsilons: Sequence[float],
     seed: int,
 ) -> Iterator[dict[str, Any]]:
-    """Give how the tested users did with the cut of the others, a row for each ε."""
+    """Yield how the tested users did with the thresholds of the others, a row for each ε."""
     curves = [risk_curve(found, cut, promise) for found in (calibration, tested)]
-    unknown = risk_curve(tested, cut).unknown_loss
     users = np.arange(len(tested))
     if calibration is tested:
         half = np.random.default_rng(seed).permutation(len(tested)) % 2 == 0
         curves = [curves[0].of_owners(half), curves[1].of_owners(~half)]
         users = np.flatnonzero(~half)
-    for epsilon in epsilons:
-        found = coverage(curves[0], curves[1], tested, users, cut, epsilon)
+    found = cut_sets(curves[0], curves[1], tested, users, cut, epsilons)
+    for epsilon, at, losses, sizes in zip(epsilons, *found, strict=True):
         yield {
             "epsilon": epsilon,
-            "loss": float(found.losses.mean()),
-            "loss_se": mean_and_error(found.losses).standard_error,
-            "calibration_se": mean_and_error(losses_at(curves[0], found.cut)).standard_error,
-            "size": None if np.isnan(found.sizes).any() else float(found.sizes.mean()),
-            "floor": found.floor,
+            "loss": float(losses.mean()),
+            "loss_se": mean_and_error(losses).standard_error,
+            "calibration_se": mean_and_error(losses_at(curves[0], at)).standard_error,
+            "size": None if np.isnan(sizes).any() else float(sizes.mean()),
+            "floor": curves[0].lowest_level(),
             "n_calibration": curves[0].n_users,
             "n_test": len(users),
-            "unknown": unknown,
+            "unknown": risk_curve(tested, cut).unknown_loss,
         }
 
 
-class _Observer:
-    """Counts and outcomes by date, each made once."""
+@dataclass(frozen=True)
+class AsOf:
+    """Point-in-time outcomes: what a scorer made of cases, refitted for each block of the calendar.
 
-    def __init__(
-        self,
-        interactions: Interactions,
-        recipe: Recipe,
-        calendar: Calendar,
-        *,
-        keep_candidates: bool,
-    ) -> None:
-        self._interactions = interactions
-        self._keep_candidates = keep_candidates
-        self._recipe = recipe
-        self._calendar = calendar
-        self._scorers: dict[int, tuple[PrecedenceStatistics, Scorer]] = {}
-        self._outcomes: dict[tuple[int, int], Outcomes] = {}
-        self._cases: dict[int, Cases | None] = {}
+    Attributes
+    ----------
+    outcomes : Outcomes
+        Of the cases that could be judged, block after block.
+    begins : tuple of int
+        When each block began, in microseconds since 1970: what was counted for its cases lies
+        before that.
+    n_early : int
+        Cases from before there was enough to count.
+    """
 
-    def models(self, begin: int) -> Iterator[tuple[str, Outcomes, Outcomes]]:
-        """Give each model's name, what calibrates it and how it does in the window."""
-        w = self._calendar.length
-        # When it was counted to be calibrated, the window of that, and when to be tested.
-        dates = (
-            (begin, begin, begin),
-            (begin - w, begin - w, begin),
-            (begin - 2 * w, begin - w, begin - 2 * w),
-            (begin - w, begin - w, begin - w),
-            (begin - 2 * w, begin - 2 * w, begin - 2 * w),
+    outcomes: Outcomes
+    begins: tuple[int, ...]
+    n_early: int
+
+    @property
+    def unknown(self) -> float:
+        """Mean over users of the share of their held-out items that nobody had consumed yet."""
+        return risk_curve(self.outcomes, "rank").unknown_loss
+
+    def in_words(self) -> str:
+        """Describe what was counted, and how much was new."""
+        early = f"; {self.n_early:,} users came too early to be judged" if self.n_early else ""
+        return (
+            f"Counted up to the start of each of {len(self.begins)} blocks of the calendar, from "
+            f"{day_of(self.begins[0])} to {day_of(self.begins[-1])}: on average over "
+            f"{len(self.outcomes):,} users, {self.unknown:.1%} of what a user consumed next was "
+            f"new to all{early}."
         )
-        for model, (counted, window, counted_then) in zip(AGES, dates, strict=True):
-            if not (self._has_people(window) and self._has_people(begin)):
-                continue
-            try:
-                found = self._observed(counted, window), self._observed(counted_then, begin)
-            except TooFewUsers:
-                continue  # there was nothing to learn from yet
-            yield model, *found
 
-    def forget_before(self, date: int) -> None:
-        """Let go of counts that no later window needs."""
-        self._scorers = {at: made for at, made in self._scorers.items() if at >= date}
-        self._outcomes = {at: found for at, found in self._outcomes.items() if at[0] >= date}
 
-    def _has_people(self, window: int) -> bool:
-        if window not in self._cases:
-            self._cases[window] = self._calendar.cases(self._interactions, window)
-        found = self._cases[window]
-        return found is not None and len(found) >= self._calendar.min_users
+def observe_as_of(
+    recipe: RecipeLike,
+    cases: Cases,
+    *,
+    n_blocks: int = MOST_BLOCKS,
+    ties: Ties = "order",
+    keep_candidates: bool = False,
+) -> AsOf:
+    """Judge each case by a scorer that was fitted on what had happened by then.
 
-    def _observed(self, counted: int, window: int) -> Outcomes:
-        key = counted, window
-        if key not in self._outcomes:
-            if counted not in self._scorers:
-                past = self._interactions.until(counted)
-                statistics = self._recipe.count(past, self._calendar.ties)
-                self._scorers[counted] = statistics, self._recipe.fit(statistics)
-            statistics, scorer = self._scorers[counted]
-            cases = self._cases[window]
-            assert cases is not None  # noqa: S101  # only windows with people are looked at
-            self._outcomes[key] = observe(
-                scorer,
-                statistics,
-                cases,
-                keep_candidates=self._keep_candidates,
-                doing=f"Futures from {day_of(window)}",
-            )
-        return self._outcomes[key]
+    The moments of the cases, when the last known item was consumed, are cut into blocks of about
+    as many cases each. What scores the cases of a block is counted and fitted on all rows before
+    the block begins, and on nothing else: users and items that had not appeared yet are not there.
+    The first cases come before there is anything to count, and are left out.
+
+    Parameters
+    ----------
+    recipe : str, Recipe or callable
+        What makes a scorer from statistics, as :func:`surerec.measures.as_recipe` takes it.
+    cases : Cases
+        Known parts and held-out parts of histories.
+    n_blocks : int, default=12
+        Into how many blocks the calendar is cut.
+    ties : {"order", "strict"}
+        Whether items of one instant precede each other.
+    keep_candidates : bool, default=False
+        Keep all candidates' shares too, which sets that are cut by score need.
+
+    Raises
+    ------
+    InputError
+        If the scorer comes fitted, or there are too few cases or too little before them.
+
+    Examples
+    --------
+    >>> import surerec as sr
+    >>> from surerec.calibration import profile_cases
+    >>> films = sr.datasets.synthetic(n_users=300, n_items=60, n_rows=6000, seed=1)
+    >>> found = observe_as_of("CM12", profile_cases(films, 0.4), n_blocks=4)
+    >>> len(found.begins), found.n_early > 0, len(found.outcomes) > 100
+    (4, True, True)
+    """
+    check_kind("cases", cases, Cases, "Cases")
+    check_whole("n_blocks", n_blocks)
+    made, interactions = refittable(recipe), cases.interactions
+    moments = interactions.times[cases.known_stops - 1]
+    places = np.arange(1, n_blocks + 1) * len(moments) // (n_blocks + 1)
+    begins = np.unique(np.sort(moments)[places])
+    block_of = np.searchsorted(begins, moments, side="right") - 1  # −1 before the first
+    found: dict[int, Outcomes] = {}
+    for block, begin in enumerate(begins.tolist()):
+        happened, asked = interactions.times < begin, cases[block_of == block]
+        if not happened.any() or not len(asked):
+            continue
+        try:
+            statistics = made.count(interactions.only(happened), ties)
+            scorer = made.fit(statistics)
+        except TooFewUsers:
+            continue  # there was nothing to learn from yet
+        doing = f"Futures from {day_of(begin)}"
+        part = observe(scorer, statistics, asked, keep_candidates=keep_candidates, doing=doing)
+        if len(part):
+            found[begin] = part
+    if not found:
+        raise InputError(
+            f"{interactions.name or 'The data'}: nothing was known before any of the "
+            f"{len(cases):,} users were asked, so that nothing can be counted as of then."
+        )
+    joined = join_outcomes(list(found.values()))
+    return AsOf(joined, tuple(found), len(cases) - len(joined))
+
+
+def join_outcomes(parts: Sequence[Outcomes]) -> Outcomes:
+    """Put outcomes of cases of the same data end to end, with the items' codes in these data."""
+    cases = [part.cases for part in parts]
+    starts = np.cumsum([0, *map(len, parts)])
+    consumed = [each.future(case) for each in cases for case in range(len(each))]
+    unknown = np.concatenate([part.items < 0 for part in parts])
+    all_shares = [part.candidate_shares for part in parts if part.candidate_shares is not None]
+    widest = max((shares.shape[1] for shares in all_shares), default=0)
+    padded = [
+        np.pad(shares, ((0, 0), (0, widest - shares.shape[1])), constant_values=-1.0)
+        for shares in all_shares
+    ]
+    users, known_stops, stops = (
+        np.concatenate([getattr(each, name) for each in cases])
+        for name in ("users", "known_stops", "stops")
+    )
+    return Outcomes(
+        cases=Cases(cases[0].interactions, users, known_stops, stops, cases[0].moment),
+        owners=np.concatenate(
+            [part.owners + start for part, start in zip(parts, starts, strict=False)]
+        ),
+        items=np.where(unknown, -1, np.concatenate(consumed)),
+        candidate_shares=np.concatenate(padded) if len(padded) == len(parts) else None,
+        **{
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("ranks", "shares", "n_known", "n_candidates", "values", "masses")
+        },
+    )

@@ -1,16 +1,14 @@
-"""Metrics of one user's ranking, exact in expectation over ties, and means over users."""
+"""Tie-aware metrics of a ranking, and means over users."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from surerec._arguments import check_mask, check_number, check_numbers, check_seed
+from surerec._arguments import check_mask, check_numbers
 from surerec._checks import check_whole
 from surerec.errors import InputError
-from surerec.evaluation._kernels import expected_hits, expected_metrics, tied_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -53,39 +51,46 @@ class MeanAndError(NamedTuple):
     standard_error: float
 
 
-class _Groups(NamedTuple):
-    """The groups of tied items that hold a relevant one, as the kernels take them."""
+class _TiedRanking(NamedTuple):
+    """A ranking as groups of tied items, best first; the rest is by rank.
 
-    before: NDArray[np.int64]
+    Every order within a group is equally likely: at each of its ranks an item is relevant with
+    probability hits/size, and given that, at its other ranks with (hits − 1)/(size − 1).
+    """
+
     sizes: NDArray[np.int64]
     hits: NDArray[np.int64]
+    """Relevant items of each group."""
+    above: NDArray[np.int64]
+    """Relevant items above each group."""
+    group: NDArray[np.int64]
+    """The group at each rank."""
+    place: NDArray[np.int64]
+    """The place of each rank within its group, from 1."""
 
+    @classmethod
+    def of(cls, scores: ArrayLike, relevant: ArrayLike) -> _TiedRanking:
+        """Check the input, and rank it."""
+        values = check_numbers("scores", scores)
+        mask = check_mask("relevant", relevant, len(values))
+        if np.isnan(values).any():
+            raise InputError(f"Of the scores {int(np.isnan(values).sum())} are not numbers.")
+        if not mask.any():
+            raise InputError(
+                "No candidate is relevant, so that no metric is defined; leave this out."
+            )
+        _, worst_first, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        hits = np.bincount(worst_first[mask], minlength=len(sizes))[::-1]
+        sizes = sizes[::-1]
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        place = np.arange(1, len(values) + 1) - (np.cumsum(sizes) - sizes)[group]
+        return cls(sizes, hits, np.cumsum(hits) - hits, group, place)
 
-def _find_groups(scores: ArrayLike, relevant: ArrayLike) -> tuple[_Groups, int, int]:
-    """Check the input; give the groups, the number of candidates and of relevant ones."""
-    values = check_numbers("scores", scores)
-    mask = check_mask("relevant", relevant, len(values))
-    ordered = np.sort(values)
-    if ordered.size and np.isnan(ordered[-1]):  # sorting puts them last
-        raise InputError(f"Of the scores {int(np.isnan(ordered).sum())} are not numbers.")
-    chosen = np.sort(values[mask]) if mask.size else values
-    if not chosen.size:
-        raise InputError("No candidate is relevant, so that no metric is defined; leave this out.")
-    places = np.empty((3, chosen.size), dtype=np.int64)
-    found = tied_groups(ordered, chosen, places[0], places[1], places[2])
-    return _Groups(*places[:, :found]), values.size, chosen.size
-
-
-@cache
-def _discounts(size: int) -> NDArray[np.float64]:
-    discounts: NDArray[np.float64] = 1 / np.log2(np.arange(2.0, size + 2.0))
-    return discounts
-
-
-def _hits(groups: _Groups, k: int) -> NDArray[np.float64]:
-    curve = np.empty(k)
-    expected_hits(*groups, curve)
-    return curve
+    def curve(self, k: int) -> NDArray[np.float64]:
+        """Return the expected number of relevant items among the first 1 … k."""
+        group, place = self.group[:k], self.place[:k]
+        found = self.above[group] + self.hits[group] * place / self.sizes[group]
+        return np.append(found, np.full(k - len(found), self.hits.sum()))
 
 
 def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> RankingMetrics:
@@ -93,8 +98,7 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
 
     A group of t tied items with r relevant ones behind s items, R₀ of them relevant, adds to the
     sum of precisions ``r/t · Σ_j (R₀ + 1 + (j − 1)(r − 1)/(t − 1)) / (s + j)`` for j = 1 … t, and
-    the other metrics have closed forms of the same kind: nothing is drawn. That is one sort and a
-    pass over the candidates.
+    the other metrics have closed forms of the same kind: nothing is drawn.
 
     Parameters
     ----------
@@ -120,20 +124,38 @@ def ranking_metrics(scores: ArrayLike, relevant: ArrayLike, *, k: int = 10) -> R
     (0.25, 0.5)
     """
     cut = check_whole("k", k)
-    groups, n_candidates, n_relevant = _find_groups(scores, relevant)
-    # Tables of a few sizes serve all users: logarithms would cost as much as the sort.
-    discounts = _discounts(1 << (n_candidates - 1).bit_length())
-    hits = float(_hits(groups, min(cut, n_candidates))[-1])
+    ranking = _TiedRanking.of(scores, relevant)
+    sizes, hits, above, group, place = ranking
+    ranks, n_relevant = np.arange(1, len(group) + 1), int(hits.sum())
+    n_others = len(group) - n_relevant
+    chance = hits[group] / sizes[group]
+    also = ((hits - 1) / np.maximum(sizes - 1, 1))[group]  # of another rank of the group
+    precisions = (above[group] + 1 + (place - 1) * also) / ranks
+    discounts = 1 / np.log2(1.0 + ranks)
+    # Pairs won count two and tied pairs one: whole numbers, so exact.
+    tied = sizes - hits
+    beaten = n_others - np.cumsum(tied)
+    half_wins = int((hits * (2 * beaten + tied)).sum())
+    # The first relevant item is at place j of its group with C(size − j, hits − 1) / C(size, hits).
+    first = int(np.argmax(hits > 0))
+    size, hit = int(sizes[first]), int(hits[first])
+    later = np.arange(1, size - hit + 1)
+    at = hit / size * np.cumprod(np.append(1.0, (size - hit - later + 1) / (size - later)))
+    before = int(sizes[:first].sum())
+    among = float(ranking.curve(min(cut, len(group)))[-1])
     return RankingMetrics(
-        *expected_metrics(*groups, n_candidates, discounts),
-        precision=hits / cut,
-        recall=hits / n_relevant,
-        f1=2 * hits / (cut + n_relevant),
+        ap=float(chance @ precisions) / n_relevant,
+        auc=half_wins / (2 * n_relevant * n_others) if n_others else np.nan,
+        ndcg=float(chance @ discounts / discounts[:n_relevant].sum()),
+        rr=float((at / np.arange(before + 1, before + 1 + len(at))).sum()),
+        precision=among / cut,
+        recall=among / n_relevant,
+        f1=2 * among / (cut + n_relevant),
     )
 
 
 def hits_curve(scores: ArrayLike, relevant: ArrayLike, k_max: int = 50) -> NDArray[np.float64]:
-    """Give the expected number of relevant items among the first k, for k = 1 … `k_max`.
+    """Return the expected number of relevant items among the first k, for k = 1 … `k_max`.
 
     Precision is ``hits / k``, recall ``hits / R`` and F1 ``2 · hits / (k + R)``.
 
@@ -150,18 +172,11 @@ def hits_curve(scores: ArrayLike, relevant: ArrayLike, k_max: int = 50) -> NDArr
     array([0. , 0.5, 1. , 1. , 1. ])
     """
     k_last = check_whole("k_max", k_max, highest=_MOST)
-    return _hits(_find_groups(scores, relevant)[0], k_last)
-
-
-def _sample(values: ArrayLike) -> NDArray[np.float64]:
-    sample = check_numbers("values", values)
-    if not sample.size:
-        raise InputError("A mean needs a list of at least one value.")
-    return sample
+    return _TiedRanking.of(scores, relevant).curve(k_last)
 
 
 def mean_and_error(values: ArrayLike) -> MeanAndError:
-    """Give the mean over users and its standard error, s/√n with n − 1 degrees of freedom.
+    """Return the mean over users and its standard error, s/√n with n − 1 degrees of freedom.
 
     The error of a single value is nan. A nan among the values makes both nan, so that an undefined
     metric does not pass unseen: leave such users out first.
@@ -171,40 +186,10 @@ def mean_and_error(values: ArrayLike) -> MeanAndError:
     >>> mean_and_error([0.1, 0.2, 0.3, 0.4])
     MeanAndError(mean=0.25, standard_error=0.0645...)
     """
-    sample = _sample(values)
+    sample = check_numbers("values", values)
+    if not sample.size:
+        raise InputError("A mean needs a list of at least one value.")
     mean = float(sample.mean())
     if sample.size == 1:
         return MeanAndError(mean, float("nan"))
     return MeanAndError(mean, float(sample.std(ddof=1)) / sample.size**0.5)
-
-
-def bootstrap_interval(
-    values: ArrayLike, *, level: float = 0.95, n: int = 2000, seed: int = 0
-) -> tuple[float, float]:
-    """Give the percentile bootstrap interval of the mean over users.
-
-    Parameters
-    ----------
-    values : array-like of float
-        One for each user; a nan among them makes the interval nan.
-    level : float
-        The share of resampled means inside, between 0 and 1.
-    n : int
-        How many times users are drawn anew.
-    seed : int
-        The same seed gives the same interval.
-
-    Examples
-    --------
-    >>> low, high = bootstrap_interval([0.1, 0.2, 0.3, 0.4])
-    >>> 0.1 <= low < 0.25 < high <= 0.4
-    True
-    """
-    inside = check_number("level", level, 0, 1, "between 0 and 1")
-    sample = _sample(values)
-    random = np.random.default_rng(check_seed(seed))
-    means = np.empty(check_whole("n", n, highest=_MOST))
-    for row in range(means.size):  # one at a time: all at once would need n numbers a user
-        means[row] = sample[random.integers(0, sample.size, sample.size)].mean()
-    low, high = np.quantile(means, [(1 - inside) / 2, (1 + inside) / 2])
-    return float(low), float(high)

@@ -1,14 +1,22 @@
-"""The paper's protocol: who is evaluated, and how a profile is split."""
+"""The paper's protocol: who is evaluated, how a profile is split, and what its sets miss."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from surerec._arguments import check_choice, check_kind, check_number, check_seed
+from surerec._arguments import (
+    check_choice,
+    check_kind,
+    check_mask,
+    check_number,
+    check_seed,
+    check_wholes,
+)
 from surerec._checks import check_whole
+from surerec.conformal import left_out_up_to
 from surerec.errors import InputError
 from surerec.interactions import Interactions
 
@@ -17,6 +25,11 @@ if TYPE_CHECKING:
 
 
 SplitOrder = Literal["time", "random"]
+
+EPSILONS: Final = tuple(round(0.05 * step, 2) for step in range(1, 20))
+"""The significance levels of the paper's figures, 0.05 to 0.95."""
+
+_MOST_LEVELS: Final = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -43,7 +56,7 @@ class Shares:
             )
 
     def sizes(self, n_items: int) -> tuple[int, int]:
-        """Give the numbers of training and calibration items, ⌊share · n + ½⌋ each (paper.md 8)."""
+        """Return how many items train and calibrate, ⌊share · n + ½⌋ each (paper.md 8)."""
         return int(self.training * n_items + 0.5), int(self.calibration * n_items + 0.5)
 
 
@@ -132,3 +145,56 @@ def split_user(
     if order == "random":
         rest = np.random.default_rng((seed, user)).permutation(rest)
     return Split(user, items[:n_training], rest[:n_calibration], rest[n_calibration:])
+
+
+class Validity(NamedTuple):
+    """For each significance level, of one user."""
+
+    missed: NDArray[np.float64]
+    """Share of the test items that the set left out: the validity error."""
+    let_in: NDArray[np.float64]
+    """Share of the other candidates that the set let in: the efficiency error."""
+    size: NDArray[np.int64]
+    """Items in the set."""
+
+
+def validity(
+    counts: NDArray[np.int64],
+    levels: int,
+    relevant: NDArray[np.bool_],
+    epsilons: tuple[float, ...] = EPSILONS,
+) -> Validity:
+    """Measure the sets at several significance levels.
+
+    Parameters
+    ----------
+    counts : array of int
+        p-values of the candidates as counts: ``p = counts / levels``.
+    levels : int
+        Number of levels.
+    relevant : array of bool
+        Which candidates are test items.
+    epsilons : tuple of float, optional
+        The significance levels.
+
+    Examples
+    --------
+    >>> found = validity(np.array([1, 3, 4]), 4, np.array([True, False, True]), (0.25, 0.75))
+    >>> found.missed.tolist(), found.let_in.tolist(), found.size.tolist()
+    ([0.5, 0.5], [1.0, 0.0], [2, 1])
+    """
+    check_whole("levels", levels, highest=_MOST_LEVELS)
+    counts = check_wholes("counts", counts, 0, levels)
+    relevant = check_mask("relevant", relevant, len(counts))
+    # Counting at every level once serves all significance levels.
+    cut = left_out_up_to(epsilons, levels)
+    size, hits = (
+        len(some) - np.cumsum(np.bincount(some, minlength=levels + 1))[cut]
+        for some in (counts, counts[relevant])
+    )
+    n_relevant, n_other = int(relevant.sum()), int((~relevant).sum())
+    return Validity(
+        missed=1 - hits / max(n_relevant, 1),
+        let_in=(size - hits) / max(n_other, 1),
+        size=size,
+    )

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 _MOST = 10_000  # algorithms
-_FEWEST = 2  # of data sets, and of algorithms
 
 
 class FriedmanResult(NamedTuple):
@@ -64,22 +63,6 @@ class CriticalDifference(NamedTuple):
     cd: float
 
 
-def _check_alpha(alpha: float) -> None:
-    check_number("alpha", alpha, 0, 1, "between 0 and 1")
-
-
-def _check_numbers(test: str, k: int, n: int) -> None:
-    check_whole("k", k, highest=_MOST)
-    check_whole("n", n)
-    if n < _FEWEST:
-        raise InputError(
-            f"{test} needs at least two data sets, not {n}: it asks whether they rank the "
-            "algorithms alike."
-        )
-    if k < _FEWEST:
-        raise InputError(f"{test} compares at least two algorithms, not {k}.")
-
-
 def dataset_ranks(table: ArrayLike) -> NDArray[np.float64]:
     """Rank the algorithms on every data set: 1 is the best, ties share the average of their ranks.
 
@@ -103,7 +86,7 @@ def dataset_ranks(table: ArrayLike) -> NDArray[np.float64]:
 
 
 def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
-    """Give each algorithm's average over the data sets of its rank on each.
+    """Return each algorithm's average over the data sets of its rank on each.
 
     Parameters
     ----------
@@ -115,8 +98,7 @@ def average_ranks(table: ArrayLike) -> NDArray[np.float64]:
     >>> average_ranks([[0.19, 0.13, 0.19], [0.15, 0.16, 0.2]])
     array([2.25, 2.5 , 1.25])
     """
-    ranks: NDArray[np.float64] = dataset_ranks(table).mean(axis=0)
-    return ranks
+    return np.asarray(dataset_ranks(table).mean(axis=0))
 
 
 def friedman(table: ArrayLike, *, alpha: float = 0.05) -> FriedmanResult:
@@ -145,10 +127,11 @@ def friedman(table: ArrayLike, *, alpha: float = 0.05) -> FriedmanResult:
     >>> result.rejects
     True
     """
-    _check_alpha(alpha)
+    check_number("alpha", alpha, 0, 1, "between 0 and 1")
     ranks = dataset_ranks(table)
     n, k = ranks.shape
-    _check_numbers("A Friedman test", k, n)
+    check_whole("The number of data sets", n, lowest=2)
+    check_whole("The number of algorithms", k, lowest=2)
     # Ranks are halves, so twice their sums are whole and both divisions are of exact numbers.
     twice = [int(total) for total in 2 * ranks.sum(axis=0)]
     above = 3 * sum(total * total for total in twice) - 3 * n * n * k * (k + 1) ** 2
@@ -168,7 +151,7 @@ def friedman(table: ArrayLike, *, alpha: float = 0.05) -> FriedmanResult:
 
 
 def nemenyi_critical_difference(k: int, n: int, alpha: float = 0.05) -> CriticalDifference:
-    """Give the difference of average ranks from which two algorithms differ significantly.
+    """Return the difference of average ranks from which two algorithms differ significantly.
 
     ``CD = q · √(k (k + 1) / (6 N))``, where q is the quantile of the studentized range of k means
     with infinite degrees of freedom, divided by √2.
@@ -188,14 +171,15 @@ def nemenyi_critical_difference(k: int, n: int, alpha: float = 0.05) -> Critical
     >>> round(q, 4), round(cd, 4)
     (3.5438, 11.2065)
     """
-    _check_alpha(alpha)
-    _check_numbers("A Nemenyi test", k, n)
+    check_number("alpha", alpha, 0, 1, "between 0 and 1")
+    check_whole("k", k, lowest=2, highest=_MOST)
+    check_whole("n", n, lowest=2)
     q = float(stats.studentized_range.ppf(1 - alpha, k, inf)) / sqrt(2)
     return CriticalDifference(q, q * sqrt(k * (k + 1) / (6 * n)))
 
 
 def cd_groups(ranks: ArrayLike, cd: float) -> list[tuple[int, ...]]:
-    """Give the largest groups of algorithms of which no two differ: the bars of a CD diagram.
+    """Return the largest groups of algorithms of which no two differ: the bars of a CD diagram.
 
     Parameters
     ----------
@@ -225,7 +209,7 @@ def cd_groups(ranks: ArrayLike, cd: float) -> list[tuple[int, ...]]:
     reached = 0
     for first in range(len(ordered)):
         stop = int(np.searchsorted(ordered - ordered[first], cd, side="left"))
-        if stop > reached and stop - first >= _FEWEST:
+        if stop > reached and stop > first + 1:
             groups.append(tuple(order[first:stop].tolist()))
         reached = max(reached, stop)
     return groups

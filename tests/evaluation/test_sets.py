@@ -9,9 +9,10 @@ import surerec as sr
 from surerec.calibration import observe, profile_cases
 from surerec.conformal import RiskCurve
 from surerec.evaluation import (
-    coverage,
     coverage_over_splits,
+    cut_sets,
     losses_at,
+    measure_sets,
     risk_curve,
     size_at_miss,
 )
@@ -24,16 +25,6 @@ def outcomes():
     counts = sr.count_precedence(films)
     cases = profile_cases(films, 0.4)
     return observe(MeasureScorer(counts, "CM12"), counts, cases, keep_candidates=True)
-
-
-@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.5, 0.9, 0.999])
-def test_sets_hold_what_is_not_below_the_cut(outcomes, epsilon):
-    curve = risk_curve(outcomes, "score")
-    users = np.array([5, 3, 100, 41])
-    found = coverage(curve, curve, outcomes, users, "score", epsilon)
-    shares = outcomes.candidate_shares[users]
-    expected = [(row >= max(-found.cut, 0.0)).sum() for row in shares]
-    assert found.sizes.tolist() == expected
 
 
 @given(
@@ -61,19 +52,19 @@ def test_coverage_is_that_of_sets_made_by_hand(outcomes, cut, promise):
     calibrates = np.arange(len(outcomes)) % 2 == 0
     tested = np.flatnonzero(~calibrates)
     halves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
-    found = coverage(*halves, outcomes, tested, cut, 0.3)
-    assert found.cut == halves[0].cut(0.3)
+    (at,), (losses,), (sizes,) = cut_sets(*halves, outcomes, tested, cut, [0.3])
+    assert at == halves[0].cut(0.3)
     for place, case in enumerate(tested):
         mine = outcomes.owners == case
         if cut == "rank":
-            taken = outcomes.ranks[mine] <= found.cut
-            size = min(found.cut, outcomes.n_candidates[case])
+            taken = outcomes.ranks[mine] <= at
+            size = min(at, outcomes.n_candidates[case])
         else:
-            taken = outcomes.shares[mine] >= -found.cut
-            size = (outcomes.candidate_shares[case] >= np.float32(-found.cut)).sum()
+            taken = outcomes.shares[mine] >= -at
+            size = (outcomes.candidate_shares[case] >= np.float32(-at)).sum()
         lost = 1 - taken.mean() if promise == "miss-rate" else float(not taken.any())
-        assert found.losses[place] == pytest.approx(lost)
-        assert found.sizes[place] == size
+        assert losses[place] == pytest.approx(lost)
+        assert sizes[place] == size
 
 
 @pytest.mark.parametrize("cut", ["rank", "score"])
@@ -119,19 +110,31 @@ def test_a_set_that_holds_everything_and_supports_no_level_has_no_size(with_unkn
     curve = risk_curve(with_unknown, cut)
     floor, users = curve.lowest_level(), np.arange(len(with_unknown))
     for epsilon, reached in ((floor - 0.01, False), (floor, True), (floor + 0.01, True)):
-        found = coverage(curve, curve, with_unknown, users, cut, epsilon)
-        assert found.floor == floor
+        found = cut_sets(curve, curve, with_unknown, users, cut, [epsilon])
         assert np.isfinite(found.sizes).all() == reached
         assert np.isnan(found.sizes).all() == (not reached)
         assert np.isnan(size_at_miss(with_unknown, cut, epsilon)) == (not reached)
 
 
 @pytest.mark.parametrize("cut", ["rank", "score"])
-def test_over_splits_there_is_a_size_exactly_from_the_floor_on(with_unknown, cut):
-    levels = np.linspace(0.02, 0.3, 29).tolist()
-    found = coverage_over_splits(with_unknown, cut, epsilons=levels, n_splits=5)
-    assert found["floor"].n_unique() == 1
-    reached = found["epsilon"] + 1e-9 >= found["floor"]
-    assert 3 < reached.sum() < len(levels) - 3
-    assert (found["size"].is_not_null() == reached).all()
-    assert found["floor"][0] > risk_curve(with_unknown, cut).unknown_loss
+def test_each_half_is_tested_with_the_threshold_of_the_other(outcomes, cut):
+    found = measure_sets(outcomes, cut, epsilons=[0.3], n_splits=1, seed=9)
+    half = np.random.default_rng(9).permutation(len(outcomes)) % 2
+    whole = risk_curve(outcomes, cut)
+    for side in (0, 1):
+        users = np.flatnonzero(half == side)
+        curves = whole.of_owners(half != side), whole.of_owners(half == side)
+        by_hand = cut_sets(*curves, outcomes, users, cut, [0.3])
+        assert found.losses[0, users] == pytest.approx(by_hand.losses[0])
+        assert found.sizes[0, users] == pytest.approx(by_hand.sizes[0])
+    per_user = np.bincount(found.owners, found.missed[0]) / np.bincount(found.owners)
+    assert per_user == pytest.approx(found.losses[0])
+
+
+def test_a_group_in_which_nobody_calibrates_gets_everything(outcomes):
+    groups = np.zeros(len(outcomes), dtype=np.int64)
+    groups[5] = 1
+    found = measure_sets(outcomes, "rank", epsilons=[0.5], groups=groups, n_splits=2)
+    assert np.isnan(found.sizes[0, 5])
+    assert found.floor[5] == 1
+    assert found.losses[0, 5] == 0

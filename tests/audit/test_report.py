@@ -1,4 +1,3 @@
-import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -56,15 +55,6 @@ def test_the_folder_holds_report_figure_and_tables(moved, tmp_path):
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["audit"]
     again = pl.read_csv(tmp_path / "deep" / "audit" / "coverage.csv")
     assert again["delivered"].to_list() == pytest.approx(moved.coverage["delivered"].to_list())
-
-
-def test_missing_numbers_are_null_in_every_table(moved):
-    spoilt = moved.groups.with_columns(low=pl.lit(float("nan")), high=pl.lit(float("nan")))
-    found = dataclasses.replace(moved, groups=spoilt)
-    for table in found.tables().values():
-        assert not any(each.is_nan().any() for each in table.select(pl.selectors.float()))
-    assert found.groups["low"].null_count() == len(spoilt)
-    assert found.to_html()
 
 
 def test_what_is_there_is_not_written_over(moved, tmp_path):
@@ -158,11 +148,5 @@ def test_the_verdict_comes_first_and_skips_are_said(cli, tmp_path):
     done = cli("audit", tmp_path / "log.csv", "--users", "40")
     assert done.code == 0
     lines = done.out.strip().splitlines()
-    assert lines[1].startswith("Of items new to the user, the user-level guarantee promises 90 %")
+    assert lines[1].startswith("Of items new to the user, the user-level guarantee delivers")
     assert "Not audited: No user's items have different times" in done.out
-
-
-def test_audits_of_few_users_say_that_they_cannot_tell():
-    few = sr.datasets.synthetic(n_users=22, n_items=60, n_rows=22 * 20, length_spread=0, seed=3)
-    found = audit(few, n_users=22)
-    assert "too few to tell" in " ".join(verdict.sentence for verdict in found.verdicts)
