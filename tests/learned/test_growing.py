@@ -2,15 +2,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from surerec.measures.learned._choice import LARGER, SMALL, Binned, Growth, Kept, grow_best
+from surerec.measures.learned._offered import EXTRAS, in_words
+from surerec.measures.learned._text import read_trees
 
 from surerec.measures.learned import INGREDIENTS
 from surerec.measures.learned import _choice as choice
-from surerec.measures.learned._boosting import SMALL, Binned, Growth
-from surerec.measures.learned._choice import LARGER, Kept, grow_best
-from surerec.measures.learned._examples import MOST_HELD_OUT, Examples, Sampling
-from surerec.measures.learned._futures import TrainedFuture
-from surerec.measures.learned._offered import EXTRAS, in_words
-from surerec.measures.learned._text import read_trees
+from surerec.measures.learned._examples import MOST_HELD_OUT, Examples, Sampling, TrainedFuture
 from surerec.measures.learned._trees import Trees
 
 NAMES = [*in_words(tuple(EXTRAS))]

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from surerec.measures.learned._choice import INGREDIENTS
+from surerec.measures.learned._offered import EXTRAS, extras_of, in_words
+from surerec.measures.learned._text import read_trees, write_trees
 
 import surerec as sr
 from surerec._calendar import DAY
@@ -16,10 +19,7 @@ from surerec.evaluation import choose_users, evaluate, split_user
 from surerec.measures import MeasureScorer, Query, State, find_measure
 from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedRecipe, LearnedScorer
 from surerec.measures.learned import _choice as choice
-from surerec.measures.learned._choice import INGREDIENTS
-from surerec.measures.learned._futures import TrainedFuture
-from surerec.measures.learned._offered import EXTRAS, extras_of, in_words
-from surerec.measures.learned._text import read_trees, write_trees
+from surerec.measures.learned._examples import TrainedFuture
 from surerec.recommenders import make_recommender, recommender_names
 
 

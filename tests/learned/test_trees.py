@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from surerec.measures.learned._choice import contributions
+from surerec.measures.learned._text import read_trees, write_trees
 
 from surerec.errors import InputError
-from surerec.measures.learned._boosting import contributions
-from surerec.measures.learned._text import read_trees, write_trees
 from surerec.measures.learned._trees import Trees
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from surerec.measures._medians import STRIP_BYTES, aligned_zeros, middles_of_counts
 
 from surerec.measures._kernels import OfCounts, aggregate_columns
 from surerec.measures._tiles import COUNT, HIGH, LOW, MIDDLE, TOTAL, Aggregates, LeftOut
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.precedence import Source
 
 kinds = st.sampled_from([np.uint16, np.uint32])

@@ -3,58 +3,125 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from surerec._threads import run_together
 from surerec.errors import InputError
 from surerec.measures._aggregates import ProfileRows
-from surerec.measures.learned._asked import Asked, Person
-from surerec.measures.learned._assembling import N_LAST, assemble, clear_nothing, sums_in_parts
-from surerec.measures.learned._forward import FORWARD, ForwardRidge
-from surerec.measures.learned._items import ItemFacts
-from surerec.measures.learned._near import Near
-from surerec.measures.learned._offered import EXTRAS, in_words
-from surerec.measures.learned._preference import PREFERENCE
-from surerec.measures.learned._ridge import Ridge
+from surerec.measures.learned import _sums as summed
+from surerec.measures.learned._items import ItemFacts, Near
+from surerec.measures.learned._ridge import ForwardRidge, Ridge
+from surerec.measures.learned._sums import N_LAST, sums_in_parts
 from surerec.precedence import of_matrix, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from numpy.typing import NDArray
 
     from surerec.interactions import Interactions
     from surerec.measures.als import Factorisation
+    from surerec.measures.learned._items import ItemMeans
+    from surerec.measures.learned._ridge import BaseRidge
     from surerec.precedence import PrecedenceStatistics
 
-    _Job = Callable[[], None]
-    _Part = Callable[[], NDArray[np.float64]]
+
+FEATURES: Final[dict[str, str]] = {
+    "count": "users who took it after an item of the profile, on average (CM4)",
+    "share": "share of an item's takers who took it later, on average (CM8)",
+    "recent_share": "share of takers who took it later, the latest items counting most",
+    "last_share": "share of takers who took it later, over the last 5 items of the profile",
+    "next": "share of the takers of the last 5 items for whom it was among the next 10",
+    "soon": "share of the takers of the last 5 items for whom it was among the next 50",
+    "max_share": "share of an item's takers who took it later, the largest (CM9)",
+    "median_ratio": "share of those still free to take it who did, median (CM11)",
+    "ratio": "share of those still free to take it who did, on average (CM12)",
+    "max_ratio": "share of those still free to take it who did, the largest (CM13)",
+    "back_share": "share of an item's takers who took it before, on average",
+    "order": "how often it came after, of all the times it came before or after",
+    "cosine": "similarity to the profile's items by who took them, on average",
+    "recent_cosine": "similarity to the profile's items, the latest of them counting most",
+    "max_cosine": "similarity to the most similar item of the profile",
+    "lift": "how much more often it is taken after these items than by anybody",
+    "support": "how many took it",
+    "place": "where in their profile users take it",
+    "place_ahead": "how much later than the profile's items users take it",
+    "days_ahead": "how much newer it is than the profile's items",
+    "length": "length of the profile",
+    "profile_support": "how popular the profile's items are",
+    "ridge": "what a ridge regression on the profile's items expects",
+    "late_ridge": "what a ridge regression expects, later items counting more",
+    "recent_ridge": "what a ridge regression expects, the latest items counting most",
+    "last_ridge": "what a ridge regression expects of the last few items, hardly any other",
+}
+"""The features in order, each in words."""
+
+_FORWARD: Final = {
+    "forward_ridge": "what a ridge regression of later items on earlier ones expects",
+    "late_forward_ridge": "what it expects of later items, those just before counting more",
+    "recent_forward_ridge": "what it expects of later items, the latest before them counting most",
+    "last_forward_ridge": "what it expects of later items by the last few, hardly any other",
+}
+_PREFERENCE: Final = {"preference": "what a matrix factorisation expects of the profile's items"}
+EXTRAS: Final[dict[str, dict[str, str]]] = {
+    "past to future": _FORWARD,
+    "matrix factorisation": _PREFERENCE,
+}
+"""Features that are used only where users who were set aside gain by them, by ingredient."""
 
 
-_NOTHING: Final = np.float32(1e-30)  # LightGBM takes what is nearer to 0 for 0 in places, so we do
+def in_words(extras: Sequence[str]) -> dict[str, str]:
+    """Return all features in order, each in words, with those of some ingredients.
+
+    Examples
+    --------
+    >>> len(in_words(())), list(in_words(["matrix factorisation"]))[-1]
+    (26, 'preference')
+    """
+    return FEATURES | {name: words for each in extras for name, words in EXTRAS[each].items()}
+
+
+def extras_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the ingredients whose features these are, beside the others.
+
+    Examples
+    --------
+    >>> extras_of([*in_words(["past to future"])]), extras_of([*FEATURES])
+    (('past to future',), ())
+    """
+    extras = tuple(each for each, more in EXTRAS.items() if not {*more}.isdisjoint(names))
+    if [*names] != [*in_words(extras)]:
+        raise InputError(
+            "This learned measure has other features than this surerec computes: train it anew."
+        )
+    return extras
+
+
+_HALF_LIVES: Final = (10.0, 40.0, 3.0)  # items after which an earlier one weighs half, by recency
+_FORGOTTEN: Final = 1e-20  # what weighs less is nothing, as LightGBM takes it for in places
 _ROUNDING: Final = 1e-6
 """Of what one user tells a ridge: less is what rounding leaves of nothing."""
 
 
-def _recoded(interactions: Interactions, places: NDArray[np.int64] | None) -> Interactions:
-    """Return the same profiles with items under other codes."""
-    if places is None:
-        return interactions
-    recoded = copy(interactions)
-    recoded.items_taken = places[interactions.items_taken].astype(np.uint32)
-    return recoded
+class _Profile(NamedTuple):
+    """A profile, who is left out, and what that makes of the items."""
 
-
-def _call(job: _Job) -> None:
-    job()
-
-
-def _run_in_turn(task: Callable[[_Job], object], jobs: Sequence[_Job]) -> None:
-    for job in jobs:
-        task(job)
+    rows: ProfileRows
+    history: NDArray[np.int64]
+    """Where ridges have the profile's items."""
+    without: tuple[int, ...]
+    """The users who are left out, of those who were there when all was counted."""
+    taken: list[NDArray[np.uint32]]
+    """What each of them took, in time order."""
+    then: ItemMeans
+    """Of every item, when all was counted."""
+    means: ItemMeans
+    weights: NDArray[np.float32]
+    """Of the profile's items by recency; they sum to 1."""
+    by_age: NDArray[np.float64]
+    """Four weightings of them for a ridge."""
 
 
 class Features:
@@ -94,16 +161,17 @@ class Features:
         self.ridge = Ridge.fit(popular_first) if ridge is None else ridge
         self._facts = ItemFacts(statistics.interactions)
         self._nobody = self._facts.without(())
-        self._following = spans(statistics.interactions, "followers", statistics.ties)
-        self._soon = Near(self._following)
+        self._soon = Near(spans(statistics.interactions, "followers", statistics.ties))
         if forward is None and "past to future" in extras:
             forward = ForwardRidge.fit(popular_first)
         self.forward, self.factors = forward, factors
         self.in_words = in_words(extras)
-        n_usual = len(in_words(()))
-        self._of_ridges = [(slice(n_usual - 4, n_usual), self._least_support(self.ridge.n_items))]
-        if forward is not None:
-            self._of_ridges += [(self._places_of(FORWARD), self._least_support(forward.n_items))]
+        """The features in order, each in words."""
+        self._of_ridges = [
+            (self._rows_of(name), self._least_support(each.n_items))
+            for name, each in (("ridge", self.ridge), ("forward_ridge", forward))
+            if each is not None
+        ]
         """Where the features of each ridge stand, and how many users consumed what it knows."""
 
     def of(
@@ -112,10 +180,9 @@ class Features:
         *,
         without: tuple[int, ...] = (),
         columns: NDArray[np.int64] | None = None,
-        only: Sequence[str] | None = None,
-        in_threads: bool = False,
+        only: Container[str] = EXTRAS,
     ) -> NDArray[np.float32]:
-        """Give the features (rows) of every item, or of some (columns).
+        """Return the features (rows) of every item, or of some (columns).
 
         Parameters
         ----------
@@ -125,46 +192,67 @@ class Features:
             The users whose own contribution is left out.
         columns : array of int, optional
             The items; by default all.
-        only : sequence of str, optional
+        only : collection of str, optional
             The ingredients whose features are looked at; those of others are 0. By default all.
-        in_threads : bool, default=False
-            Whether other threads may help where every item is asked for.
         """
-        asked = self._asked(Person(history, without))
-        rows, means = asked.rows, asked.means
-        wanted = EXTRAS if only is None else only
+        profile = self._profile(history, without)
+        rows, here, out = profile.rows, profile.means, profile.rows.left_out
         if columns is None:
-            return self._of_all(asked, wanted, *self._ridges(asked, wanted), in_threads=in_threads)
-        near = self._near(asked, columns)
-        blocks = rows.columns("followers", columns), rows.columns("predecessors", columns)
-        both, nobody = (of_matrix(*blocks[0]), of_matrix(*blocks[1])), rows.left_out.for_nobody()
-        sums, to_do = sums_in_parts(*both, nobody, asked.weights, len(columns))
-        for part in to_do:
-            part()
-        found = np.zeros((len(self.in_words), len(columns)), np.float32)
-        ranked = self._placed(columns)
-        ridge = self.ridge.score(*asked.by_code, ranked)
-        assemble(sums, means.at(columns), means, rows, ridge, near, found)
-        if self.forward is not None and "past to future" in wanted:
-            found[self._places_of(FORWARD)] = self.forward.score(*asked.in_order, ranked)
-        if self.factors is not None and "matrix factorisation" in wanted:
-            found[self._places_of(PREFERENCE)] = self._preference(rows.history, without)[columns]
-        return self._cleared(asked, found, columns)
+            sources = rows.source("followers"), rows.source("predecessors")
+        else:
+            sources = (
+                of_matrix(*rows.columns("followers", columns)),
+                of_matrix(*rows.columns("predecessors", columns)),
+            )
+            here, out = here.at(columns), out.for_nobody()
+        found = np.zeros((len(self.in_words), len(here.support)), np.float32)
+        sums, fill_sums = sums_in_parts(*sources, out, profile.weights, found.shape[1])
 
-    def of_many(
-        self, people: Sequence[Person], only: Sequence[Container[str]]
-    ) -> Iterator[NDArray[np.float32]]:
-        """Give what :meth:`of` gives of every item, for one person after the other."""
-        asked, n_items = [self._asked(person) for person in people], self.statistics.n_items
-        ridge = self.ridge.score_many([each.by_code for each in asked], n_items)
-        some = [place for place, wanted in enumerate(only) if "past to future" in wanted]
-        ahead: dict[int, _Part] = {}
-        if self.forward is not None and some:
-            expected = self.forward.score_many([asked[place].in_order for place in some], n_items)
-            ahead = {place: partial(expected.__getitem__, row) for row, place in enumerate(some)}
-        for place, each in enumerate(asked):
-            expect = partial(ridge.__getitem__, place)
-            yield self._of_all(each, only[place], expect, ahead.get(place), in_threads=False)
+        def regress() -> None:
+            found[self._rows_of("ridge")] = self._expected(self.ridge, profile, columns)
+
+        def look_near() -> None:
+            near = self._near(profile, columns)
+            found[self._rows_of("next", 2)] = near[0], near[0] + near[1]
+
+        # What takes longest comes first, so that threads end together.
+        jobs: list[Callable[[], None]] = [regress, *fill_sums, look_near]
+        if (forward := self.forward) is not None and "past to future" in only:
+
+            def look_ahead() -> None:
+                expected = self._expected(forward, profile, columns)
+                found[self._rows_of("forward_ridge")] = expected
+
+            jobs.insert(0, look_ahead)
+        if (factors := self.factors) is not None and "matrix factorisation" in only:
+
+            def prefer() -> None:
+                preferred = self._preference(factors, rows.history, profile.without)
+                found[-1] = preferred if columns is None else preferred[columns]
+
+            jobs.append(prefer)
+        run_together(_call, jobs)
+        _assemble(sums, here, profile.means.at(rows.history), rows.n_users, found)
+        self._clear(profile, found, columns)
+        return found
+
+    def _profile(self, history: NDArray[np.integer], without: tuple[int, ...]) -> _Profile:
+        """Look up what is known of a profile, and of the items without some users."""
+        if not len(history):
+            raise InputError("The history is empty: it needs at least one item.")
+        rows = ProfileRows(self.statistics, history, without)
+        known = tuple(user for user in without if user < self._counted.n_user_codes)
+        means = then = self._facts.without(known) if known else self._nobody
+        if self.statistics is not self._counted:
+            then = then.padded(self.statistics.n_items)
+            means = then._replace(support=rows.support_of_all().astype(np.int64))
+        age = np.arange(len(rows.history) - 1, -1, -1)
+        recent, late, last = (0.5 ** (age / half) for half in _HALF_LIVES)
+        weights = np.where(recent < _FORGOTTEN, 0.0, recent / recent.sum()).astype(np.float32)
+        by_age = np.stack((np.ones(len(age)), late, recent, last))
+        taken = [self._counted.taken_by(user)[0] for user in known]
+        placed = self._placed(rows.history)
+        return _Profile(rows, placed, known, taken, then, means, weights, by_age)
 
     def _placed(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return where ridges have items; what has come since they were fitted is behind all."""
@@ -174,92 +262,48 @@ class Features:
         new = known >= len(self._places)
         return np.where(new, known, self._places[np.where(new, 0, known)])
 
-    def _ridges(self, asked: Asked, wanted: Container[str]) -> tuple[_Part, _Part | None]:
-        """Give what is to be called for what each ridge expects of one person."""
-        ridge, forward, n_items = self.ridge, self.forward, self.statistics.n_items
+    def _expected(
+        self, ridge: BaseRidge, profile: _Profile, columns: NDArray[np.int64] | None
+    ) -> NDArray[np.float64]:
+        """Return what a ridge expects of items, in the order of the codes."""
+        own, n_items = [self._placed(items) for items in profile.taken], self.statistics.n_items
+        asked = profile.history, profile.by_age, own, n_items
+        if columns is not None:
+            return ridge.score(*asked, self._placed(columns))
+        scores = ridge.score(*asked)
+        return scores if self._places is None else scores[:, self._placed(np.arange(n_items))]
 
-        def expect() -> NDArray[np.float64]:
-            return ridge.score_all(*asked.by_code, n_items)
+    def _near(self, profile: _Profile, columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
+        """Return the share of the takers of the last items who took each item soon after."""
+        last, support = profile.rows.history[-N_LAST:], profile.then.support
+        parts = (1 / (np.maximum(support[last], 1) * float(len(last)))).astype(np.float32)
+        own_ends = self._interactions.offsets[1:][np.array(profile.without, dtype=np.int64)]
+        there = last < self._counted.n_items
+        n_items = self.statistics.n_items
+        return self._soon.shares(last[there], parts[there], own_ends, columns, n_items)
 
-        if forward is None or "past to future" not in wanted:
-            return expect, None
-        return expect, lambda: forward.score_all(*asked.in_order, n_items)
+    def _preference(
+        self, factors: Factorisation, history: NDArray[np.int64], users: tuple[int, ...]
+    ) -> NDArray[np.float64]:
+        """Return what factors expect that were trained without some users, who share a fold."""
+        found, n_then = np.zeros(self.statistics.n_items), self._counted.n_items
+        known = history[history < n_then]  # what is new since they were trained has no factors
+        if len(known):
+            found[:n_then] = factors.score(factors.fold_for(users, history), known)
+        return found
 
-    def _asked(self, person: Person) -> Asked:
-        """Look up what is known of a person, and of the items without some users."""
-        history, without = person
-        if not len(history):
-            raise InputError("The history is empty: it needs at least one item.")
-        rows = ProfileRows(self.statistics, history, without)
-        then = self._facts.without(self._known(without)) if without else self._nobody
-        means = then
-        if self.statistics is not self._counted:
-            then = then.padded(self.statistics.n_items)
-            means = then._replace(support=rows.support_of_all().astype(np.int64))
-        taken = [self._placed(items) for items in self._taken(without)]
-        return Asked.of(rows, self._placed(rows.history), without, taken, then, means)
-
-    def _of_all(
-        self,
-        asked: Asked,
-        wanted: Container[str],
-        expect: _Part,
-        ahead: _Part | None,
-        *,
-        in_threads: bool,
-    ) -> NDArray[np.float32]:
-        """Give the features of every item, their parts computed side by side.
-
-        The ridges say what they `expect`, and from past to future `ahead`, if that is looked at.
-        """
-        rows, n_items, history = asked.rows, self.statistics.n_items, asked.rows.history
-        found = np.zeros((len(self.in_words), n_items), np.float32)
-        both = rows.source("followers"), rows.source("predecessors")
-        sums, to_do = sums_in_parts(*both, rows.left_out, asked.weights, n_items)
-        ridge: list[NDArray[np.float64]] = []
-        near: list[NDArray[np.float32]] = []
-
-        def regress() -> None:
-            ridge.append(self._by_code(expect()))
-
-        def look_near() -> None:
-            near.append(self._near(asked, None))
-
-        def look_ahead(part: _Part) -> None:
-            found[self._places_of(FORWARD)] = self._by_code(part())
-
-        def prefer() -> None:
-            found[self._places_of(PREFERENCE)] = self._preference(history, asked.without)
-
-        # What takes longest comes first, so that threads end together.
-        jobs: list[_Job] = [regress, *to_do, look_near]
-        if ahead is not None:
-            jobs.insert(0, partial(look_ahead, ahead))
-        if self.factors is not None and "matrix factorisation" in wanted:
-            jobs.append(prefer)
-        (run_together if in_threads else _run_in_turn)(_call, jobs)
-        assemble(sums, asked.means, asked.means, rows, ridge[0], near[0], found)
-        return self._cleared(asked, found, None)
-
-    def _by_code(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what a ridge says of every item in the order of the codes."""
-        if self._places is None:
-            return scores
-        return scores[:, self._placed(np.arange(scores.shape[1]))]
-
-    def _cleared(
-        self, asked: Asked, found: NDArray[np.float32], columns: NDArray[np.int64] | None
-    ) -> NDArray[np.float32]:
-        """Set to 0 what would be 0 had the users left out never been there."""
-        clear_nothing(found, _NOTHING)
-        for places, least in self._of_ridges:
-            rows = found[places]
-            clear_nothing(rows, np.float32(_ROUNDING / max(self._counted.n_users, 1)))
-            own = [items[asked.then.support[items] < least] for items in self._taken(asked.without)]
+    def _clear(
+        self, profile: _Profile, found: NDArray[np.float32], columns: NDArray[np.int64] | None
+    ) -> None:
+        """Set to 0 what ridges would not expect had the users left out never been there."""
+        least = np.float32(_ROUNDING / max(self._counted.n_users, 1))
+        for where, fewest in self._of_ridges:
+            rows = found[where]
+            rows[np.abs(rows) < least] = 0.0
+            own = [items[profile.then.support[items] < fewest] for items in profile.taken]
             rare = np.concatenate([np.empty(0, np.int64), *own])
             if len(rare):
                 rows[:, rare if columns is None else np.isin(columns, rare)] = 0.0
-        return found
 
     def _least_support(self, n_known: int) -> int:
         """Return how many users consumed each item that a ridge knows, at the least."""
@@ -268,36 +312,62 @@ class Features:
             return 0
         return int(np.partition(support, len(support) - n_known)[len(support) - n_known])
 
-    def _taken(self, users: tuple[int, ...]) -> list[NDArray[np.uint32]]:
-        """Give what some users took, of those who were there when all was counted."""
-        return [self._counted.taken_by(user)[0] for user in self._known(users)]
+    def _rows_of(self, name: str, n: int = 4) -> slice:
+        """Return where features stand: as many from one on, by default those of a ridge."""
+        first = [*self.in_words].index(name)
+        return slice(first, first + n)
 
-    def _preference(
-        self, history: NDArray[np.int64], users: tuple[int, ...]
-    ) -> NDArray[np.float64]:
-        """Give what factors expect that were trained without some users, who share a fold."""
-        found, n_then = np.zeros(self.statistics.n_items), self._counted.n_items
-        known = history[history < n_then]  # what is new since they were trained has no factors
-        if self.factors is not None and len(known):
-            fold = self.factors.fold_for(self._known(users), history)
-            found[:n_then] = self.factors.score(fold, known)
-        return found
 
-    def _places_of(self, extra: dict[str, str]) -> slice:
-        """Give where the features of an ingredient stand."""
-        first = list(self.in_words).index(next(iter(extra)))
-        return slice(first, first + len(extra))
+def _call(job: Callable[[], None]) -> None:
+    job()
 
-    def _known(self, users: tuple[int, ...]) -> tuple[int, ...]:
-        """Give those of some users who were there when all was counted."""
-        return tuple(user for user in users if user < self._counted.n_user_codes)
 
-    def _near(self, asked: Asked, columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
-        """Give the share of the takers of the last items who took each item soon after."""
-        last, support = asked.rows.history[-N_LAST:], asked.then.support
-        parts = (1 / (np.maximum(support[last], 1) * float(len(last)))).astype(np.float32)
-        own = np.array(self._known(asked.without), dtype=np.int64)
-        own_ends = self._interactions.offsets[1:][own]
-        there = last < self._counted.n_items
-        n_items = self.statistics.n_items
-        return self._soon.shares(last[there], parts[there], own_ends, columns, n_items)
+def _assemble(
+    sums: NDArray[np.float32],
+    here: ItemMeans,
+    own: ItemMeans,
+    n_users: int,
+    out: NDArray[np.float32],
+) -> None:
+    """Write the features that come from sums over rows and from what is known of items.
+
+    `here` are the means of the columns' items, `own` those of the profile's.
+    """
+    support, place, time = here
+    m, n_users = len(own.support), max(n_users, 1)
+    length = 1 / np.sqrt(np.maximum(support, 1))
+    share, (count, back) = sums[summed.SHARE] / m, sums[[summed.COUNT, summed.BACK]]
+    found: dict[str, NDArray[np.floating] | float] = {
+        "count": count / (m * n_users),
+        "share": share,
+        "recent_share": sums[summed.RECENT_SHARE],
+        "last_share": sums[summed.LAST_SHARE] / min(m, N_LAST),
+        "max_share": sums[summed.HIGH_SHARE],
+        "median_ratio": sums[summed.MIDDLE_RATIO],
+        "ratio": sums[summed.RATIO] / m,
+        "max_ratio": sums[summed.HIGH_RATIO],
+        "back_share": sums[summed.BACK_SHARE] / m,
+        "order": (count + 1) / (count + back + 2),
+        "cosine": sums[summed.COSINE] / m * length,
+        "recent_cosine": sums[summed.RECENT_COSINE] * length,
+        "max_cosine": sums[summed.HIGH_COSINE] * length,
+        "lift": share * n_users / (support + 1),
+        "support": np.log((support + 1) / (n_users + 1)),
+        "place": place,
+        "place_ahead": place - own.place.mean(),
+        "days_ahead": time - own.time.mean(),
+        "length": float(m),
+        "profile_support": float(np.log((own.support + 1) / (n_users + 1)).mean()),
+    }
+    for row, name in zip(out, FEATURES, strict=False):
+        if name in found:
+            row[:] = found[name]
+
+
+def _recoded(interactions: Interactions, places: NDArray[np.int64] | None) -> Interactions:
+    """Return the same profiles with items under other codes."""
+    if places is None:
+        return interactions
+    recoded = copy(interactions)
+    recoded.items_taken = places[interactions.items_taken].astype(np.uint32)
+    return recoded

@@ -1,24 +1,18 @@
-"""An item–item ridge regression (EASE) that leaves users out exactly."""
+"""Ridge regressions over items that leave users out exactly: EASE, and one from past to future."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numba import njit
 
 from surerec._grouping import group_rows
 from surerec._memory import available_memory, in_words
 from surerec._threads import run_blocks
-from surerec.measures.learned._panel_kernels import PANEL, ManyRows, sum_many
-from surerec.measures.learned._ridge_kernels import (
-    regress,
-    rows_and_weights,
-    sum_history,
-    sum_picked,
-    sum_rows,
-)
 from surerec.precedence import Spans
 
 if TYPE_CHECKING:
@@ -28,35 +22,96 @@ if TYPE_CHECKING:
 
     from surerec.interactions import Interactions
 
+    _Columns = NDArray[np.int64] | slice
+
 
 MOST_ITEMS: Final = 10_000
 """Items of the ridge at the most, the most popular: 800 MB; the others score 0."""
+MOST_FORWARD_ITEMS: Final = 5_000
+"""Items of the ridge from past to future, in two matrices of 200 MB."""
 _ROWS_AT_ONCE: Final = 64
-FEW: Final = 4
+_FEW: Final = 4
 """Less than a quarter of the columns is faster picked than summed whole."""
-
-
-class Expected(NamedTuple):
-    """Of whom a ridge is to say what it expects."""
-
-    history: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    """Four weightings of it."""
-    own: Sequence[NDArray[Any]]
-    """The whole profile of each user to leave out."""
+_TILE = 512  # columns: a sum and four rows of them stay in the first-level cache
 
 
 @dataclass(frozen=True)
-class Ridge:
-    """What is learned by regressing every item on all the others, with the diagonal at zero.
+class BaseRidge(ABC):
+    """A ridge regression that leaves users out by a downdate of ``P = (XᵀX + λI)⁻¹``."""
+
+    inverse: NDArray[np.float64]
+
+    @property
+    def n_items(self) -> int:
+        """Number of items that it knows."""
+        return len(self.inverse)
+
+    def __repr__(self) -> str:
+        n_bytes = sum(each.nbytes for each in vars(self).values())
+        return f"{type(self).__name__}({self.n_items:,} items, {in_words(n_bytes)})"
+
+    def score(
+        self,
+        history: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        own: Sequence[NDArray[np.integer]],
+        n_items: int,
+        columns: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Score items for a weighted history, without the users who took `own`.
+
+        Parameters
+        ----------
+        history : array of int
+            Item codes.
+        weights : array of float, (n_scores, n_history)
+            Several weightings of it, scored in one pass over the rows.
+        own : sequence of arrays of int
+            The whole profile of each user to leave out, in time order; empty for nobody.
+        n_items : int
+            Number of items; those that it does not know score 0.
+        columns : array of int, optional
+            The items to score; by default all.
+        """
+        here: _Columns = slice(self.n_items)
+        wanted: _Columns = here
+        if columns is not None:
+            here = np.flatnonzero(columns < self.n_items)
+            wanted = columns[here]
+        out = np.zeros((len(weights), n_items if columns is None else len(columns)))
+        out[:, here] = self._expected(history, weights, own, wanted)
+        return out
+
+    @abstractmethod
+    def _expected(
+        self,
+        history: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        own: Sequence[NDArray[np.integer]],
+        wanted: _Columns,
+    ) -> NDArray[np.float64]:
+        """Score some of the items that it knows."""
+
+    def _table(
+        self,
+        history: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        own: Sequence[NDArray[np.integer]],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the rows that a history and some users' items need, and their weights."""
+        items = np.concatenate([history[:0], *own])
+        owners = np.repeat(np.arange(len(own)), [len(each) for each in own])
+        return _rows_and_weights(history, weights, items, owners, len(own), self.n_items)
+
+
+class Ridge(BaseRidge):
+    """Regresses every item on all the others, with the diagonal at zero.
 
     With ``P = (XᵀX + λI)⁻¹`` over users' profiles X, the weight of item i for item j is
-    ``−P[i, j] / P[j, j]`` (Steck, 2019). A user x is left out by a rank-one downdate,
+    ``−P[i, j] / P[j, j]`` (EASE: Steck, 2019). A user x is left out by a rank-one downdate,
     ``P′ = P + P x xᵀ P / (1 − xᵀ P x)``, of which only sums of rows are needed; several at once by
     one of their rank, ``P′ = P + P Xᵀ (I − X P Xᵀ)⁻¹ X P``.
     """
-
-    inverse: NDArray[np.float64]
 
     @classmethod
     def fit(
@@ -74,118 +129,133 @@ class Ridge:
             How many items at the most; fewer if memory is short.
         """
         room = int((available_memory() // 32) ** 0.5)  # the matrix, its factor, and air
-        n_items = whole_classes(interactions, min(most_items, room))
-        gram = co_occurrences(
-            interactions.offsets, interactions.items_taken, interactions.n_items, n_items
-        )
-        gram.flat[:: n_items + 1] += strength * interactions.n_users
-        return cls(inverse_of(gram))
-
-    @property
-    def n_items(self) -> int:
-        """Number of items that it knows."""
-        return len(self.inverse)
-
-    def __repr__(self) -> str:
-        return f"Ridge({self.n_items:,} items, {in_words(self.inverse.nbytes)})"
+        n_items = _whole_classes(interactions, min(most_items, room))
+        penalty = strength * interactions.n_users
+        items = interactions.items_taken
+        return cls(_inverse(interactions.offsets, items, interactions.n_items, n_items, penalty))
 
     @cached_property
     def _diagonal(self) -> NDArray[np.float64]:
         """The diagonal side by side: in the matrix each is a miss of every cache."""
         return np.ascontiguousarray(self.inverse.diagonal())
 
-    def score_all(
+    def _expected(
         self,
         history: NDArray[np.int64],
         weights: NDArray[np.float64],
-        own: Sequence[NDArray[np.int64]],
-        n_items: int,
+        own: Sequence[NDArray[np.integer]],
+        wanted: _Columns,
     ) -> NDArray[np.float64]:
-        """Do the same as :meth:`score` for every item, to the last bit."""
-        if len(own) > 1:
-            return self.score(history, weights, own, np.arange(n_items))
-        out, n = np.empty((len(weights), n_items)), self.n_items
-        out[:, n:] = 0.0
-        mine = own[0][own[0] < n] if own else history[:0]
-        rows, table = rows_and_weights(history, weights, mine, n)
-        sums = np.empty((len(table), n))
-        sum_history(self.inverse, rows, table, len(mine), sums)
-        regress(sums, sums[:, mine].sum(axis=1), self._diagonal, out)
-        return out
+        rows, table = self._table(history, weights, own)
+        n, diagonal = len(weights), self._diagonal[wanted]
+        sums = _sum_table(self.inverse, rows, table, wanted)
+        if not own:
+            return -sums / diagonal
+        known = [taken[taken < self.n_items].astype(np.int64) for taken in own]
+        overlaps = [
+            sums[:, taken] if isinstance(wanted, slice)
+            else _sum_table(self.inverse, rows, table, taken)
+            for taken in known
+        ]  # fmt: skip
+        moved, left_out = _leave_out(n, overlaps, sums[n:])
+        scale = diagonal + (sums[n:] * moved).sum(axis=0)
+        return np.asarray(-(sums[:n] + left_out) / scale)
 
-    def score_many(self, people: Sequence[Expected], n_items: int) -> NDArray[np.float64]:
-        """Do the same as :meth:`score_all` for several people, to the last bit; people first."""
-        n = self.n_items
-        if n < PANEL or any(len(person.own) > 1 for person in people):
-            return np.stack([self.score_all(*person, n_items) for person in people])
-        out = np.empty((len(people), len(people[0].weights), n_items))
-        out[:, :, n:] = 0.0
-        owns = [mine[mine < n] for mine in (_only(person.own) for person in people)]
-        rows = ManyRows.of(
-            [
-                rows_and_weights(person.history, person.weights, mine, n)
-                for person, mine in zip(people, owns, strict=True)
-            ]
-        )
-        for sums, mine, found in zip(sum_many(self.inverse, rows), owns, out, strict=True):
-            regress(sums, sums[:, mine].sum(axis=1), self._diagonal, found)
-        return out
 
-    def score(
-        self,
-        history: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        own: Sequence[NDArray[np.int64]],
-        columns: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
-        """Score items for a weighted history, without the users who took `own`.
+@dataclass(frozen=True, repr=False)
+class ForwardRidge(BaseRidge):
+    """Regresses second halves of profiles, Y, on first halves, X.
+
+    With ``P = (XᵀX + λI)⁻¹`` the weights are ``B = P Xᵀ Y``. Without a user who took x, then y,
+    they are ``B − P x (y − xᵀB) / (1 − xᵀ P x)``, exactly; several are left out at once by their
+    residuals and a small system in the place of the quotient.
+    """
+
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def fit(
+        cls, interactions: Interactions, strength: float = 0.5, most_items: int = MOST_FORWARD_ITEMS
+    ) -> ForwardRidge:
+        """Fit over the most popular items.
 
         Parameters
         ----------
-        history : array of int
-            Item codes.
-        weights : array of float, (n_scores, n_history)
-            Several weightings of it, scored in one pass over the rows.
-        own : sequence of arrays of int
-            The whole profile of each user to leave out; empty for nobody.
-        columns : array of int
-            The items to score; 0 for those that it does not know.
+        interactions : Interactions
+            The profiles.
+        strength : float, default=0.5
+            λ for each user.
+        most_items : int, default=5,000
+            How many items at the most; fewer if memory is short.
         """
-        out = np.zeros((len(weights), len(columns)))
-        inside, known = history < self.n_items, np.flatnonzero(columns < self.n_items)
-        own, wanted = [taken[taken < self.n_items] for taken in own], columns[known]
-        sums, overlaps = self._sums(history[inside], weights[:, inside], own, wanted)
-        diagonal = self._diagonal[wanted]
-        n = len(weights)
-        # Of one user, in (0, 1]: what of them the others do not say.
-        left = np.eye(len(own)) - overlaps[n:]
-        moved = sums[n:] / left if len(own) == 1 else np.linalg.solve(left, sums[n:])
-        out[:, known] = -(sums[:n] + overlaps[:n] @ moved) / (
-            diagonal + (sums[n:] * moved).sum(axis=0)
-        )
-        return out
+        from scipy import sparse  # noqa: PLC0415  # slow to import, and not needed by other measures
 
-    def _sums(
+        room = int((available_memory() // 48) ** 0.5)  # two matrices, a factor, and air
+        n_items, n_users = _whole_classes(interactions, min(most_items, room)), interactions.n_users
+        lengths, items = np.diff(interactions.offsets), interactions.items_taken
+        owners = np.repeat(np.arange(n_users), lengths)
+        place = np.arange(len(owners)) - interactions.offsets[owners]
+        first = place < np.maximum(lengths // 2, 1)[owners]
+
+        def taken(rows: NDArray[np.bool_]) -> sparse.csr_array:
+            some = rows & (items < n_items)
+            pairs = owners[some], items[some].astype(np.int64)
+            return sparse.csr_array((np.ones(len(pairs[0])), pairs), shape=(n_users, n_items))
+
+        starts = np.concatenate(([0], np.cumsum(np.bincount(owners[first], minlength=n_users))))
+        penalty = strength * n_users
+        inverse = _inverse(starts, items[first], interactions.n_items, n_items, penalty)
+        before, after = taken(first), taken(~first).T.tocsr()
+        weights = np.empty_like(inverse)
+
+        def fill(begin: int) -> None:
+            rows = slice(begin, begin + _ROWS_AT_ONCE)
+            weights[rows] = (after @ (before @ np.ascontiguousarray(inverse[:, rows]))).T
+
+        list(run_blocks(fill, range(0, n_items, _ROWS_AT_ONCE)))
+        return cls(inverse, weights)
+
+    def _expected(
         self,
         history: NDArray[np.int64],
         weights: NDArray[np.float64],
-        own: Sequence[NDArray[np.int64]],
-        wanted: NDArray[np.int64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sum the rows of the history by each weighting, and those of each of `own`.
+        own: Sequence[NDArray[np.integer]],
+        wanted: _Columns,
+    ) -> NDArray[np.float64]:
+        halves = [
+            np.split(profile.astype(np.int64), [max(len(profile) // 2, 1)]) for profile in own
+        ]
+        firsts = [first[first < self.n_items] for first, _ in halves]
+        rows, table = self._table(history, weights, firsts)
+        n, sums = len(weights), _sum_table(self.weights, rows, table, wanted)
+        if not own:
+            return sums
+        overlaps = [_sum_table(self.inverse, rows, table, first) for first in firsts]
+        after = np.zeros((len(own), self.n_items))
+        for row, (_, second) in zip(after, halves, strict=True):
+            row[second[second < self.n_items]] = 1.0
+        _, left_out = _leave_out(n, overlaps, after[:, wanted] - sums[n:])
+        return np.asarray(sums[:n] - left_out)
 
-        At each of `wanted`, and added up over each of `own`.
-        """
-        all_own = np.concatenate([history[:0], *own])
-        ends = np.cumsum([len(taken) for taken in own])
-        rows, table = table_of_rows(history, weights, own)
-        sums = sum_table(self.inverse, rows, table, np.concatenate((wanted, all_own)))
-        here, there = sums[:, : len(wanted)], sums[:, len(wanted) :]
-        each = [part.sum(axis=1) for part in np.split(there, ends[:-1], axis=1)[: len(own)]]
-        return here, np.array(each).reshape(len(own), len(table)).T
+
+def _leave_out(
+    n: int, overlaps: Sequence[NDArray[np.float64]], residuals: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the residuals of users left out, solved, and what they move each of `n` sums by.
+
+    `overlaps` are, for each of these users, the sums at the items of their first half, or of all.
+    """
+    added = np.stack([each.sum(axis=1) for each in overlaps], axis=1)
+    # Of one user, in (0, 1]: what of them the others do not say.
+    left = np.eye(len(overlaps)) - added[n:]
+    if len(overlaps) == 1:
+        moved = residuals / left
+        return moved, added[:n] * moved
+    moved = np.linalg.solve(left, residuals)
+    return moved, added[:n] @ moved
 
 
-def whole_classes(interactions: Interactions, most_items: int) -> int:
+def _whole_classes(interactions: Interactions, most_items: int) -> int:
     """Return how many of the most popular items a ridge knows, at most so many.
 
     All items of one support or none: else a ridge that knows only some of them would tell an item
@@ -197,67 +267,19 @@ def whole_classes(interactions: Interactions, most_items: int) -> int:
     return int(np.count_nonzero(support > support[most_items])) or most_items
 
 
-def _only(own: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
-    """Give what the one user took, or nothing."""
-    return own[0].astype(np.int64) if own else np.empty(0, np.int64)
-
-
-def table_of_rows(
-    history: NDArray[np.int64], weights: NDArray[np.float64], own: Sequence[NDArray[np.int64]]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Give the rows that a history and some users' items need, and what each weighs in each sum.
-
-    First come the weightings of the history, then a sum for each of `own`.
-    """
-    if len(own) <= 1:
-        mine = own[0] if own else history[:0]
-        n_items = 1 + max(history.max(initial=-1), mine.max(initial=-1))
-        rows, table = rows_and_weights(history, np.ascontiguousarray(weights), mine, n_items)
-        return rows, table[: len(weights) + len(own)]
-    ends = np.cumsum([len(taken) for taken in own])
-    rows, places = np.unique(np.concatenate((history, *own)), return_inverse=True)
-    table = np.zeros((len(weights) + len(own), len(rows)))
-    table[: len(weights), places[: len(history)]] = weights
-    for row, taken in enumerate(np.split(places[len(history) :], ends[:-1])[: len(own)]):
-        table[len(weights) + row, taken] = 1.0
-    return rows, table
-
-
-def sum_table(
-    matrix: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    table: NDArray[np.float64],
-    columns: NDArray[np.int64],
+def _inverse(
+    starts: NDArray[np.int64],
+    items: NDArray[np.uint32],
+    n_items: int,
+    n_wanted: int,
+    penalty: float,
 ) -> NDArray[np.float64]:
-    """Sum rows of a matrix by each row of a table of weights, at some columns."""
-    n_columns = matrix.shape[1]
-    if len(columns) < n_columns // FEW:
-        sums = np.empty((len(table), len(columns)))
-        sum_picked(matrix, rows, table, columns, sums)
-        return sums
-    sums = np.empty((len(table), n_columns))
-    sum_rows(matrix, rows, table, sums)
-    return sums[:, columns]
+    """Return ``(XᵀX + λI)⁻¹`` of the most popular items.
 
-
-def inverse_of(gram: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Invert a positive definite matrix, in its place."""
+    Profile u of X is ``items[starts[u]:starts[u + 1]]``.
+    """
     from scipy import linalg  # noqa: PLC0415  # slow to import, and not needed by other measures
 
-    factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-    inverse, failed = linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
-    assert not failed  # noqa: S101  # a positive definite matrix has an inverse
-    inverse += np.tril(inverse, -1).T
-    return np.ascontiguousarray(inverse)
-
-
-def co_occurrences(
-    starts: NDArray[np.int64], items: NDArray[np.uint32], n_items: int, n_wanted: int
-) -> NDArray[np.float64]:
-    """Count how many of some profiles hold each two of the most popular items.
-
-    Profile u is ``items[starts[u]:starts[u + 1]]``.
-    """
     lengths = np.diff(starts)
     begins, ends = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)
     offsets, places = group_rows(items, n_items)
@@ -269,4 +291,124 @@ def co_occurrences(
         gram[first:last] = profiles.count_rows((first, last))[:, :n_wanted]
 
     list(run_blocks(fill, range(0, n_wanted, _ROWS_AT_ONCE)))
-    return gram
+    gram.flat[:: n_wanted + 1] += penalty
+    factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
+    inverse, failed = linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)
+    assert not failed  # noqa: S101  # a positive definite matrix has an inverse
+    inverse += np.tril(inverse, -1).T
+    return np.ascontiguousarray(inverse)
+
+
+def _sum_table(
+    matrix: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    table: NDArray[np.float64],
+    columns: _Columns,
+) -> NDArray[np.float64]:
+    """Sum rows of a matrix by each row of a table of weights, at some columns."""
+    n_columns = matrix.shape[1]
+    if not isinstance(columns, slice) and len(columns) < n_columns // _FEW:
+        sums = np.empty((len(table), len(columns)))
+        _sum_picked(matrix, rows, table, columns, sums)
+        return sums
+    sums = np.empty((len(table), n_columns))
+    _sum_rows(matrix, rows, table, sums)
+    return sums[:, columns]
+
+
+@njit(nogil=True, cache=True)
+def _rows_and_weights(
+    history: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    own: NDArray[np.int64],
+    owners: NDArray[np.int64],
+    n_own: int,
+    n_items: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the rows that a history and users' items need, ascending, and their weights.
+
+    First by each weighting of the history, then 1 for each of the items of each owner. Items from
+    `n_items` on have no row.
+    """
+    slots = np.full(n_items, -1)
+    for item in history:
+        if item < n_items:
+            slots[item] = 0
+    for item in own:
+        if item < n_items:
+            slots[item] = 0
+    rows = np.flatnonzero(slots == 0)
+    for k in range(len(rows)):
+        slots[rows[k]] = k
+    n = len(weights)
+    table = np.zeros((n + n_own, len(rows)))
+    for k in range(len(history)):
+        if history[k] < n_items:
+            table[:n, slots[history[k]]] = weights[:, k]
+    for k in range(len(own)):
+        if own[k] < n_items:
+            table[n + owners[k], slots[own[k]]] = 1.0
+    return rows, table
+
+
+@njit(nogil=True, cache=True)
+def _add_four(
+    weights: NDArray[np.float64],
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    third: NDArray[np.float64],
+    fourth: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    one, two, three, four = weights[0], weights[1], weights[2], weights[3]
+    for j in range(np.uint64(len(sums))):
+        sums[j] = (
+            ((sums[j] + one * first[j]) + two * second[j]) + three * third[j]
+        ) + four * fourth[j]
+
+
+@njit(nogil=True, cache=True)
+def _sum_rows(
+    matrix: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write ``out[w] = Σ weights[w, k] · matrix[rows[k]]`` for every column.
+
+    Rows are added in their order, but four of them are read for each time that a sum is.
+    """
+    n_columns, n = matrix.shape[1], len(rows)
+    whole = n - n % 4
+    for left in range(0, n_columns, _TILE):
+        right = min(left + _TILE, n_columns)
+        out[:, left:right] = 0.0
+        for k in range(0, whole, 4):
+            first, second = matrix[rows[k], left:right], matrix[rows[k + 1], left:right]
+            third, fourth = matrix[rows[k + 2], left:right], matrix[rows[k + 3], left:right]
+            for w in range(len(weights)):
+                some = weights[w, k : k + 4]
+                _add_four(some, first, second, third, fourth, out[w, left:right])
+        for k in range(whole, n):
+            row = matrix[rows[k], left:right]
+            for w in range(len(weights)):
+                sums, weight = out[w, left:right], weights[w, k]
+                for j in range(np.uint64(right - left)):
+                    sums[j] += weight * row[j]
+
+
+@njit(nogil=True, cache=True)
+def _sum_picked(
+    matrix: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    columns: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write the same for some columns alone."""
+    picked = np.empty((len(rows), len(columns)))
+    for k in range(len(rows)):
+        row, room = matrix[rows[k]], picked[k]
+        for j in range(np.uint64(len(columns))):
+            room[j] = row[columns[j]]
+    _sum_rows(picked, np.arange(len(rows)), weights, out)

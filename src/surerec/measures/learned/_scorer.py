@@ -1,41 +1,42 @@
-"""The learned measure as a scorer over statistics."""
+"""The learned measure as a scorer over statistics, how it is fitted, and what is saved of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import json
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from surerec._state import ArraySchema, State, check_arrays
+from surerec._threads import one_thread
 from surerec.measures._folds import folds_of
+from surerec.measures._recipe import Recipe
 from surerec.measures._scorer import Contribution, Scorer
-from surerec.measures.learned._asked import Person
-from surerec.measures.learned._boosting import contributions
-from surerec.measures.learned._features import Features
-from surerec.measures.learned._offered import EXTRAS, extras_of
-from surerec.measures.learned._preference import train_factors
-from surerec.measures.learned._state import to_state
-from surerec.measures.learned._text import read_trees, write_trees
-from surerec.measures.learned._trees import Trees
+from surerec.measures.als import AlsSettings, Factorisation
+from surerec.measures.learned._features import EXTRAS, Features, extras_of
+from surerec.measures.learned._growing import contributions
+from surerec.measures.learned._measure import LearnedMeasure
+from surerec.measures.learned._ridge import ForwardRidge, Ridge
+from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from surerec._state import State
     from surerec.measures._query import Query
-    from surerec.measures.als import Factorisation
-    from surerec.measures.learned._forward import ForwardRidge
-    from surerec.measures.learned._learned import LearnedMeasure
-    from surerec.measures.learned._ridge import Ridge
-    from surerec.measures.learned._text import Tree
+    from surerec.measures.learned._trees import Tree
     from surerec.precedence import PrecedenceStatistics
 
-
-_BYTES: Final = 8 * 18
-"""For a person and an item, while ridges say what they expect of many."""
-_ROOM: Final = 1 << 26
-_AT_ONCE: Final = 16, 128
+_SCHEMAS: Final = {
+    "fold_of": ArraySchema("int8", ("n_users",), low=-1, below="n_folds"),
+    "ridge": ArraySchema("float64", ("n_ridge", "n_ridge")),
+}
+_FORWARD: Final = {
+    name: ArraySchema("float64", ("n_forward", "n_forward"))
+    for name in ("forward_inverse", "forward_weights")
+}
+_FACTORS: Final = "als_"
 
 
 class LearnedScorer(Scorer):
@@ -69,6 +70,7 @@ class LearnedScorer(Scorer):
     leaves_users_out = True
     checked = True
     unit = "log-odds"
+    at_once = 16
 
     def __init__(
         self,
@@ -84,12 +86,12 @@ class LearnedScorer(Scorer):
         self.statistics = statistics
         self.learned = learned
         if factors is None and "matrix factorisation" in extras:
-            how = learned.params
-            factors = train_factors(statistics.counted, int(how["n_folds"]), int(how["seed"]))
+            # For each fold of users, dealt as those of the trees are.
+            how = AlsSettings(
+                folds=int(learned.params["n_folds"]), seed=int(learned.params["seed"])
+            )
+            factors = Factorisation.train(statistics.counted, how)
         self._features = Features(statistics, ridge, extras, forward, factors)
-        n_bytes = _BYTES * max(self._features.ridge.n_items, 1)
-        # People who are scored together, each block of them by one thread.
-        self.at_once = int(np.clip(_ROOM // n_bytes, *_AT_ONCE))
         folds = [read_trees(text, len(names)) for text in learned.folds]
         self._trees = [Trees.of(trees) for trees in folds]
         self._looked_at = [_looked_at(trees, names) for trees in folds]
@@ -102,7 +104,7 @@ class LearnedScorer(Scorer):
         return self._features.ridge
 
     def on(self, statistics: PrecedenceStatistics) -> LearnedScorer:
-        """Give the same on other counts of the same profiles: nothing is learned again."""
+        """Return the same on other counts of the same profiles: nothing is learned again."""
         made = self._features
         return LearnedScorer(
             statistics, self.learned, ridge=made.ridge, forward=made.forward, factors=made.factors
@@ -118,49 +120,22 @@ class LearnedScorer(Scorer):
 
         A user to leave out is left out of all counts, and scored by the trees that never saw them.
         """
-        self._within(query)
+        query.within(self.statistics.n_items, self.statistics.n_user_codes)
         fold = self.learned.fold_for(query.users, query.history)
-        features = self._features.of(
-            query.history, without=query.users, only=self._looked_at[fold], in_threads=True
-        )
-        scores = np.empty(self.statistics.n_items)
-        self._add_trees(scores, fold, query, features, in_threads=True)
+        features = self._features.of(query.history, without=query.users, only=self._looked_at[fold])
+        n_known = self.statistics.n_items - len(self.statistics.unknown_without(query.users))
+        base = self.learned.base(fold, len(query.history), n_known)
+        scores = np.full(self.statistics.n_items, base)
+        self._trees[fold].add_to(scores, features)
         return scores
 
     def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
-        """Score every item for several queries in this thread, what ridges expect together."""
-        scores = np.empty((len(queries), self.statistics.n_items))
-        for start in range(0, len(queries), self.at_once):
-            some = [self._within(query) for query in queries[start : start + self.at_once]]
-            folds = [self.learned.fold_for(query.users, query.history) for query in some]
-            found = self._features.of_many(
-                [Person(query.history, query.users) for query in some],
-                [self._looked_at[fold] for fold in folds],
-            )
-            rows = scores[start : start + len(some)]
-            for row, fold, query, features in zip(rows, folds, some, found, strict=True):
-                self._add_trees(row, fold, query, features, in_threads=False)
-        return scores
-
-    def _within(self, query: Query) -> Query:
-        return query.within(self.statistics.n_items, self.statistics.n_user_codes)
-
-    def _add_trees(
-        self,
-        scores: NDArray[np.float64],
-        fold: int,
-        query: Query,
-        features: NDArray[np.float32],
-        *,
-        in_threads: bool,
-    ) -> None:
-        """Write what the trees of a fold say of every item."""
-        n_items = len(scores) - len(self.statistics.unknown_without(query.users))
-        scores[:] = self.learned.base(fold, len(query.history), n_items)
-        self._trees[fold].add_to(scores, features, in_threads=in_threads)
+        """Score every item for several queries, in this thread."""
+        with one_thread():
+            return super().score_many(queries)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the fold of each user, of which neither trees nor factors have seen anybody."""
+        """Return the fold of each user, of which neither trees nor factors have seen anybody."""
         folds, factors = folds_of(self.learned.fold_of, users), self._features.factors
         if factors is None:
             return folds
@@ -178,7 +153,7 @@ class LearnedScorer(Scorer):
         return np.asarray(0.5 * (1 + np.tanh(scores / 2)))  # the logistic curve, never overflowing
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
-        """Say what moved the score of one item: each feature in words, its value, what it moved.
+        """Return what moved the score of one item: each feature in words, its value, what it moved.
 
         In log-odds against the average training example, the strongest first (TreeSHAP).
         """
@@ -193,15 +168,159 @@ class LearnedScorer(Scorer):
         )
 
     def about(self, query: Query) -> str:
-        """Say which ingredients the trees of the person's fold have, and why."""
+        """Return which ingredients the trees of the user's fold have, and why."""
         return self.learned.about(self.learned.fold_for(query.users, query.history))
 
     def state(self) -> State:
-        """Return what was learned."""
-        return to_state(self.learned, self._features)
+        """Return what is saved, ridges and factors included: opening it learns nothing again."""
+        learned, features = self.learned, self._features
+        settings = {
+            "feature_names": learned.feature_names,
+            "intercepts": learned.intercepts,
+            "params": learned.params,
+        }
+        texts = {_text(fold): text for fold, text in enumerate(learned.folds)}
+        arrays: dict[str, NDArray[Any]] = {
+            "fold_of": learned.fold_of,
+            "ridge": features.ridge.inverse,
+        }
+        if (forward := features.forward) is not None:
+            arrays |= dict(zip(_FORWARD, (forward.inverse, forward.weights), strict=True))
+        found = State(arrays, {**texts, "settings": json.dumps(settings)})
+        if features.factors is not None:
+            found |= features.factors.state().under(_FACTORS)
+        return found
 
 
 def _looked_at(trees: Sequence[Tree], names: Sequence[str]) -> tuple[str, ...]:
-    """Give the ingredients by whose features some tree splits."""
+    """Return the ingredients by whose features some tree splits."""
     split = {names[feature] for tree in trees for feature in tree.features}
     return tuple(each for each, more in EXTRAS.items() if not split.isdisjoint(more))
+
+
+class LearnedRecipe(Recipe):
+    """Trees trained on other users' futures.
+
+    Parameters
+    ----------
+    learned : LearnedMeasure, optional
+        What was learned before, to be used as it is. Its folds are of users by code: if it was
+        learned from other data, only people who were in neither are surely scored by what was not
+        learned from them.
+    seed : int, default=0
+        Of the training.
+    horizon, window
+        The future to train for; see :meth:`LearnedMeasure.train`.
+    """
+
+    name = "learned"
+    stored = "learned"
+    grows = True
+    stays = "trees, ridges, factors and what else is known of items"
+
+    def __init__(
+        self,
+        learned: LearnedMeasure | None = None,
+        *,
+        seed: int = 0,
+        horizon: float = 0.4,
+        window: float | None = None,
+    ) -> None:
+        self.learned = learned
+        self.horizon = horizon
+        self.window = window
+        self.seed = seed
+        self.refits = learned is None
+
+    def fit(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Train on these statistics, or take what was learned before."""
+        learned = self.learned or LearnedMeasure.train(
+            statistics, horizon=self.horizon, window=self.window, seed=self.seed
+        )
+        return LearnedScorer(statistics, learned)
+
+    def update(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        earlier_users: NDArray[np.integer] | None = None,
+    ) -> Scorer:
+        """Keep the trees, under the codes by which users go now."""
+        assert isinstance(scorer, LearnedScorer)  # noqa: S101  # as `fit` made it
+        learned = scorer.learned
+        if earlier_users is not None:
+            learned = learned.renumbered(earlier_users)
+        return LearnedScorer(statistics, learned)
+
+    def grown(self, scorer: Scorer, statistics: PrecedenceStatistics) -> Scorer:
+        """Keep all that was learned, on counts that have grown."""
+        assert isinstance(scorer, LearnedScorer)  # noqa: S101  # as `fit` made it
+        newer = statistics.grown_from(scorer.statistics)
+        return scorer.on(newer)
+
+    def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
+        """Read back what was learned, so that opening a model learns nothing again."""
+        counted = statistics.counted  # what grows has the state of what it grew from
+        of_factors, (arrays, texts) = state.split(_FACTORS)
+        try:
+            settings = json.loads(texts["settings"])
+            intercepts = [float(value) for value in settings["intercepts"]]
+            feature_names = [str(name) for name in settings["feature_names"]]
+            params = dict(settings["params"])
+            is_future = _check_future(params, len(intercepts))
+            _check_ingredients(params, len(intercepts))
+        except (TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise ValueError("the settings are not those of a learned measure") from error
+        if not intercepts or not np.isfinite(intercepts).all() or not is_future:
+            raise ValueError("the settings are not those of a learned measure")
+        folds = [texts[_text(fold)] for fold in range(len(intercepts))]
+        extras = extras_of(feature_names)
+        has_forward = "past to future" in extras
+        sizes = check_arrays(
+            "a learned measure",
+            _SCHEMAS | (_FORWARD if has_forward else {}),
+            arrays,
+            n_users=counted.n_users,
+            n_folds=len(intercepts),
+        )
+        ridges = [sizes[name] for name in ("n_ridge", "n_forward") if name in sizes]
+        if (
+            not all(0 < n <= counted.n_items for n in ridges)
+            or {*texts} != {"settings", *map(_text, range(len(intercepts)))}
+            or of_factors.is_empty is ("matrix factorisation" in extras)
+        ):
+            raise ValueError("they are not those of a learned measure")
+        return LearnedScorer(
+            statistics,
+            LearnedMeasure(folds, arrays["fold_of"], feature_names, intercepts, params),
+            ridge=Ridge(arrays["ridge"]),
+            forward=ForwardRidge(*(arrays[name] for name in _FORWARD)) if has_forward else None,
+            factors=None if of_factors.is_empty else Factorisation.from_state(of_factors, counted),
+        )
+
+
+def _check_future(params: dict[str, Any], n_folds: int) -> bool:
+    """Return whether the future that it was trained for is one, and make numbers of it."""
+    horizon = float(params["horizon"])
+    if params.get("n_next") is None:
+        params["horizon"] = horizon
+        return 0 < horizon < 1
+    n_next = params["n_next"] = [float(each) for each in params["n_next"]]
+    return len(n_next) == n_folds and all(0 < each < np.inf for each in (horizon, *n_next))
+
+
+def _check_ingredients(params: dict[str, Any], n_folds: int) -> None:
+    """Refuse ingredients that are none."""
+    params["ingredients"] = [
+        {
+            "kept": [str(name) for name in each["kept"]],
+            "gains": {str(name): float(gain) for name, gain in each["gains"].items()},
+        }
+        for each in params["ingredients"]
+    ]
+    if len(params["ingredients"]) != n_folds:
+        raise ValueError("the ingredients are not those of the folds")
+
+
+def _text(fold: int) -> str:
+    return f"fold_{fold}"

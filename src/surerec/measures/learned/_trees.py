@@ -1,35 +1,180 @@
-"""LightGBM's trees, evaluated without LightGBM."""
+"""LightGBM's trees: its text read strictly and written anew, and their values without LightGBM."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numba import njit
+from numba.cpython.unsafe import numbers
 
 from surerec._threads import run_together
-from surerec.measures._aggregates import equal_columns
-from surerec.measures._vectors import aligned_room
-from surerec.measures.learned._text import MOST_LEAVES
-from surerec.measures.learned._tree_kernels import STRIP, add_trees
+from surerec.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.measures.learned._text import Tree
 
-
+MOST_LEAVES: Final = 64
+"""Leaves of a tree at the most: one bit each."""
 _SMALL: Final = 32
 """Leaves of trees whose masks take 32 bits, which are twice as fast as 64."""
-_NODE: Final = 0.035
-"""Nanoseconds that a node takes in a column."""
+_TILE = 512  # columns that are looked at together
+_trailing_zeros: Any = numbers.trailing_zeros  # as numba calls it: with one argument
+_PLAIN: Final = {0, 2}  # a split by a number with no special place for missing ones
+_PLAIN_SPLIT: Final = "2"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree as LightGBM numbers it: children below 0 are leaves, ``~child``."""
+
+    features: list[int]
+    thresholds: list[float]
+    left: list[int]
+    right: list[int]
+    leaf_values: list[float]
+    node_counts: list[int]
+    """Training examples that came by each node, and to each leaf."""
+    leaf_counts: list[int]
+
+    def __post_init__(self) -> None:
+        n_leaves, n_nodes = len(self.leaf_values), len(self.leaf_values) - 1
+        nodes = (self.features, self.thresholds, self.left, self.right, self.node_counts)
+        if not n_leaves or {len(field) for field in nodes} != {n_nodes}:
+            raise ValueError("its fields are of different lengths")
+        if len(self.leaf_counts) != n_leaves or min(self.node_counts + self.leaf_counts) < 0:
+            raise ValueError("its counts are wrong")
+        if not np.isfinite(self.thresholds + self.leaf_values).all():
+            raise ValueError("a number is not finite")
+        # A node that had two parents, or led back, would be walked without end.
+        children = sorted(self.left + self.right)
+        once = [*range(-n_leaves, 0), *range(1, n_nodes)] if n_nodes else []
+        if children != once or not self._descends():
+            raise ValueError("its nodes make no tree")
+
+    def among(self, places: Sequence[int]) -> Tree:
+        """Return the same tree with other numbers of its features."""
+        return replace(self, features=[places[feature] for feature in self.features])
+
+    def times(self, factor: float) -> Tree:
+        """Return the same tree with its leaves multiplied."""
+        return replace(self, leaf_values=[factor * value for value in self.leaf_values])
+
+    def _descends(self) -> bool:
+        """Return whether all nodes are below the first; each has one parent."""
+        seen, ahead = 0, [0] if self.left else []
+        while ahead:
+            node = ahead.pop()
+            seen += 1
+            ahead += [child for child in (self.left[node], self.right[node]) if child > 0]
+        return seen == len(self.left)
+
+
+def read_trees(text: str, n_features: int | None = None) -> list[Tree]:
+    """Read LightGBM's model text.
+
+    Parameters
+    ----------
+    text : str
+        What `model_to_string` gave.
+    n_features : int, optional
+        How many features there are: a split by another is refused.
+
+    Raises
+    ------
+    InputError
+        If it is no such text, or has splits that surerec's own models never have.
+    """
+    sections = text.split("end of trees", maxsplit=1)[0].split("Tree=")[1:]
+    if not sections:
+        raise InputError("This is no text of a LightGBM model: it has no trees.")
+    trees = []
+    for number, section in enumerate(sections):
+        lines = (line.partition("=") for line in section.splitlines())
+        try:
+            tree = _read_tree({name: value.split() for name, _, value in lines})
+        except (KeyError, ValueError, OverflowError) as error:
+            raise InputError(f"Tree {number} of the model text is damaged ({error}).") from error
+        highest = max(tree.features, default=0)
+        if min(tree.features, default=0) < 0 or highest >= (n_features or highest + 1):
+            raise InputError(f"Tree {number} of the model text splits by a feature that is none.")
+        trees.append(tree)
+    return trees
+
+
+def _read_tree(fields: dict[str, list[str]]) -> Tree:
+    values = [float(value) for value in fields["leaf_value"]]
+    if len(values) == 1:
+        return Tree([], [], [], [], values, [], [0])
+    if len(values) > MOST_LEAVES:
+        raise InputError(f"A tree of {len(values)} leaves: {MOST_LEAVES} are possible here.")
+    if not {int(kind) for kind in fields["decision_type"]} <= _PLAIN:
+        raise InputError("A tree splits by categories or missing values, which are not known here.")
+
+    def whole(name: str) -> list[int]:
+        return [int(value) for value in fields[name]]
+
+    thresholds = [float(value) for value in fields["threshold"]]
+    return Tree(
+        whole("split_feature"),
+        thresholds,
+        whole("left_child"),
+        whole("right_child"),
+        values,
+        whole("internal_count"),
+        whole("leaf_count"),
+    )
+
+
+def write_trees(trees: Sequence[Tree], feature_names: Sequence[str]) -> str:
+    """Write trees as LightGBM's text, with all that its predictions need and nothing else."""
+    head = {
+        "version": "v4",
+        "num_class": 1,
+        "num_tree_per_iteration": 1,
+        "label_index": 0,
+        "max_feature_idx": len(feature_names) - 1,
+        "objective": "binary sigmoid:1",
+        "feature_names": " ".join(feature_names),
+        "feature_infos": " ".join("none" for _ in feature_names),
+    }
+    parts = ["tree", *(f"{name}={value}" for name, value in head.items()), ""]
+    for number, tree in enumerate(trees):
+        parts += [f"Tree={number}", *_tree_lines(tree), "", ""]
+    return "\n".join([*parts, "end of trees", ""])
+
+
+def _tree_lines(tree: Tree) -> list[str]:
+    lines = [f"num_leaves={len(tree.leaf_values)}", "num_cat=0"]
+    if tree.features:
+        fields: dict[str, tuple[Sequence[float], Callable[[float], str]]] = {
+            "split_feature": (tree.features, str),
+            "threshold": (tree.thresholds, repr),
+            "decision_type": (tree.features, lambda _: _PLAIN_SPLIT),
+            "left_child": (tree.left, str),
+            "right_child": (tree.right, str),
+            "leaf_value": (tree.leaf_values, repr),
+            "leaf_count": (tree.leaf_counts, str),
+            "internal_count": (tree.node_counts, str),
+        }
+        lines += [f"{name}={' '.join(map(show, field))}" for name, (field, show) in fields.items()]
+    else:
+        lines.append(f"leaf_value={tree.leaf_values[0]!r}")
+    return [*lines, "is_linear=0", "shrinkage=1"]
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees as flat arrays: the nodes of tree ``t`` stand at ``starts[t]:starts[t + 1]``."""
+    """Trees as flat arrays: the nodes of tree ``t`` stand at ``starts[t]:starts[t + 1]``.
+
+    A column's leaf is found without walking: each node whose test fails strikes out the leaves to
+    its left, and the leftmost leaf that is left is the one (QuickScorer). The work is the same for
+    all columns of a tile, and so compiled to vector code.
+    """
 
     starts: NDArray[np.int64]
     features: NDArray[np.int64]
@@ -60,40 +205,39 @@ class Trees:
             leaf_values,
         )
 
-    def add_to(
-        self,
-        scores: NDArray[np.float64],
-        features: NDArray[np.float32],
-        *,
-        in_threads: bool = False,
-    ) -> None:
-        """Add what the trees say of each column of the features; other threads may help."""
+    def add_to(self, scores: NDArray[np.float64], features: NDArray[np.float32]) -> None:
+        """Add the trees' values for each column of the features."""
+        begins = np.arange(0, len(scores), _TILE)
+        low = np.minimum.reduceat(features, begins, axis=1).T.copy()
+        high = np.maximum.reduceat(features, begins, axis=1).T.copy()
 
-        def add(columns: tuple[int, int]) -> None:
-            add_trees(
+        def add(tile: int) -> None:
+            begin = tile * _TILE
+            _add_trees(
                 features,
-                *columns,
+                begin,
+                min(begin + _TILE, len(scores)),
+                low[tile],
+                high[tile],
                 self.starts,
                 self.features,
                 self.thresholds,
                 self.keeps,
                 self.rights,
                 self.leaf_values,
-                aligned_room((len(features), STRIP), np.float32),
                 scores,
             )
 
-        work = len(scores) * len(self.features) if in_threads else 0.0
-        run_together(add, equal_columns(len(scores), _NODE * work))
+        run_together(add, range(len(begins)))
 
 
 def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[int], list[float]]:
-    """Give a tree's thresholds and masks, and its leaves' values from left to right."""
+    """Return a tree's thresholds and masks, and its leaves' values from left to right."""
     order: list[int] = []
     keeps, rights = [0] * len(tree.left), [0] * len(tree.left)
 
     def walk(node: int) -> int:
-        """Give the bits of the leaves below, which are numbered from left to right."""
+        """Return the bits of the leaves below, which are numbered from left to right."""
         if node < 0:
             order.append(~node)
             return 1 << (len(order) - 1)
@@ -110,3 +254,101 @@ def _flat(tree: Tree, whole: int) -> tuple[NDArray[np.float32], list[int], list[
     above = thresholds.astype(np.float64) > exact
     thresholds[above] = np.nextafter(thresholds[above], np.float32(-np.inf))
     return thresholds, keeps, rights, [tree.leaf_values[leaf] for leaf in order]
+
+
+@njit(nogil=True, cache=True)
+def _pick_nodes(
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    features: NDArray[np.int64],
+    thresholds: NDArray[np.float32],
+    keeps: NDArray[np.unsignedinteger],
+    rights: NDArray[np.unsignedinteger],
+    picked: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    common: NDArray[np.unsignedinteger],
+    alive: NDArray[np.unsignedinteger],
+) -> None:
+    """Leave out the nodes that all columns of a tile pass or fail, or that none of them comes to.
+
+    `common` is what those that all fail leave. Neighbours in popularity are alike in most of their
+    features, and nobody comes to half of what is below a node on which they agree.
+    """
+    n = 0
+    for tree in range(len(ends)):
+        common[tree] = alive[tree] = -1  # all leaves
+        for node in range(starts[tree], starts[tree + 1]):
+            f, keep, here = features[node], keeps[node], alive[tree]
+            if here & keep == here or not here & rights[node]:
+                continue
+            if low[f] > thresholds[node]:
+                common[tree] &= keep
+                alive[tree] &= keep
+            elif high[f] <= thresholds[node]:
+                alive[tree] &= ~rights[node]
+            else:
+                picked[n] = node
+                n += 1
+        ends[tree] = n
+
+
+@njit(nogil=True, cache=True)
+def _strike(
+    values: NDArray[np.float32],
+    others: NDArray[np.float32],
+    threshold: float,
+    other: float,
+    keep: int,
+    keep_other: int,
+    left: NDArray[np.unsignedinteger],
+) -> None:
+    """Strike out leaves where the values of a node, or of another, are above their threshold."""
+    whole = ~(keep ^ keep)
+    for j in range(np.uint64(len(left))):
+        left[j] = (
+            left[j]
+            & (keep if values[j] > threshold else whole)
+            & (keep_other if others[j] > other else whole)
+        )
+
+
+@njit(nogil=True, cache=True)
+def _add_trees(
+    values: NDArray[np.float32],
+    begin: int,
+    end: int,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    features: NDArray[np.int64],
+    thresholds: NDArray[np.float32],
+    keeps: NDArray[np.unsignedinteger],
+    rights: NDArray[np.unsignedinteger],
+    leaf_values: NDArray[np.float64],
+    scores: NDArray[np.float64],
+) -> None:
+    """Add the value of every tree to the scores of a tile of columns, one tree after the other.
+
+    `low` and `high` are the lowest and the highest of each feature's values in the tile.
+    """
+    picked, ends = np.empty(len(features), np.int64), np.empty(len(leaf_values), np.int64)
+    common, alive = np.empty(len(ends), keeps.dtype), np.empty(len(ends), keeps.dtype)
+    _pick_nodes(low, high, starts, features, thresholds, keeps, rights, picked, ends, common, alive)
+    left, total, first = np.empty(end - begin, keeps.dtype), scores[begin:end], 0
+    for tree in range(len(ends)):
+        left[:] = common[tree]
+        for place in range(first, ends[tree], 2):  # two at a time; the last may strike twice
+            one, two = picked[place], picked[min(place + 1, ends[tree] - 1)]
+            _strike(
+                values[features[one], begin:end],
+                values[features[two], begin:end],
+                thresholds[one],
+                thresholds[two],
+                keeps[one],
+                keeps[two],
+                left,
+            )
+        first, of_leaves = ends[tree], leaf_values[tree]
+        for j in range(np.uint64(len(left))):
+            total[j] += of_leaves[_trailing_zeros(left[j])]

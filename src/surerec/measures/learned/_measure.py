@@ -11,22 +11,20 @@ import numpy as np
 from surerec._checks import check_whole
 from surerec._progress import progress
 from surerec._threads import run_blocks
-from surerec.errors import TooFewUsers
+from surerec.errors import InputError, TooFewUsers
 from surerec.measures._folds import check_enough, deal, fold_for, renumbered
-from surerec.measures.learned._boosting import LARGE, SMALL
-from surerec.measures.learned._choice import INGREDIENTS, Kept, ask, grow_best
+from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned._examples import (
     Examples,
     Sampling,
     Strangers,
+    TrainedFuture,
     log_odds,
     make_examples,
 )
-from surerec.measures.learned._features import Features
-from surerec.measures.learned._futures import TrainedFuture
-from surerec.measures.learned._offered import EXTRAS, in_words
-from surerec.measures.learned._preference import try_factors
-from surerec.measures.learned._text import read_trees, write_trees
+from surerec.measures.learned._features import EXTRAS, Features, in_words
+from surerec.measures.learned._growing import INGREDIENTS, LARGE, SMALL, Kept, ask, grow_best
+from surerec.measures.learned._trees import read_trees, write_trees
 from surerec.precedence import count_like
 
 if TYPE_CHECKING:
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
     from surerec._progress import Bar
     from surerec.interactions import Interactions
-    from surerec.measures.learned._choice import Grown, Question
+    from surerec.measures.learned._growing import Grown, Question
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -168,7 +166,7 @@ class LearnedMeasure:
         return fold_for(self.fold_of, users, history, len(self.folds))
 
     def base(self, fold: int, history_length: int, n_items: int) -> float:
-        """Give what is added to the trees of a fold: the log-odds if all items were alike.
+        """Return what is added to the trees of a fold: the log-odds if all items were alike.
 
         A future of the horizon's share is as long as ``horizon / (1 − horizon)`` pasts; another is
         as long as it was in training.
@@ -182,14 +180,9 @@ class LearnedMeasure:
         return self.intercepts[fold] + log_odds(n_next, n_others)
 
     def about(self, fold: int) -> str:
-        """Say which ingredients the trees of a fold have, and what those not kept had gained.
-
-        Empty for what was learned before there were any.
-        """
-        tried = self.params.get("ingredients")
-        if not tried:
-            return ""
-        kept, gains = tried[fold]["kept"], tried[fold]["gains"]
+        """Return which ingredients the trees of a fold have, and what those not kept had gained."""
+        tried = self.params["ingredients"][fold]
+        kept, gains = tried["kept"], tried["gains"]
         if self.params.get("given"):
             return f"Its trees were grown with {', '.join(kept) or 'the usual features alone'}."
         if not gains:
@@ -206,7 +199,7 @@ class LearnedMeasure:
         )
 
     def renumbered(self, earlier_codes: NDArray[np.integer]) -> LearnedMeasure:
-        """Give the same for users under other codes.
+        """Return the same for users under other codes.
 
         Parameters
         ----------
@@ -267,8 +260,13 @@ def _draw(
 
 
 def _features(counted: PrecedenceStatistics, given: Kept | None, seed: int) -> Features:
-    wants_factors = given is None or "matrix factorisation" in given.names
-    factors = try_factors(counted, seed) if wants_factors else None
+    """Return features of all ingredients that are tried or given."""
+    factors = None
+    if given is None or "matrix factorisation" in given.names:
+        try:  # one set of factors on all users, which may score anybody else
+            factors = Factorisation.train_whole(counted, AlsSettings(seed=seed))
+        except InputError:  # too few users, or implicit is not installed
+            factors = None
     return Features(counted, extras=tuple(EXTRAS), factors=factors)
 
 
@@ -282,13 +280,13 @@ def _some(parts: list[Examples]) -> list[Examples]:
 
 
 def _used(grown: list[Grown]) -> list[str]:
-    """Give the features that must be computed: those of ingredients that any fold kept."""
+    """Return the features that must be computed: those of ingredients that any fold kept."""
     extras = [each for each in EXTRAS if any(each in one.kept.names for one in grown)]
     return [*in_words(extras)]
 
 
 def _numbered(text: str, names: list[str]) -> str:
-    """Give trees over all features that are offered as trees over some."""
+    """Return trees over all features that are offered as trees over some."""
     offered = [*in_words(tuple(EXTRAS))]
     if offered == names:
         return text
