@@ -1,8 +1,8 @@
 """The tables of docs/guarantees.md and docs/als.md, beside those of ``benchmarks.new_users``.
 
 ``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
-probabilities lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table, and writes the
-reliability diagrams of slates and of probabilities to the output folder. ``drifting`` is synthetic
+probabilities lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table, and writes
+the reliability diagrams of slates and of probabilities to the output folder. ``drifting`` is synthetic
 data that drift. Seeds are fixed: the same command prints the same numbers.
 """
 
@@ -119,7 +119,8 @@ class Study:
             query = Query(cases.known(case), (user,))
             candidates = self.statistics.items_outside(query.history)
             unknown = np.isin(candidates, self.statistics.unknown_without(query.users))
-            p_values = np.where(unknown, 0.0, model.assess(query, candidates).p_values)
+            found = model.assess(query, candidates).p_values
+            p_values = np.where(unknown, 0.0, 0.0 if found is None else found)
             future = np.sort(p_values[np.isin(candidates, cases.future(case))])
             missed += np.searchsorted(future, levels, side="right") / len(future)
             sizes += len(p_values) - np.searchsorted(np.sort(p_values), levels, side="right")
@@ -127,7 +128,7 @@ class Study:
         return [pl.DataFrame({f"at {m}": [s] for m, s in zip(_MISSES, found, strict=True)})]
 
     def hits(self) -> list[pl.DataFrame]:
-        """Compute the share without a hit and the list length where one among the next 5 is guaranteed."""
+        """Compute the share without a hit and the length of lists that guarantee one in 5 items."""
         levels, n = (0.1, 0.2), self.given.splits
         return [
             coverage_over_splits(outcomes, "rank", "hit", epsilons=levels, n_splits=n).select(

@@ -34,8 +34,8 @@ from surerec.evaluation import (
     CHECKED_EPSILONS,
     Calendar,
     backtest,
-    coverage,
     coverage_over_splits,
+    cut_sets,
     risk_curve,
 )
 from surerec.measures import as_recipe
@@ -102,11 +102,10 @@ def newcomers(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.Dat
         whole = risk_curve(outcomes, "rank")
         curves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
         tested = np.flatnonzero(~calibrates)
-        for epsilon in CHECKED_EPSILONS:
-            found = coverage(*curves, outcomes, tested, "rank", epsilon)
-            row = {"epsilon": epsilon, "loss": found.losses.mean(), "size": found.sizes.mean()}
-            row["floor"] = found.floor
-            rows.append(row)
+        found = cut_sets(*curves, outcomes, tested, "rank", CHECKED_EPSILONS)
+        by_level = zip(CHECKED_EPSILONS, found.losses.mean(1), found.sizes.mean(1), strict=True)
+        floor = curves[0].lowest_level()
+        rows += [{"epsilon": e, "loss": m, "size": n, "floor": floor} for e, m, n in by_level]
         precision.append(_precision(outcomes))
     means = pl.DataFrame(rows).group_by("epsilon", maintain_order=True).mean()
     return means, float(np.mean(precision))

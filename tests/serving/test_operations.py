@@ -6,9 +6,8 @@ import pytest
 
 import surerec as sr
 from surerec.conformal import MERGERS
-from surerec.recommenders import save_all
+from surerec.recommenders import GROUP_PROMISES, save_all
 from surerec.storage import read_card
-from surerec.together import GROUP_PROMISES
 from tests.serving.serving_server import ACCENT, NASTY, made_up, problem
 
 

@@ -25,7 +25,7 @@ from surerec.conformal import TOLERANCE, users_needed
 from surerec.errors import InputError
 from surerec.evaluation import CHECKED_EPSILONS, N_SPLITS, halves
 from surerec.interactions import UserGroups, read_user_groups
-from surerec.together import GROUP_PROMISES, find_aggregation, form_groups, observe_groups
+from surerec.recommenders import GROUP_PROMISES, find_aggregation, form_groups, observe_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from surerec.interactions import IdMap
     from surerec.measures import Scorer
     from surerec.precedence import PrecedenceStatistics
-    from surerec.together import GroupOutcomes, GroupPromise
+    from surerec.recommenders import GroupOutcomes, GroupPromise
 
 OF_SEGMENTS: Final = ("miss-score", "miss-rank", "item-time")
 """The kinds that a table of segments begins with, for a subject without a kind of its own."""
@@ -381,7 +381,7 @@ def together_rows(
         groups = form_groups(cases, size, "random", scorer.fold_of(cases.users), seed)
         if len(groups) < FEWEST_USERS:
             continue
-        (found,) = observe_groups(scorer, statistics, cases, groups, find_aggregation("average"))
+        found = observe_groups(scorer, statistics, cases, groups, find_aggregation("average"))
         for promise in GROUP_PROMISES.values():
             if size <= promise.largest:
                 yield from _together(found, promise, size, seed)

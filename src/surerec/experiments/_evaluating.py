@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from surerec.evaluation import Split, SplitOrder
     from surerec.experiments._settings import StudySettings
     from surerec.interactions import Interactions
-    from surerec.measures import Aggregates
     from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import Recommender
 
@@ -93,13 +92,13 @@ def judge(
 ) -> Iterator[tuple[str, Judgement]]:
     """Let every algorithm judge the candidates, with the user's own profile left out of all counts.
 
-    The rows of the training items are read once for the 17 measures, those of the calibration items
+    The rows of the training items are found once for the 17 measures, those of the calibration items
     once for both CRS.
     """
     known = ProfileRows(statistics, split.known, split.user)
     yield ALGORITHMS[0], Judgement(log_score(known, None)[candidates])
     # The product of the one largest factor ranks as the largest count does.
-    yield EXTRA, Judgement(aggregate(known, "count", only="maximum").high[candidates])
+    yield EXTRA, Judgement(aggregate(known, "count", "maximum")[candidates])
     del known
 
     later = ProfileRows(statistics, split.calibration, split.user)
@@ -110,12 +109,9 @@ def judge(
     del later, ranks
 
     rows = ProfileRows(statistics, split.training, split.user)
-    found: dict[str, Aggregates] = {}
     for measure in MEASURES.values():
-        statistic = "count" if measure.statistic == "score" else measure.statistic
-        if statistic not in found:
-            found = {statistic: aggregate(rows, statistic)}
-        scores = measure.conformity(found[statistic])
+        found = aggregate(rows, measure.statistic, measure.aggregate)
+        scores = -found if measure.is_nonconformity else found
         compared = compare_with_items(scores, split.calibration, candidates)
         yield f"ICRS{measure.number}", Judgement.of(compared)
 

@@ -16,7 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from surerec._columns import Columns, json_rows, json_texts, json_values
 from surerec.errors import NotOffered
-from surerec.live import FutureTimeError, Observed, Receipt
+from surerec.live import FutureTimeError, Ingestion, Receipt
 from surerec.recommenders import RecommendOptions
 from surerec.serving import _schemas as ask
 from surerec.serving._models import LiveModel, ServedModel
@@ -270,7 +270,7 @@ def model_card(model: ServedModel) -> dict[str, Any]:
     return dict(model.card)
 
 
-@_operation("POST", "/v1/events", Observed, "live")
+@_operation("POST", "/v1/events", Ingestion, "live")
 def send_events(model: ServedModel, asked: ask.EventsRequest) -> dict[str, Any]:
     """Ingest events; they are stored, and in every answer, when this is answered.
 
