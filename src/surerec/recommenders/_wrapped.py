@@ -405,7 +405,7 @@ class WrappedRecommender(Recommender):
         return super()._state() | mine.under(_WRAPPED)
 
     def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
-        """Be as it was when saved; refuse another model than the one that was calibrated."""
+        """Restore it as it was saved; refuse another model than the one that was calibrated."""
         mine, state = state.split(_WRAPPED)
         is_stored = isinstance(self.model, dict)
         check_arrays("a wrapped model", {} if is_stored else _PROBE, mine.arrays)
