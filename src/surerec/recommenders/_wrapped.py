@@ -529,9 +529,7 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
         name: list(value) if isinstance(value, Iterator) else value
         for name, value in settings.items()
     }
-    made = WrappedRecommender(model, **kept)
-    made._validate()  # noqa: SLF001
-    return made
+    return WrappedRecommender(model, **kept).set_params()  # which checks all of them
 
 
 def _kept_sample(sample: Sample | None, _: FittedModel) -> Sample:
