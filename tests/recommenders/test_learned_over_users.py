@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import surerec as sr
-from surerec.measures import State
 
 
 @pytest.fixture(scope="module")
@@ -13,18 +12,6 @@ def films():
 @pytest.fixture(scope="module")
 def model(films):
     return sr.PopulationConformal("learned").fit(films)
-
-
-def test_parts_of_another_model_are_refused(films, model):
-    spec = model.to_spec()
-    arrays = spec.state.arrays
-    short = {"scorer_fold_of": arrays["scorer_fold_of"][:-1]}
-    large = {"scorer_ridge": np.zeros((films.n_items + 1,) * 2)}
-    for wrong in (short, large):
-        with pytest.raises(ValueError, match="of a learned measure"):
-            sr.PopulationConformal("learned").restore(model.statistics_, spec.state | State(wrong))
-    with pytest.raises(KeyError):
-        sr.PopulationConformal("learned").restore(model.statistics_, State(arrays))
 
 
 def test_recalibrating_keeps_the_trees_and_everybody_in_their_fold(films):

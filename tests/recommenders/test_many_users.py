@@ -73,14 +73,6 @@ def test_many_users_are_told_who_is_covered(settings, k):
     assert (said.full or said).holds
 
 
-def test_some_users_come_in_the_order_asked(films):
-    model = sr.InductiveConformal(measure="CM3").fit(films)
-    users = films.users.ids.gather([9, 2, 30])
-    some = model.recommend_many(users=users.to_list(), significance=0.3)
-    assert some["user_id"].unique(maintain_order=True).to_list() == users.to_list()
-    assert_frame_equal(some, one_by_one(model, users, significance=0.3), check_exact=True)
-
-
 @pytest.fixture(scope="module")
 def crowd():
     """More users than any thread takes at once."""
@@ -109,15 +101,6 @@ def test_threads_change_nothing(crowd, model, strategy, monkeypatch):
     ]
     assert_frame_equal(answers[0], answers[1], check_exact=True)
     assert_frame_equal(answers[0], answers[2], check_exact=True)
-
-
-def test_batches_are_the_whole(crowd):
-    model = sr.InductiveConformal(measure="CM4").fit(crowd)
-    batches = list(model.iter_recommendations(confidence=0.7, k=3))
-    assert len(batches) > 1
-    assert_frame_equal(
-        pl.concat(batches), model.recommend_many(confidence=0.7, k=3), check_exact=True
-    )
 
 
 def test_an_unknown_user_among_many_is_named(films):

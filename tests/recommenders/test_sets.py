@@ -1,3 +1,4 @@
+import copy
 from itertools import pairwise
 
 import pytest
@@ -138,3 +139,10 @@ def test_titles_are_shown_where_they_are_known():
     )
     frame = sr.InductiveConformal().fit(named).recommend(history=[0], confidence=0.5).to_frame()
     assert frame["title"].to_list() == [f"{item}!" for item in frame["item_id"]]
+
+
+def test_a_copy_of_a_set_has_its_columns(films):
+    picks = sr.InductiveConformal("CM12").fit(films).recommend(5, confidence=0.8, k=7)
+    twin = copy.deepcopy(picks)
+    assert twin.to_frame().equals(picks.to_frame())
+    assert len(twin) == len(picks) == len(picks.columns["item_id"])

@@ -1,7 +1,6 @@
 """Groups by a column of people's own: the promise holds in each."""
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -113,28 +112,6 @@ def test_who_has_no_group_is_promised_nothing(two):
         "No guarantee: a confidence of 0.8 needs at least 4 calibration users with segment 'few', "
         "and there are 2, so every item qualifies."
     )
-
-
-def test_every_form_of_groups_says_the_same(two, tmp_path):
-    films, segment = two
-    frame = pl.DataFrame({"userId": list(segment), "segment": list(segment.values())})
-    frame.write_csv(tmp_path / "users.csv", separator=";")
-    frame.write_parquet(tmp_path / "users.parquet")
-    expected = sr.PopulationConformal(groups="segment").fit(films, user_groups=segment)
-    for form in (
-        frame,
-        frame.to_pandas(),
-        frame.to_arrow(),
-        frame.lazy(),
-        tmp_path / "users.csv",
-        tmp_path / "users.parquet",
-    ):
-        model = sr.PopulationConformal(groups="segment").fit(films, user_groups=form)
-        assert model.user_groups_.names == ("odd", "sure")
-        assert np.array_equal(model.user_groups_.codes, expected.user_groups_.codes)
-    numbered = pd.DataFrame({"user": [0, 1, 2], "segment": [1.0, None, 2.0]})
-    model = sr.PopulationConformal(groups="segment", min_known=1)
-    assert model.fit(films, user_groups=numbered).user_groups_.names == ("1", "2")
 
 
 @pytest.mark.parametrize(

@@ -413,7 +413,7 @@ class Adapter:
     def value(
         self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Give scores in a unit that compares between people; asked if it `has_value`."""
+        """Return scores in a unit that compares between people; asked if it `has_value`."""
         raise NotImplementedError
 
     def contributions(
@@ -461,7 +461,7 @@ class FormAdapter(Adapter):
 
 
 def ids_of(given: Iterable[Any] | None, n: int | None, noun: str, model: str) -> IdMap:
-    """Give the ids of a model's columns or rows: as they were given, or their numbers.
+    """Return the ids of a model's columns or rows: as they were given, or their numbers.
 
     Parameters
     ----------

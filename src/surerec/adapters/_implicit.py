@@ -141,7 +141,7 @@ class RecToolsAdapter(Adapter):
             self.items = ids_of(_of_map(items, None), None, "item", self.name)
 
     def look_again(self) -> None:
-        """Take the arrays of a fitted model; ALS with features folds nobody in."""
+        """Read the arrays of a fitted model; ALS with features folds nobody in."""
         self.form = self._to_form(self.model)
         self.folds_in = self.form.folds_in
 

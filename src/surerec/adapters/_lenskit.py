@@ -76,7 +76,7 @@ class LensKitAdapter(Adapter):
             self.items = ids_of(items, None, "item", self.name)
 
     def _check_given(self, items: Iterable[Any] | None, users: Iterable[Any] | None) -> None:
-        """Take ids only as far as the pipeline has none of its own."""
+        """Set ids only as far as the pipeline has none of its own."""
         assert self.items is not None  # noqa: S101  # of a trained pipeline
         if items is not None:
             given = ids_of(items, None, "item", self.name)
@@ -104,7 +104,7 @@ class LensKitAdapter(Adapter):
             )
 
     def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Ask for users of the training data, by id."""
+        """Return the scores of users of the training data, by id."""
         assert self.users is not None  # noqa: S101  # rows are theirs
         return self._asked(self.users.ids.gather(rows).to_list())
 
@@ -131,7 +131,7 @@ class LensKitAdapter(Adapter):
         return found
 
     def scores_a_history(self) -> bool:
-        """Find out by asking."""
+        """Return whether it scores a history, by trying one."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -190,7 +190,7 @@ def _is(scorer: Any, name: str) -> bool:
 
 
 def _wants_user(scorer: Any) -> bool:
-    """Tell whether it is set to use ratings, or what it keeps of users of the training data."""
+    """Return whether it is set to use ratings, or what it keeps of users of the training data."""
     config = getattr(scorer, "config", None)
     return bool(
         getattr(config, "feedback", "") == "explicit"
@@ -200,7 +200,7 @@ def _wants_user(scorer: Any) -> bool:
 
 
 def _vocabularies(pipeline: Any) -> tuple[Vocabulary | None, Vocabulary | None]:
-    """Give the items and the users that a pipeline was trained on, as far as it keeps them."""
+    """Return the items and the users that a pipeline was trained on, as far as it keeps them."""
     names = pipeline.component_names()
     components = [pipeline.component("scorer"), *map(pipeline.component, names)]
     return tuple(  # type: ignore[return-value]

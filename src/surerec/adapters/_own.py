@@ -81,7 +81,7 @@ class OwnAdapter(Adapter):
             )
 
     def score_histories(self, histories: Sequence[NDArray[np.int64]]) -> NDArray[np.floating]:
-        """Ask it, by ids."""
+        """Return its scores of histories of ids."""
         known = [self.catalogue.ids.gather(history).to_list() for history in histories]
         with self._lock:
             if not self.is_function:
@@ -135,13 +135,13 @@ class OwnAdapter(Adapter):
     def value(
         self, scores: NDArray[np.float64], history_length: int | NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Ask it."""
+        """Return the values that it states."""
         return np.asarray(self.model.value(scores, history_length), dtype=np.float64)
 
     def contributions(
         self, row: int | None, history: NDArray[np.int64], column: int
     ) -> tuple[Contribution, ...]:
-        """Ask it, by ids, if it can tell."""
+        """Return the contributions that it states by ids, if any."""
         del row
         if not hasattr(self.model, "contributions"):
             return ()
@@ -179,10 +179,10 @@ class ListsAdapter(Adapter):
         return "the model of these lists"
 
     def check_fitted(self) -> None:
-        """Do nothing: lists that were read are there."""
+        """Accept: lists that were read are there."""
 
     def knowing(self, past: Interactions) -> Self:
-        """Give the same lists on a catalogue with all items of the past, for users of the past."""
+        """Return the lists of users of the past, on a catalogue with all its items."""
         assert self.users is not None  # noqa: S101  # they are the lists' own
         kept = np.flatnonzero(past.users.codes(self.users.ids) >= 0)
         if not len(kept):
@@ -207,7 +207,7 @@ class ListsAdapter(Adapter):
         columns: NDArray[np.int64],
         rows: NDArray[np.int64],
     ) -> Self:
-        """Give the same lists with all other items of the past behind them.
+        """Return the same lists with all other items of the past behind them.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class ListsAdapter(Adapter):
         return found
 
     def score_users(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Give what their lists say; NaN for what is not in them."""
+        """Return what their lists say; NaN for what is not in them."""
         found = np.full((len(rows), len(self.catalogue)), np.nan)
         for place, row in enumerate(rows):
             here = slice(self.model.offsets[row], self.model.offsets[row + 1])
@@ -300,7 +300,7 @@ def _of_users(lists: ScoredLists, kept: NDArray[np.intp]) -> ScoredLists:
 def _behind(
     listed: NDArray[np.uint32], scores: NDArray[np.float64], others: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give minus the place of each item, ties sharing one: the list first, then the others.
+    """Return minus the place of each item, ties sharing one: the list first, then the others.
 
     Places, as scores of a list and of its completion are in different units.
 

@@ -126,7 +126,7 @@ class WrappedScorer(Scorer):
         return scores
 
     def reaches(self, users: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell who was in the fit of a model that scores nobody else."""
+        """Return who was in the fit of a model that scores nobody else."""
         if self.takes_histories:
             return super().reaches(users)
         return (users >= 0) & (self.rows[users] >= 0)
@@ -156,7 +156,7 @@ class WrappedScorer(Scorer):
         history_length: int | NDArray[np.int64],
         n_users: int,  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Give the model's own unit, if it has one."""
+        """Return the model's own unit, if it has one."""
         return self.adapter.value(scores, history_length) if self.adapter.has_value else scores
 
     def state(self) -> State:
@@ -165,7 +165,7 @@ class WrappedScorer(Scorer):
         return lines | self.adapter.state().under(_MODEL)
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
-        """Ask the model, if it can tell."""
+        """Return the contributions that the model states, if any."""
         row = self._row(query)
         return self.adapter.contributions(
             None if row < 0 else row, self.columns[query.history], int(self.columns[item])
@@ -245,7 +245,7 @@ def of_fitted(
     by_user: bool,
     knows_all: bool,
 ) -> WrappedScorer:
-    """Give the scorer of a fitted model on profiles whose items are in its catalogue.
+    """Return the scorer of a fitted model on profiles whose items are in its catalogue.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def of_fitted(
 def on_catalogue(
     data: Interactions, fitted: Interactions, items: IdMap | None = None
 ) -> PrecedenceStatistics:
-    """Give profiles on the catalogue of a model, with the support of what it was fitted on.
+    """Return profiles on the catalogue of a model, with the support of what it was fitted on.
 
     Codes follow the popularity in what it was fitted on, and nothing else: whose scores tie is told
     apart by it, and a calibration user's future must have no part in that.

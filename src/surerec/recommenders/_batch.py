@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.interactions import UserGroups
     from surerec.recommenders._options import RecommendOptions
     from surerec.recommenders._parts import ModelParts
 
@@ -82,7 +81,7 @@ class Histories:
         return f"Histories({len(self):,} people, {len(self.left_out):,} left out)"
 
     def warnings(self) -> list[str]:
-        """Say who is left out, and who is promised nothing, in a sentence each."""
+        """Return who is left out, and who has no guarantee, in a sentence each."""
         said = []
         if n := len(self.left_out):
             said.append(
@@ -98,87 +97,69 @@ class Histories:
             said.append(self.assumes)
         return said
 
-    @property
-    def timed(self) -> bool:
-        """Whether the times of these histories are known."""
-        return self.queries.times is not None
 
-    def asked_at(self, moment: int | None) -> Histories:
-        """Return the same asked at a moment: without times, it is the time of every item."""
-        if moment is None:
-            return self
-        if self.queries.times is not None:
-            check_moment(int(self.queries.times.max(initial=moment)), moment, "the histories")
-            return self
-        then = np.full(len(self.queries.items), moment)
-        return replace(self, queries=replace(self.queries, times=then))
-
-    def in_groups(self, groups: UserGroups, given: UserGroups, people: IdMap) -> Histories:
-        """Give each person the group that was read for them; `groups` are those of the data."""
-        codes = people.codes(self.people)
-        said = [given.label(int(code)) for code in codes]
-        labels = tuple(
-            groups.label(int(user)) if label is None and user >= 0 else label
-            for label, user in zip(said, self.queries.users, strict=True)
-        )
-        unknown = np.array([groups.code(label) is None for label in labels], dtype=bool)
-        return replace(
-            self,
-            queries=replace(self.queries, segments=labels),
-            without_group=self.people.filter(pl.Series(unknown)),
-        )
-
-
-def read_histories(
-    source: Any,
-    items: IdMap,
-    users: IdMap | None,
-    groups: UserGroups | None,
-    reading: Mapping[str, Any],
-    at: Any = None,
+def histories(
+    model: ModelParts, source: Any, *, leave_out: bool, at: Any, reading: Mapping[str, Any]
 ) -> Histories:
-    """Turn people's histories into codes.
+    """Return histories of users who need not be in the data, as codes.
 
     Parameters
     ----------
+    model : ModelParts
+        The model to ask.
     source : mapping, frame, path or Interactions
-        As in :meth:`Recommender.histories`.
-    items : IdMap
-        The items of the data.
-    users : IdMap or None
-        The users of the data, if people of the same id are these; None for newcomers.
-    groups : UserGroups or None
-        The groups of the data, where people are calibrated in groups of their own.
+        As in :meth:`FittedModel.histories`.
+    leave_out : bool
+        Whether users of the same ids as the data's are these; otherwise all are new.
+    at : datetime, date, text or number, optional
+        When all of them are asked for.
     reading : mapping
         How to read a file or frame: arguments of :func:`surerec.read_interactions`.
-    at : datetime, date, text or number, optional
-        When all of them are asked for; see :meth:`Recommender.histories`.
     """
+    users = model.statistics.interactions.users if check_flag("leave_out", leave_out) else None
     moment = None if at is None else read_time("at", at)
+    given = source
     if isinstance(source, Mapping):
-        found = _of_mapping(source, items, users)
-        people = IdMap(found.people, noun="user")
+        found = _of_mapping(source, model.items, users)
     else:
-        given = source
-        if not isinstance(given, Interactions):
+        if not isinstance(source, Interactions):
             given = read_interactions(source, **{"time": "", **reading})
-        found = _of_interactions(given, items, users)
-        people = IdMap(given.users.ids, noun="user")
-    found = found.asked_at(moment)
+        found = _of_interactions(given, model.items, users)
+    queries = found.queries
+    if moment is not None and queries.times is not None:
+        check_moment(int(queries.times.max(initial=moment)), moment, "the histories")
+    elif moment is not None:  # it is the time of every item
+        queries = replace(queries, times=np.full(len(queries.items), moment))
+    untimed = model.scorer.uses_times and queries.times is None
+    found = replace(found, queries=queries, assumes=_RECENT if untimed else "")
     if not len(found):
         raise InputError(
             f"Nobody in the data took any item of the histories of these {len(found.left_out):,} "
             "people: are the ids of items the same?"
         )
-    if groups is None or (users is not None and isinstance(source, (Mapping, Interactions))):
-        return found  # users of the data have their groups
-    if isinstance(source, (Mapping, Interactions)):
+    segments, is_read = model.segments, given is not source
+    if segments is None or (users is not None and not is_read):
+        return found  # users of the data have their segments
+    if not is_read:
         raise InputError(
-            f"This model has groups by {groups.column}: give the histories as a frame or a file "
-            f"with a column {groups.column!r}."
+            f"This model has groups by {segments.column}: give the histories as a frame or a file "
+            f"with a column {segments.column!r}."
         )
+    people = IdMap(given.users.ids, noun="user")
     how = {name: reading[name] for name in ("user", "columns") if name in reading}
-    return found.in_groups(groups, read_user_groups(source, groups.column, people, **how), people)
+    stated = read_user_groups(source, segments.column, people, **how)
+    labels = tuple(
+        segments.label(int(user)) if label is None and user >= 0 else label
+        for label, user in zip(
+            map(stated.label, people.codes(found.people).tolist()), queries.users, strict=True
+        )
+    )
+    unknown = pl.Series([segments.code(label) is None for label in labels], dtype=pl.Boolean)
+    return replace(
+        found,
+        queries=replace(queries, segments=labels),
+        without_group=found.people.filter(unknown),
+    )
 
 
 def _of_interactions(given: Interactions, items: IdMap, users: IdMap | None) -> Histories:
@@ -277,18 +258,6 @@ def _people(n: int) -> str:
 def _named(ids: pl.Series) -> str:
     named = ", ".join(repr(value) for value in ids.head(_NAMED))
     return named if len(ids) <= _NAMED else f"{named} and others"
-
-
-def histories(
-    model: ModelParts, source: Any, *, leave_out: bool, at: Any, reading: Mapping[str, Any]
-) -> Histories:
-    """Return histories of users who need not be in the data, as codes."""
-    interactions = model.statistics.interactions
-    is_of_data = check_flag("leave_out", leave_out)
-    users = interactions.users if is_of_data else None
-    found = read_histories(source, model.items, users, model.segments, reading, at)
-    untimed = model.scorer.uses_times and not found.timed
-    return replace(found, assumes=_RECENT) if untimed else found
 
 
 def read_users(

@@ -220,7 +220,7 @@ class Recommender(ABC):
         return self.model_.lists
 
     def named(self, name: str) -> Self:
-        """Take the name that a model folder knows it by."""
+        """Set the name that a model folder knows it by."""
         self.model_ = replace(self.model_, name=name)
         return self
 
@@ -434,7 +434,7 @@ class Recommender(ABC):
         return RecommenderSpec(type(self).__name__, self._stored_params(), self._state())
 
     def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
-        """Be as it was when saved; KeyError or ValueError if this is not its state."""
+        """Restore it as it was saved; KeyError or ValueError if this is not its state."""
         self.model_ = self._restored(as_statistics("fit", statistics), state)
         return self
 

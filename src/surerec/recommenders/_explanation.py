@@ -66,7 +66,7 @@ class Explanation:
     ignored: tuple[Any, ...] = ()
 
     def to_frame(self) -> pl.DataFrame:
-        """Give each training item with its counts, the one that says most first.
+        """Return each training item with its counts, the one that says most first.
 
         That is the highest share that is sure: by the lower end of its 95 % Wilson interval.
 
@@ -137,7 +137,7 @@ class Explanation:
         return "\n".join([*lines, self.entry] if self.entry else lines)
 
     def to_pandas(self) -> Any:
-        """Give :meth:`to_frame` as a pandas frame, which needs pandas."""
+        """Return :meth:`to_frame` as a pandas frame, which needs pandas."""
         return as_pandas(self.frame)
 
     def plot(self, n: int = 10) -> Any:
@@ -156,7 +156,7 @@ class Explanation:
         )
 
     def _repr_html_(self) -> str:
-        """Give what a notebook shows."""
+        """Return what a notebook shows."""
         columns = {"title": "who took", "later": "took it later", "support": "of", "share": "share"}
         names = distinct_labels(
             self.frame[Columns.Title].to_list(), self.frame[Columns.Item].to_list()
@@ -289,7 +289,7 @@ def explain(model: ModelParts, scored: Query, code: int, assessment: Assessment)
 
 
 def _surely(frame: pl.DataFrame) -> NDArray[np.float64]:
-    """Give the lower end of each share's 95 % Wilson interval: 1 of 1 says less than 40 of 90."""
+    """Return the lower end of each share's 95 % Wilson interval: 1 of 1 says less than 40 of 90."""
     n, share, z = frame["support"].to_numpy(), frame["share"].to_numpy(), _Z
     n = np.maximum(n, 1)
     spread = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))

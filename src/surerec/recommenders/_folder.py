@@ -246,7 +246,7 @@ def _check_settings(problem: str, kind: type[Recommender], params: Mapping[str, 
 
 
 def _given_measure(params: Mapping[str, Any], scorer: object, where: str) -> dict[str, Any]:
-    """Give the parameters of a stored recommender, with its scorer if it was saved without one."""
+    """Return the parameters of a stored recommender, with its scorer if it lacks one."""
     own = [key for key, value in params.items() if isinstance(value, dict) and OWN in value]
     if not own:
         if scorer is not None:

@@ -122,7 +122,7 @@ AGGREGATIONS: Final[Mapping[str, Aggregation]] = {
 
 
 def find_aggregation(aggregation: str | Aggregation) -> Aggregation:
-    """Look an aggregation up by name, or take it as it is.
+    """Return an aggregation by name, or the given one.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def _similar(cases: Cases, some: NDArray[np.int64], size: int) -> list[NDArray[n
 
 
 def _profiles(cases: Cases, some: NDArray[np.int64]) -> Any:
-    """Give what is known of some cases as a sparse matrix of zeros and ones."""
+    """Return what is known of some cases as a sparse matrix of zeros and ones."""
     from scipy import sparse  # noqa: PLC0415  # slow to import, and seldom needed
 
     known = [cases.known(int(case)) for case in some]
@@ -285,7 +285,7 @@ class GroupOutcomes:
         return self._curves[promise.name]
 
     def with_any_of(self, users: tuple[int, ...]) -> set[int]:
-        """Give the groups that one of these users is a member of."""
+        """Return the groups that one of these users is a member of."""
         return {self._groups_of[user] for user in users if user in self._groups_of}
 
     def state(self) -> State:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration import Assessment, Calibration
-    from surerec.measures import Queries, Query
+    from surerec.measures import Query
     from surerec.recommenders._batch import Histories
     from surerec.recommenders._group_answers import MergedAssessment
     from surerec.recommenders._group_calibration import GroupAssessment
@@ -228,7 +228,7 @@ class FittedModel(ModelParts):
         codes: NDArray[np.int64] | None = None,
         unknown: str = "check",
     ) -> pl.DataFrame:
-        """Give the p-value of each candidate, or of the given items.
+        """Return the p-value of each candidate, or of the given items.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class FittedModel(ModelParts):
         query: Query | None = None,
         item: Any,
     ) -> Explanation:
-        """Say which earlier items speak for an item, with the counts in words.
+        """Return which earlier items speak for an item, with the counts in words.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ class FittedModel(ModelParts):
         return None if end is None else _instant(end)
 
     def age(self, at: datetime | None = None) -> timedelta:
-        """Give how long ago the futures that calibrated it ended.
+        """Return how long ago the futures that calibrated it ended.
 
         Parameters
         ----------
@@ -416,7 +416,7 @@ class FittedModel(ModelParts):
     def histories(
         self, source: Any, /, *, leave_out: bool = False, at: Any = None, **reading: Any
     ) -> Histories:
-        """Take what is known of many people who need not be in the data; it says what is not used.
+        """Read the histories of many users who need not be in the data; it names what is not used.
 
         Parameters
         ----------
@@ -453,12 +453,6 @@ class FittedModel(ModelParts):
     def rows_of(self, users: NDArray[np.int64], options: RecommendOptions) -> pl.DataFrame:
         """Return the rows of :meth:`recommend_many` for some users of the data, by code."""
         return _batch.rows_of(self, users, options)
-
-    def rows_for(
-        self, queries: Queries, people: pl.Series, options: RecommendOptions
-    ) -> pl.DataFrame:
-        """Return the rows of :meth:`recommend_many` for queries, with the ids of their users."""
-        return _batch.rows_for(self, queries, people, options)
 
     def guarantee_to_groups(
         self, groups: Any, options: RecommendOptions, together: str | None = None
@@ -498,7 +492,7 @@ class FittedModel(ModelParts):
     def explain_group(
         self, group: Any, *, item: Any, together: str | None = None, at: Any = None
     ) -> GroupExplanation:
-        """Say to each member of a group which of their items speak for an item.
+        """Return, for each member of a group, which of their items speak for an item.
 
         Parameters
         ----------

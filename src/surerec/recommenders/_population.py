@@ -405,7 +405,7 @@ def count_without(
 
 
 def _end(interactions: Interactions) -> int:
-    """Give the instant after everything that happened."""
+    """Return the instant after everything that happened."""
     if not interactions.n_rows:
         raise InputError("The data hold no interactions: there is nothing to calibrate on.")
     return int(interactions.times.max()) + 1

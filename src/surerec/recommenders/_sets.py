@@ -140,7 +140,7 @@ class RecommendationSet:
         return self.hits.about
 
     def __getstate__(self) -> dict[str, Any]:
-        """Be copied, and sent elsewhere, with the numbers instead of what computes them."""
+        """Return the state to copy: the numbers instead of what computes them."""
         found = {"columns": self.columns, "hits": self.hits}
         return {**self.__dict__, **found, "find_columns": None, "find_hits": None}
 
@@ -155,7 +155,7 @@ class RecommendationSet:
         return None if self.significance is None else round(1 - self.significance, 12)
 
     def to_frame(self) -> pl.DataFrame:
-        """Give ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, ``title``.
+        """Return ``item_id``, ``rank``, ``score``, ``p_value``, ``entry_confidence``, ``title``.
 
         ``p_value`` where there are p-values. With a calibration over users there are none: before
         the title stand ``probability`` (that the item is taken within the stated future), and its
@@ -212,7 +212,7 @@ class RecommendationSet:
         return self._frame[Columns.Item].to_list()
 
     def to_pandas(self) -> Any:
-        """Give :meth:`to_frame` as a pandas frame, which needs pandas."""
+        """Return :meth:`to_frame` as a pandas frame, which needs pandas."""
         return as_pandas(self._frame)
 
     def plot(self, n: int = 15) -> Any:
@@ -230,7 +230,7 @@ class RecommendationSet:
         )
 
     def _shares(self) -> str:
-        """Name the column that says most to a person: what there is of it."""
+        """Return the name of the column to show: probability, p-value or score."""
         for name in (Columns.Probability, Columns.PValue):
             if name in self._frame.columns and self._frame[name].is_finite().any():
                 return name
@@ -253,7 +253,7 @@ class RecommendationSet:
         return f"{len(self):,} of {self.n_candidates:,} items{at}, by {self.recommender}"
 
     def _repr_html_(self) -> str:
-        """Give what a notebook shows."""
+        """Return what a notebook shows."""
         shares = self._shares()
         frame = self._named().with_columns(self._frame[shares].alias(shares.replace("_", " ")))
         if self.confidence is not None:
@@ -332,7 +332,7 @@ class GroupSet(RecommendationSet):
         }
 
     def by_member(self) -> pl.DataFrame:
-        """Give ``item_id``, ``member``, ``rank`` and ``value`` of every item for every member.
+        """Return ``item_id``, ``member``, ``rank`` and ``value`` of every item for every member.
 
         ``rank`` is its place among all items that no member has taken, for that member alone, and
         ``value`` the same from 1 for the best down to 0.
@@ -348,7 +348,7 @@ class GroupSet(RecommendationSet):
         )
 
     def to_satisfaction(self) -> pl.DataFrame:
-        """Give each ``member`` with their ``satisfaction``, the least served first."""
+        """Return each ``member`` with their ``satisfaction``, the least served first."""
         frame = frame_of(
             {
                 "member": pl.Series([str(name) for name in self.members], dtype=pl.String),
@@ -363,7 +363,7 @@ class GroupSet(RecommendationSet):
 
 
 def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
-    """Give the columns of a result, with items as codes."""
+    """Return the columns of a result, with items as codes."""
     p_values = assessment.p_values
     return {
         Columns.Item: assessment.candidates[order],
@@ -376,7 +376,7 @@ def result_columns(assessment: Assessment, order: NDArray[np.intp]) -> dict[str,
 
 
 def batch_columns(best: BestOfMany) -> dict[str, NDArray[Any]]:
-    """Give the columns of a result for many users, with items as codes."""
+    """Return the columns of a result for many users, with items as codes."""
     return {
         Columns.Item: best.items,
         Columns.Rank: best.ranks,
@@ -397,7 +397,7 @@ def user_columns(
 
 
 def p_value_column(p_values: NDArray[np.float64] | None) -> dict[str, NDArray[Any]]:
-    """Give the column of p-values; no column where there are none."""
+    """Return the column of p-values; no column where there are none."""
     return {} if p_values is None else {Columns.PValue: p_values}
 
 
@@ -420,6 +420,6 @@ def result_frame(
 def stacked(
     parts: Sequence[Mapping[str, NDArray[Any]]],
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
-    """Give the columns of several results as one, and whose each row is."""
+    """Return the columns of several results as one, and whose each row is."""
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return columns, np.repeat(np.arange(len(parts)), [len(part[Columns.Item]) for part in parts])

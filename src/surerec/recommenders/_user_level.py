@@ -242,7 +242,7 @@ def stored_groups(groups: object) -> object:
 
 
 def read_groups(groups: object, given: Any, interactions: Interactions) -> UserGroups | None:
-    """Look up the group of each user; None where there are none by a column."""
+    """Return the segment of each user; None where there are none by a column."""
     column = parse_groups(groups)[0]
     if column is None and given is not None:
         raise InputError(
@@ -257,7 +257,7 @@ def read_groups(groups: object, given: Any, interactions: Interactions) -> UserG
 def renewed_groups(
     before: UserGroups, given: Any, past: PrecedenceStatistics, now: Interactions
 ) -> UserGroups:
-    """Give the groups of users as they are now: those given, else those that they had."""
+    """Return the groups of users as they are now: those given, else those that they had."""
     if given is not None:
         return read_user_groups(given, before.column, now.users)
     return before if past.interactions is now else before.moved(codes_in(past, now)[0])

@@ -410,7 +410,7 @@ class WrappedRecommender(Recommender):
         return super()._state() | mine.under(_WRAPPED)
 
     def restore(self, statistics: PrecedenceStatistics, state: State) -> Self:
-        """Be as it was when saved; refuse another model than the one that was calibrated."""
+        """Restore it as it was saved; refuse another model than the one that was calibrated."""
         mine, state = state.split(_WRAPPED)
         is_stored = isinstance(self.model, dict)
         check_arrays("a wrapped model", {} if is_stored else _PROBE, mine.arrays)
@@ -534,9 +534,7 @@ def wrap(model: Any, **settings: Any) -> WrappedRecommender:
         name: list(value) if isinstance(value, Iterator) else value
         for name, value in settings.items()
     }
-    made = WrappedRecommender(model, **kept)
-    made._validate()  # noqa: SLF001
-    return made
+    return WrappedRecommender(model, **kept).set_params()  # which checks all of them
 
 
 def _kept_sample(sample: Sample | None, _: FittedModel) -> Sample:

@@ -53,7 +53,7 @@ class About:
     """Whether every item of the catalogue is ranked, not only what somebody consumed."""
 
     def coverage(self, in_fit: NDArray[np.bool_], people: str) -> UserCoverage:
-        """Give whom the promise covers; `people` says who was in the fit."""
+        """Return whom the promise covers; `people` says who was in the fit."""
         if self.nobody:
             return Nobody(self.nobody, of_the_fit=self.covers == "fit")
         if self.covers == "fit":
@@ -61,7 +61,7 @@ class About:
         return Newcomers(in_fit, self.assumes)
 
     def to_text(self) -> str:
-        """Give it as a model folder keeps it."""
+        """Return it as a model folder keeps it."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -79,7 +79,7 @@ class About:
 
 
 def days_from(begin: int, days: float, horizon: Horizon) -> str:
-    """Say which days the future is, from an instant in microseconds since 1970 on."""
+    """Return which days the future is, from an instant in microseconds since 1970 on."""
     span = f"the {days:.4g} days from {day_of(begin)} on"
     if isinstance(horizon, float):
         return f"{NEW_ITEMS} in {span}"
@@ -87,7 +87,7 @@ def days_from(begin: int, days: float, horizon: Horizon) -> str:
 
 
 def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> str:
-    """Say which future it is: of some days, if everybody's begins after everybody's past."""
+    """Return which future it is: of some days, if everybody's begins after everybody's past."""
     begin, end = int(future.times.min()), int(future.times.max()) + 1
     if begin >= int(past.times.max()) and end - begin >= DAY:
         return days_from(begin, round((end - begin) / DAY), horizon)
@@ -97,7 +97,7 @@ def what_follows(past: Interactions, future: Interactions, horizon: Horizon) -> 
 def who(
     adapter: Adapter, past: Interactions, covers: Covers | None
 ) -> tuple[Covers, NDArray[np.bool_]]:
-    """Give whom a fitted model can be calibrated for, and which users of the past were in its fit.
+    """Return whom a fitted model can be calibrated for, and who of the past was in its fit.
 
     What keeps no users was fitted on the past, unless it is said that it was not.
     """
@@ -128,7 +128,7 @@ def who(
 
 
 def refuse_newcomers(adapter: Adapter) -> NoReturn:
-    """Say that it cannot score people whom it was not fitted on."""
+    """Refuse a model that scores only the users of its fit."""
     raise InputError(
         f"{adapter.name} scores the users of its fit only, so it can say nothing of newcomers: "
         "calibrate it on users of its fit, and give users=, the id of each row."
@@ -201,7 +201,7 @@ def _own_items_above(adapter: Adapter, past: Interactions) -> float:
 def probe(
     scorer: Scorer, statistics: PrecedenceStatistics, users: CalibrationUsers
 ) -> NDArray[np.float64]:
-    """Give the scores of some items for some calibration users."""
+    """Return the scores of some items for some calibration users."""
     profiles = statistics.interactions
     lengths = np.diff(profiles.offsets)
     asked = [int(user) for user in users.users if user >= 0 and lengths[user]][:_PEOPLE]
@@ -227,7 +227,7 @@ def refuse_constant(
 
 
 def same_kind(model: Any, items: Iterable[Any]) -> Adapter:
-    """Give the adapter of a model that is to take the place of the one that was calibrated."""
+    """Return the adapter of a model that is to take the place of the one that was calibrated."""
     try:
         adapter = adapt(model, items)
     except InputError as error:

@@ -111,7 +111,7 @@ class ModelUnderTest:
         return self.interactions.users.ids.gather(enough).to_list()
 
     def history(self, user: Any) -> list[Any]:
-        """Give what a user took, by id."""
+        """Return what a user took, by id."""
         code = self.interactions.users.code(user)
         return self.interactions.items.ids.gather(self.interactions.taken(code)).to_list()
 
@@ -121,7 +121,7 @@ class ModelUnderTest:
         return self.interactions.times_of(code).astype("datetime64[us]")
 
     def level(self, confidence: float = 0.8) -> dict[str, Any]:
-        """Give the confidence to ask at, if it has any."""
+        """Return the confidence to ask at, if it has any."""
         return {"confidence": confidence} if "confidence" in self.fitted.model_.features else {}
 
     def ask(self, model: Recommender, user: Any, confidence: float = 0.8) -> RecommendationSet:
@@ -146,7 +146,7 @@ class ModelUnderTest:
         )
 
     def answers(self, model: Recommender) -> list[pl.DataFrame]:
-        """Give what a model answers to some users and to a history, to compare it by."""
+        """Return what a model answers to some users and to a history, to compare it by."""
         found = [self.ask(model, user).to_frame() for user in self.users[:3]]
         if self.takes_histories:
             history = self.history(self.users[0])[:8]
