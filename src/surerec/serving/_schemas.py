@@ -8,15 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NotRequired, Self, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictInt,
-    StrictStr,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic.functional_validators import BeforeValidator
 from typing_extensions import TypedDict
 
 from surerec._shown import near
@@ -516,14 +509,6 @@ class CardRecommender(_Response):
     guarantee: CardGuarantee
 
 
-class ModelCounts(_Response):
-    """How much the model holds."""
-
-    users: int
-    items: int
-    rows: int | None
-
-
 class ModelResponse(_Response):
     """The model card."""
 
@@ -534,7 +519,8 @@ class ModelResponse(_Response):
     created: str
     updated: str
     data: Text
-    counts: ModelCounts
+    counts: dict[str, int | None]
+    """Users, items and rows."""
     settings: dict[str, str]
     recommenders: list[CardRecommender]
     live: NotRequired[bool]
@@ -587,3 +573,13 @@ class LiveResponse(_Response):
     """The latest, last."""
     windows: list[LiveWindow]
     """Of 2,000 judged events each, the last 60."""
+
+
+class ProblemDetail(_Response):
+    """Why a request was not answered (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    """One sentence for the caller."""

@@ -252,7 +252,11 @@ class Service:
         return {"model": model.decode(), "changed": changed, "workers": len(served)}
 
 
-async def _serve(given: dict[str, Any]) -> int:
+def main() -> int:
+    """Run a worker; started by the supervisor only."""
+    given = json.loads(sys.argv[1])
+    # A progress bar is for a person at a terminal, not for a log.
+    os.environ["TTY_COMPATIBLE"] = "0"
     settings = ServerSettings.model_validate(given["settings"])
     configure(settings.log_level, settings.log_format)
     try:
@@ -260,16 +264,9 @@ async def _serve(given: dict[str, Any]) -> int:
     except SurerecError as error:
         log(logging.ERROR, "worker cannot serve", why=str(error))
         return _CANNOT_SERVE
-    await service.run(_SharedSocket(fileno=given["listener"]))
+    asyncio.run(service.run(_SharedSocket(fileno=given["listener"])))
     return 0
 
 
-def main() -> None:
-    """Run a worker; started by the supervisor only."""
-    # A progress bar is for a person at a terminal, not for a log.
-    os.environ["TTY_COMPATIBLE"] = "0"
-    sys.exit(asyncio.run(_serve(json.loads(sys.argv[1]))))
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
