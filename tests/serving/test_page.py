@@ -212,7 +212,7 @@ def test_a_guarantee_is_asked_of_the_recommender_that_answered(open_page, at_80)
     page.wait_for_selector("#beside-items > li")
     held, asked = [], []
     page.on("request", lambda it: asked.append(it.post_data_json) if "recommend" in it.url else 0)
-    page.route("**/v1/entry-confidences", held.append)
+    page.route("**/v1/entry-confidences", lambda route: held.append(route))  # noqa: PLW0108
     page.evaluate(  # the guarantee is asked for a moment later, when another is chosen already
         """() => { const [slider, select] = ["confidence", "recommender"].map((id) =>
           document.getElementById(id));
@@ -426,7 +426,7 @@ def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
 
 
 def test_a_group_of_three(open_page, start, tmp_path):
-    model = sr.PopulationConformal("CM12").fit(made_up()).calibrate_groups([3])
+    model = sr.PopulationConformal("CM12").fit(made_up()).calibrate_groups([2, 3])
     model.save(tmp_path / "films")
     data = model.statistics_.interactions
     lengths = np.diff(data.offsets)
