@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-    from surerec.serving._worker import Service
+    from surerec.serving._service import Service
 
 
 _PROBLEM: Final = {

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from surerec.serving._service import Service
     from surerec.serving._settings import ServerSettings
-    from surerec.serving._worker import Service
 
 
 SECURITY_HEADERS: Final = {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Assessment
     from surerec.measures import Query as UserQuery
     from surerec.recommenders import FittedModel
-    from surerec.serving._worker import Service
+    from surerec.serving._service import Service
 
 router = APIRouter()
 public = APIRouter(tags=["running"])

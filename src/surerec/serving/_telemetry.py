@@ -34,7 +34,7 @@ def configure(level: str, style: str) -> None:
     """Send our lines and uvicorn's warnings to stderr: as JSON lines, or as text on a terminal."""
     as_text = style == "text" or (style == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines(as_text=as_text))
+    handler.setFormatter(_LogLines(as_text=as_text))
     ours = [(name, level.upper()) for name in ("surerec.serving", "surerec.live")]
     for name, lowest in (*ours, ("uvicorn", "WARNING")):
         logger = logging.getLogger(name)
@@ -64,7 +64,7 @@ def _short(filename: str) -> str:
     return str(path.relative_to(_PACKAGE)) if path.is_relative_to(_PACKAGE) else path.name
 
 
-class _Lines(logging.Formatter):
+class _LogLines(logging.Formatter):
     def __init__(self, *, as_text: bool) -> None:
         super().__init__()
         self._as_text = as_text
