@@ -8,8 +8,8 @@ import httpx
 
 from surerec.serving import ServerSettings
 from surerec.serving._app import create_app
+from surerec.serving._service import Service
 from surerec.serving._supervisor import shared_memory
-from surerec.serving._worker import Service
 from tests.postgres import postgres  # noqa: F401  # a fixture
 from tests.serving.serving_server import Server, save, someone
 

@@ -117,7 +117,7 @@ def test_a_database_that_is_away_is_503_and_loses_nothing(tmp_path, fitted, star
         allow("false")
         away = (send(client, event(7, 901, 2)), recommend(client), client.get("v1/live"))
         for answer in away:
-            assert "(unavailable). This was not acknowledged" in problem(answer, 503)
+            assert "Not acknowledged: the event store fails (unavailable)" in problem(answer, 503)
             assert int(answer.headers["retry-after"]) >= 1
         assert client.get("healthz").status_code == 200
         allow("true")

@@ -58,4 +58,4 @@ def _serve(settings: ServerSettings, on_ready: Callable[[str], None]) -> None:
         listen(settings.host, settings.port) as listener,
         shared_memory() as memory,
     ):
-        Supervisor(settings, listener, memory.fileno(), on_ready).run()
+        Supervisor(settings, listener, memory.fileno()).run(on_ready)

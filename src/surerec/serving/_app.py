@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import FastAPI, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route
@@ -18,31 +19,20 @@ from surerec.errors import InputError, StoreError
 from surerec.serving._gate import Envelope, Gate
 from surerec.serving._operations import public, router
 from surerec.serving._problems import PROBLEM_TYPE, problem_of, problem_response
+from surerec.serving._schemas import ProblemDetail
 from surerec.serving._telemetry import error_fields, log
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Scope
+    from starlette.types import ASGIApp
 
-    from surerec.serving._worker import Service
+    from surerec.serving._service import Service
 
 
-_TEXT: Final = {"type": "string"}
 _PROBLEM: Final = {
     "description": "A problem; its detail is one sentence for the caller.",
-    "content": {
-        PROBLEM_TYPE: {
-            "schema": {
-                "type": "object",
-                "required": ["type", "title", "status", "detail"],
-                "properties": {
-                    **dict.fromkeys(("type", "title", "detail"), _TEXT),
-                    "status": {"type": "integer"},
-                },
-            }
-        }
-    },
+    "content": {PROBLEM_TYPE: {"schema": TypeAdapter(ProblemDetail).json_schema()}},
 }
 _DESCRIPTION: Final = """Recommendation sets with a confidence that you can trust.
 
@@ -98,19 +88,10 @@ async def _answer_error(_: Request, error: Any) -> Response:
     return problem_response(problem_of(error))
 
 
-class _Files(StaticFiles):
-    """The page's files, and plotly's JavaScript from its installed wheel."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "no-cache"  # asked for again, answered by the ETag
-        return response
-
-
 def _page_routes() -> list[Route | Mount]:
-    files = _Files(
-        directory=Path(__file__).parent / "static", packages=[("plotly", "package_data")]
-    )
+    # Our files, and plotly's JavaScript from its installed wheel.
+    ours, plotly = Path(__file__).parent / "static", ("plotly", "package_data")
+    files = StaticFiles(directory=ours, packages=[plotly])
 
     async def page(request: Request) -> Response:
         name = "docs.html" if request.url.path == "/docs" else "index.html"

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from surerec.serving._service import Service
     from surerec.serving._settings import ServerSettings
-    from surerec.serving._worker import Service
 
 
 SECURITY_HEADERS: Final = {
@@ -44,12 +44,16 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-cache",  # files are asked for again, and answered by their ETag
 }
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _CHANGES_NOTHING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/healthz", "/readyz"})
-_NEED_KEY: Final = frozenset({"events", "admin"})  # on loopback too: any local process can connect
+_NO_KEYS: Final = (
+    "Events and admin requests need an API key, and this server has none: start it with --keys, or "
+    "with --insecure-admin to accept them from any local process."
+)
 _SERVER_ERROR: Final = 500
 _JSON: Final = re.compile(r"\s*application/([^;]+\+)?json\s*(;|$)", re.IGNORECASE)
 _LONGEST_HEAD = 16_384
@@ -145,8 +149,11 @@ class Gate:
             self._check_origin(scope, headers)
             self._check_key(scope, headers)
             body = await self._body(receive, headers.get("content-length", ""))
-            if body and scope["method"] == "POST":
-                _check_json(headers.get("content-type", ""))
+            is_json = _JSON.match(headers.get("content-type", ""))
+            if body and scope["method"] == "POST" and not is_json:
+                _refuse(
+                    "type", 415, "The body must be JSON: send 'Content-Type: application/json'."
+                )
         except Problem as problem:
             await problem_response(problem)(scope, receive, send)
             return
@@ -184,13 +191,9 @@ class Gate:
         needed = "events" if path == "/v1/events" else "read"
         needed = "admin" if path.startswith("/admin/") else needed
         if keyring is None:
-            if needed in _NEED_KEY and not self._settings.insecure_admin:
-                _refuse(
-                    "key",
-                    403,
-                    "Events and admin requests need an API key, and this server has none: start it "
-                    "with --keys, or with --insecure-admin to accept them from any local process.",
-                )
+            # On loopback too: any local process can connect.
+            if needed != "read" and not self._settings.insecure_admin:
+                _refuse("key", 403, _NO_KEYS)
             return
         kind, _, presented = headers.get("authorization", "").partition(" ")
         who = {"WWW-Authenticate": 'Bearer realm="surerec"'}
@@ -229,11 +232,6 @@ class Gate:
         if max(size, len(body)) > most:
             _refuse("size", 413, f"The request's body is larger than {most:,} bytes.")
         return bytes(body)
-
-
-def _check_json(content_type: str) -> None:
-    if not _JSON.match(content_type):
-        raise Problem(415, "The body must be JSON: send 'Content-Type: application/json'.")
 
 
 def _refuse(
@@ -304,7 +302,7 @@ class GuardedProtocol(H11Protocol):
             busy = Problem(503, "Too many connections; try again later.", headers=later)
             self._answer("connections", busy)
         else:
-            self._await_head()
+            self._start("head", self._settings.receive_timeout, self._too_slow)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -313,7 +311,7 @@ class GuardedProtocol(H11Protocol):
         if self.conn.our_state is not h11.DONE:
             self._cancel("rest")
         if self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
-            self._await_head()
+            self._start("head", self._settings.receive_timeout, self._too_slow)
         else:
             self._cancel("head")
 
@@ -351,9 +349,6 @@ class GuardedProtocol(H11Protocol):
         else:
             REFUSED.labels("garbage").inc()
             self.transport.close()  # this request's answer has begun: there is no second one
-
-    def _await_head(self) -> None:
-        self._start("head", self._settings.receive_timeout, self._too_slow)
 
     def _too_slow(self) -> None:
         if not self.transport.is_closing():

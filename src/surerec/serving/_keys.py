@@ -97,9 +97,8 @@ class KeyFile:
 
     def create(self, name: str, scopes: Sequence[str] = ("read",)) -> str:
         """Add a key, and return it: it is not kept, and cannot be shown again."""
-        for scope in scopes:
-            if scope not in SCOPES:
-                raise InputError(f"There is no scope {scope!r}; choose among {', '.join(SCOPES)}.")
+        if unknown := [scope for scope in scopes if scope not in SCOPES]:
+            raise InputError(f"There is no scope {unknown[0]!r}; choose among {', '.join(SCOPES)}.")
         if not name.strip() or len(name) > 100:  # noqa: PLR2004
             raise InputError("A key needs a name, of at most 100 characters: who will use it?")
         key_id = secrets.token_hex(4)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from surerec.calibration import Assessment
     from surerec.measures import Query as UserQuery
     from surerec.recommenders import FittedModel
-    from surerec.serving._worker import Service
+    from surerec.serving._service import Service
 
 router = APIRouter()
 public = APIRouter(tags=["running"])
@@ -40,6 +40,7 @@ Answer = TypeVar("Answer", bound="Callable[..., Any]")
 
 _ALMOST_NEVER: Final = 1e-9  # a significance at which every item is in the set
 _HISTORY_SHOWN: Final = 200
+_OPTIONS: Final = {"confidence", "significance", "precision", "min_probability", "item_list"}
 _WINDOWS_SHOWN: Final = 60
 _PRIVATE: Final = ("folder", "store", "recommender")  # fields of a live model's status
 
@@ -99,10 +100,8 @@ def recommend(model: ServedModel, asked: ask.RecommendRequest) -> dict[str, Any]
     fitted = _fitted(model, asked.recommender)
     options, unknown = _options(fitted, asked)
     options |= {"k": asked.k, "exclude": asked.exclude}
-    if asked.group is not None:
-        picks = fitted.recommend(**_members(fitted, asked), **options)
-    else:
-        picks = fitted.recommend(query=_query(fitted, asked), **options)
+    whom = _members(fitted, asked) if asked.group else {"query": _query(fitted, asked)}
+    picks = fitted.recommend(**whom, **options)
     if len(picks) > ask.MAX_ROWS:
         reason = f"the answer lists the first {ask.MAX_ROWS:,} items only"
         picks = replace(picks, guarantee=picks.guarantee.shortened(reason))
@@ -142,10 +141,8 @@ def assess(model: ServedModel, asked: ask.EntryConfidencesRequest) -> dict[str, 
     further request.
     """
     fitted = _fitted(model, asked.recommender)
-    if asked.group is None:
-        found, about = _assess_user(model, fitted, asked)
-    else:
-        found, about = _assess_group(model, fitted, asked)
+    assess_whom = _assess_user if asked.group is None else _assess_group
+    found, about = assess_whom(model, fitted, asked)
     by_precision = asked.group is None and "precision" in fitted.features
     by_confidence = "confidence" in fitted.features and not by_precision
     order = found.ordered(_ALMOST_NEVER if by_confidence else None)
@@ -225,8 +222,6 @@ def _ranked(
 def p_values(model: ServedModel, asked: ask.PValuesRequest) -> dict[str, Any]:
     """Return how well each item conforms with what the user consumed."""
     fitted = _fitted(model, asked.recommender)
-    if "confidence" not in fitted.features:
-        raise Problem(409, f"The recommender {fitted.name} ranks items and has no p-values.")
     query = _query(fitted, asked)
     found = fitted.items.select(asked.items, asked.unknown)
     frame = fitted.p_values(query=query, codes=found.codes)
@@ -299,15 +294,11 @@ def live_status(model: ServedModel) -> dict[str, Any]:
     for name in ("delivered", "observed_by_user_day"):
         status[name] = [None if math.isnan(each) else each for each in status[name]]
     windows = frame.partition_by("window", maintain_order=True)[-_WINDOWS_SHOWN:]
+    shares = ["delivered", "unsteered"]
     return {
         **{name: value for name, value in status.items() if name not in _PRIVATE},
         "windows": [
-            {
-                "until": rows["until"][0],
-                "n": rows["n"][0],
-                "delivered": rows["delivered"].to_list(),
-                "unsteered": rows["unsteered"].to_list(),
-            }
+            {**rows[["until", "n"]].row(0, named=True), **rows[shares].to_dict(as_series=False)}
             for rows in windows
         ],
     }
@@ -362,11 +353,11 @@ async def metrics() -> Response:
 
 def _fitted(model: ServedModel, wanted: str | None) -> FittedModel:
     """Return the fitted model of a request."""
-    name = next(iter(model.models)) if wanted is None else wanted
-    if name not in model.models:
+    found = model.first if wanted is None else model.models.get(wanted)
+    if found is None:
         known = ", ".join(model.models)
         raise Problem(404, f"There is no such recommender; this model has {known}.")
-    return model.models[name]
+    return found
 
 
 def _query(fitted: FittedModel, asked: ask.UserRequest) -> UserQuery:
@@ -380,9 +371,7 @@ def _options(
     fitted: FittedModel, asked: ask.RecommendRequest | ask.BatchRequest
 ) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """Return the options of a request as `recommend` takes them, and the unknown items."""
-    names = ("confidence", "significance", "precision", "min_probability", "item_list")
-    given = {name: getattr(asked, name) for name in names}
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = asked.model_dump(include=_OPTIONS, exclude_none=True)
     if asked.items is None:
         return chosen, ()
     found = fitted.items.select(asked.items, asked.unknown)
@@ -400,9 +389,8 @@ def _members(fitted: FittedModel, asked: ask.UserRequest) -> dict[str, Any]:
     if sizes is not None and len(members) not in sizes:  # calibrating takes too long for a request
         raise Problem(
             409,
-            f"{fitted.name} is calibrated for groups of {', '.join(map(str, sizes)) or 'no size'} "
-            f"only, and this one has {len(members)} members: run `surerec calibrate-groups FOLDER "
-            f"--size {len(members)}`, and reload the model.",
+            f"{fitted.name} is not calibrated for groups of {len(members)}: run `surerec "
+            f"calibrate-groups FOLDER --size {len(members)}`, and reload the model.",
         )
     named: dict[Any, Any] = {}
     for place, member in enumerate(members, start=1):

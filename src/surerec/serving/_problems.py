@@ -67,9 +67,8 @@ def problem_response(problem: Problem) -> Response:
 
 
 def _unknown_id(error: errors.UnknownId) -> str:
-    if error.noun == "item":
-        return f"There is no item {_id(error.value)}."
-    return f"There is no such {error.noun}."
+    which = f"item {_id(error.value)}" if error.noun == "item" else f"such {error.noun}"
+    return f"There is no {which}."
 
 
 def _id(value: object) -> str:
@@ -82,22 +81,19 @@ REFUSALS: dict[type[errors.InputError], tuple[int, Callable[[Any], str]]] = {
     errors.UnknownMembers: (404, str),
     errors.InProfile: (409, lambda error: f"Item {_id(error.item)} is in the known profile."),
     errors.NoUsers: (409, lambda _: "This model holds no users; post a history."),
-    errors.NoConfidence: (
-        409,
-        lambda _: "This recommender ranks items and knows no confidence; leave it out.",
-    ),
+    errors.NoConfidence: (409, lambda _: "This recommender has no confidence and no p-values."),
     errors.NotOffered: (409, str),
     errors.RepeatedMember: (409, str),
 }
 """The status and the sentence for each error of the library.
 
 But for what is not offered and members of groups, which name nobody else, the sentences are made of
-what the error is about, never of its own sentence, which may name near ids: those are other
-people's.
+what the error is about, never of its own sentence, which may name near ids: those are of
+other users.
 """
 
 
-def problem_of(error: Exception) -> Problem:  # a case for each kind
+def problem_of(error: Exception) -> Problem:
     """Return the problem that an error is to the client.
 
     Examples
@@ -117,10 +113,7 @@ def problem_of(error: Exception) -> Problem:  # a case for each kind
             status, sentence = REFUSALS[kinds[0]] if kinds else (422, str)
             return Problem(status, sentence(error))
         case errors.StoreError():
-            detail = (
-                f"The event store cannot be used ({error.reason}). This was not acknowledged: send "
-                "it again later."
-            )
+            detail = f"Not acknowledged: the event store fails ({error.reason}). Send it again."
             return Problem(503, detail, headers={"Retry-After": "5"})
         case HTTPException():
             detail = _NOT_HTTP.get(error.status_code, "This request cannot be answered.")
@@ -130,7 +123,7 @@ def problem_of(error: Exception) -> Problem:  # a case for each kind
 
 
 def in_words(wrong: Sequence[Any]) -> str:
-    """Give one sentence on what is wrong with a request, from what pydantic found.
+    """Return one sentence on what is wrong with a request, from what pydantic found.
 
     Parameters
     ----------
@@ -146,7 +139,7 @@ def in_words(wrong: Sequence[Any]) -> str:
     >>> in_words([{"type": "missing", "loc": ("body", "events", 2, "item"), "input": {}}])
     'events[2].item is missing.'
     """
-    # A union reports each of its arms; the fields are what a person can mend.
+    # A union reports each of its arms; the fields are what a client can fix.
     fields = list(dict.fromkeys(_field(error) for error in wrong))
     first = wrong[0]
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""

@@ -8,15 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NotRequired, Self, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictInt,
-    StrictStr,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic.functional_validators import BeforeValidator
 from typing_extensions import TypedDict
 
 from surerec._shown import near
@@ -71,8 +64,41 @@ class _Request(BaseModel):
         return given
 
 
-class _Whom(_Request):
+def _check_times(asked: Member | UserRequest) -> None:
+    n_times, n_items = len(asked.times or ()), len(asked.history or ())
+    if asked.times is not None and n_times != n_items:
+        raise ValueError(
+            f"times has {n_times:,} values and history has {n_items:,} items: give one time for "
+            "each item"
+        )
+
+
+class Member(_Request):
+    """A member of a group: a user of the data, or a new user with a history."""
+
     model_config = _needs_one_of("user", "history")
+
+    user: Id | None = None
+    """A user of the data."""
+    history: History | None = None
+    """What a new user consumed, in order."""
+    times: Times | None = None
+    """When each item of the history was consumed."""
+    name: Name | None = None
+    """What to call the member; by default the id, or a number."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.user is None) == (self.history is None):
+            raise ValueError("A member is a user, or a new user with a history: give one of them")
+        _check_times(self)
+        return self
+
+
+class UserRequest(_Request):
+    """The user or the group that a request is about."""
+
+    model_config = _needs_one_of("user", "history", "group")
 
     user: Id | None = None
     """A user of the data."""
@@ -81,37 +107,6 @@ class _Whom(_Request):
     times: Times | None = None
     """When each item of the history was consumed, one for each: ISO dates or times, or Unix times,
     all of one kind. They sort the history."""
-
-    @model_validator(mode="after")
-    def _one_time_for_each(self) -> Self:
-        if self.times is not None and self.history is None:
-            raise ValueError("times is about a history: give history, or leave times out")
-        if self.times is not None and len(self.times) != len(self.history or ()):
-            raise ValueError(
-                f"times has {len(self.times):,} values and history has "
-                f"{len(self.history or ()):,} items: give one time for each item"
-            )
-        return self
-
-
-class Member(_Whom):
-    """A member of a group: a user of the data, or a new user with a history."""
-
-    name: Name | None = None
-    """What to call the member; by default the id, or a number."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if (self.user is None) == (self.history is None):
-            raise ValueError("A member is a user, or a new user with a history: give one of them")
-        return self
-
-
-class UserRequest(_Whom):
-    """The user or the group that a request is about."""
-
-    model_config = _needs_one_of("user", "history", "group")
-
     recommender: Name | None = None
     """Which of the model's recommenders; by default its first."""
     at: Time | None = None
@@ -134,6 +129,7 @@ class UserRequest(_Whom):
             raise ValueError("Give group, or user, history and segment, not both")
         if self.group is None and self.together is not None:
             raise ValueError("together is about a group: give group, or leave together out")
+        _check_times(self)
         histories = [self.history, *(member.history for member in self.group or ())]
         if self.at is not None and all(history is None for history in histories):
             raise ValueError("at is about a history: give history, or leave at out")
@@ -516,14 +512,6 @@ class CardRecommender(_Response):
     guarantee: CardGuarantee
 
 
-class ModelCounts(_Response):
-    """How much the model holds."""
-
-    users: int
-    items: int
-    rows: int | None
-
-
 class ModelResponse(_Response):
     """The model card."""
 
@@ -534,7 +522,8 @@ class ModelResponse(_Response):
     created: str
     updated: str
     data: Text
-    counts: ModelCounts
+    counts: dict[str, int | None]
+    """Users, items and rows."""
     settings: dict[str, str]
     recommenders: list[CardRecommender]
     live: NotRequired[bool]
@@ -587,3 +576,13 @@ class LiveResponse(_Response):
     """The latest, last."""
     windows: list[LiveWindow]
     """Of 2,000 judged events each, the last 60."""
+
+
+class ProblemDetail(_Response):
+    """Why a request was not answered (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    """One sentence for the caller."""

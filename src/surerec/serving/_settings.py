@@ -16,10 +16,6 @@ ENV_PREFIX = "SUREREC_SERVE_"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
-def _default_workers() -> int:
-    return min(available_threads(), 4)
-
-
 def _as_origin(text: str) -> str:
     if text != "*" and not text.startswith(("http://", "https://")):
         raise ValueError("an origin looks like https://shop.example")
@@ -50,7 +46,7 @@ class ServerSettings(BaseSettings):
     """The address to listen on."""
     port: int = Field(8000, ge=0, le=65535)
     """The port; 0 takes a free one."""
-    workers: int = Field(default_factory=_default_workers, ge=1, le=64)
+    workers: int = Field(default_factory=lambda: min(available_threads(), 4), ge=1, le=64)
     """Worker processes."""
     threads: int = Field(2, ge=1, le=64)
     """Requests that a worker computes at a time."""

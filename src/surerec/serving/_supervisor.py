@@ -159,27 +159,24 @@ class Supervisor:
         That the workers accept from.
     memory : int
         Descriptor of the :func:`shared_memory`.
-    on_ready : callable
-        Called once with the server's address, when all workers answer.
     """
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        listener: socket.socket,
-        memory: int,
-        on_ready: Callable[[str], None],
-    ) -> None:
+    def __init__(self, settings: ServerSettings, listener: socket.socket, memory: int) -> None:
         self._settings = settings
         self._listener = listener
         self._memory = memory
         self._shared = attach(memory)
-        self._on_ready = on_ready
         self._places = [_Place(number) for number in range(settings.workers)]
         self._stopping = self._was_ready = self._failed = False
 
-    def run(self) -> None:
-        """Serve until stopped; InputError if the model cannot be loaded or no worker can start."""
+    def run(self, on_ready: Callable[[str], None]) -> None:
+        """Serve until stopped; InputError if the model cannot be loaded or no worker can start.
+
+        Parameters
+        ----------
+        on_ready : callable
+            Called once with the server's address, when all workers answer.
+        """
         stop, reload = self._ask_to_stop, self._ask_to_reload
         handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}
         before = {number: signal.signal(number, each) for number, each in handlers.items()}
@@ -194,7 +191,7 @@ class Supervisor:
                     self._attend(place)
                 if not self._was_ready and all(self._seen(place) for place in self._places):
                     self._was_ready = True
-                    self._on_ready(_url_of(self._listener))
+                    on_ready(_url_of(self._listener))
                 time.sleep(_TICK)
             self._end_all()
         finally:

@@ -34,7 +34,7 @@ def configure(level: str, style: str) -> None:
     """Send our lines and uvicorn's warnings to stderr: as JSON lines, or as text on a terminal."""
     as_text = style == "text" or (style == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines(as_text=as_text))
+    handler.setFormatter(_LogLines(as_text=as_text))
     ours = [(name, level.upper()) for name in ("surerec.serving", "surerec.live")]
     for name, lowest in (*ours, ("uvicorn", "WARNING")):
         logger = logging.getLogger(name)
@@ -64,7 +64,7 @@ def _short(filename: str) -> str:
     return str(path.relative_to(_PACKAGE)) if path.is_relative_to(_PACKAGE) else path.name
 
 
-class _Lines(logging.Formatter):
+class _LogLines(logging.Formatter):
     def __init__(self, *, as_text: bool) -> None:
         super().__init__()
         self._as_text = as_text
@@ -94,49 +94,27 @@ def _gauge(name: str, text: str, *labels: str, of_workers: _Mode = "mostrecent")
 
 
 REQUESTS = _counter("surerec_requests", "Requests answered.", "method", "route", "status")
+_TIMES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SECONDS = Histogram(
-    "surerec_request_seconds",
-    "Time from a request's head to the end of its answer.",
-    ["route"],
-    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
-    registry=None,
+    "surerec_request_seconds", "From head to answer.", ["route"], buckets=_TIMES, registry=None
 )
-REFUSED = _counter(
-    "surerec_refused",
-    "Requests refused before they were computed: key, scope, rate, busy, host, origin, size, slow.",
-    "reason",
-)
-HELD = _gauge(
-    "surerec_work_held", "Requests being computed or waiting for it.", of_workers="livesum"
-)
+REFUSED = _counter("surerec_refused", "Requests refused before they were computed.", "reason")
+HELD = _gauge("surerec_work_held", "Requests computed or waiting.", of_workers="livesum")
 MODEL_TIME = _gauge(
-    "surerec_model_taken_over_timestamp_seconds",
-    "When the oldest model that a worker serves was taken over.",
-    of_workers="livemin",
+    "surerec_model_taken_over_timestamp_seconds", "Of the oldest served.", of_workers="livemin"
 )
 SWAPS = _counter("surerec_model_swaps", "Takeovers of a new model by the whole server.", "result")
 RESTARTS = _counter("surerec_worker_restarts", "Workers that ended and were replaced.")
 WORKERS = _gauge("surerec_workers_ready", "Workers that answer.", of_workers="livesum")
-EVENTS = _counter(
-    "surerec_events", "Events that were taken in: judged, or why not; those sent again.", "verdict"
-)
+EVENTS = _counter("surerec_events", "Events sent: judged, or why not; again.", "verdict")
 ALARMS = _counter("surerec_alarms", "Alarms that events raised.")
-DELIVERED = _gauge(
-    "surerec_promise_delivered",
-    "The share of judged events inside the sets of a confidence.",
-    "confidence",
-)
+DELIVERED = _gauge("surerec_promise_delivered", "Share of events inside the sets.", "confidence")
 JUDGED = _gauge("surerec_promise_judged_events", "Events that the promise was judged on.")
 BY_USER_DAY = _gauge(
-    "surerec_promise_observed_by_user_day",
-    "The share inside the sets of a confidence, with each user and day counted once.",
-    "confidence",
+    "surerec_promise_observed_by_user_day", "With each user and day counted once.", "confidence"
 )
 USER_DAYS = _gauge("surerec_promise_user_days", "Days of users with a judged event.")
-HEAVIEST = _gauge(
-    "surerec_heaviest_users_share",
-    "The share of this day's judged events from the heaviest 1% of users.",
-)
+HEAVIEST = _gauge("surerec_heaviest_users_share", "Of the heaviest 1% in this day's events.")
 
 
 def exposition() -> bytes:
