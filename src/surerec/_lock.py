@@ -33,6 +33,8 @@ def exclusive(path: Path, *, wait: bool = True) -> Iterator[None]:
         try:
             file = path.open("ab")
         except FileNotFoundError:
+            if path.is_symlink():  # to nowhere
+                raise
             continue  # another process has just removed the folder
         with file:
             try:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import surerec as sr
 from surerec.live import PostgresStore, SqliteStore
 from tests.postgres import postgres  # noqa: F401  # a fixture
 
@@ -33,3 +34,10 @@ def open_store(place):
     yield open_it
     for store in opened:
         store.close()
+
+
+@pytest.fixture(scope="session")
+def small_model():
+    """Return a fitted model of 60 users and 30 items."""
+    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
+    return sr.PopulationConformal("CM12", n_calibration=20).fit(films)

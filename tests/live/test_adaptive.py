@@ -13,7 +13,6 @@ from surerec.conformal import Steering
 from surerec.errors import InputError
 from surerec.live import Live
 from surerec.live._adaptive import AdaptiveCalibration
-from surerec.precedence import GrowingStatistics
 
 LATE = "2024-05-01T12:00:00Z"
 STEERING = Steering((0.1, 0.2), (0.04, 0.3), (3, 4), n=20, user_days=9)
@@ -81,12 +80,6 @@ def test_what_is_not_adapted_says_so(films, fitted, adapted):
     assert "in the long run, whatever happens" in str(
         adapted.guarantee_to_all(adapted.options(confidence=0.9))
     )
-
-
-def test_a_growing_copy_of_its_own_base_stays_the_same_object(films):
-    base = sr.count_precedence(films)
-    growing = GrowingStatistics(base)
-    assert growing.grown_from(base) is growing  # a copy would not see what is added later
 
 
 def test_segments_by_a_column_live(films, tmp_path):

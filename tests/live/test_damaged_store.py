@@ -6,22 +6,15 @@ import sqlite3
 
 import pytest
 
-import surerec as sr
 from surerec.errors import StoreError
 from surerec.live import Live
 
 EVENT = {"user": 7, "item": 11, "time": "2024-05-01T12:00:00Z"}
 
 
-@pytest.fixture(scope="module")
-def model():
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
-    return sr.PopulationConformal("CM12", n_calibration=20).fit(films)
-
-
 @pytest.fixture
-def live(tmp_path, model):
-    with Live.create(tmp_path / "shop", model, recount=False) as made:
+def live(tmp_path, small_model):
+    with Live.create(tmp_path / "shop", small_model, recount=False) as made:
         made.observe(EVENT)
         yield made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -58,7 +57,7 @@ def test_an_alarm_is_not_repeated_on_its_day_but_on_the_next_or_after_a_recount(
         day = n // 200
         _, alarms = ledger.judge(0.0, day * DAY + n, [])
         days += [day] * len(alarms)
-        ledger = Ledger.from_state(json.loads(json.dumps(asdict(ledger))))
+        ledger = Ledger.from_state(json.loads(json.dumps(ledger, default=vars)))
     assert days == [0, 0, 0, 1, 1, 1, 2, 2, 2]  # once a day and confidence
     for n in range(600, 700):
         assert not ledger.judge(0.0, 2 * DAY + n, [])[1]
@@ -79,7 +78,7 @@ def test_its_state_is_json_and_comes_back():
     for time in range(30):
         ledger.judge(time / 30, time, ["people", "items"])
         ledger.pass_over("repeat")
-    again = Ledger.from_state(json.loads(json.dumps(asdict(ledger))))
+    again = Ledger.from_state(json.loads(json.dumps(ledger, default=vars)))
     assert again == ledger
     assert again.judge(0.1, 31, ["people"]) == ledger.judge(0.1, 31, ["people"])
     assert again == ledger

@@ -73,7 +73,12 @@ def answers(live):
 
 def test_counts_are_those_of_a_fit_on_all_events(live, films, tmp_path):
     log = list(stream(films, 150))
-    assert live.observe(log[:100]).taken + live.observe(log[100:]).taken == 150
+    first, second = live.observe(log[:100]), live.observe(log[100:])
+    assert first.taken + second.taken == live.status().n_events == 150
+    for found in (first, second):
+        assert found.judged + sum(found.not_judged.values()) == found.taken
+    assert set(live.status().not_judged) >= {"repeat", "late", "new item"}
+    assert live.status().n_judged == first.judged + second.judged
     assert_same(live._state.growing.statistics, counted(live, tmp_path))
     # And of a fit of the events as they came, behind the data.
     base = films.to_frame().rows()
@@ -84,17 +89,6 @@ def test_counts_are_those_of_a_fit_on_all_events(live, films, tmp_path):
 
 def _datetime(seconds):
     return np.datetime64(seconds, "s").astype("datetime64[us]").item()
-
-
-def test_every_event_has_one_verdict(live, films):
-    log = list(stream(films, 200))
-    found = live.observe(log)
-    assert found.judged + sum(found.not_judged.values()) == found.taken == 200
-    assert set(found.not_judged) >= {"repeat", "late", "new item"}
-    status = live.status()
-    assert status.n_events == 200
-    assert status.n_judged == found.judged
-    assert status.not_judged == found.not_judged
 
 
 def test_it_is_judged_by_what_the_person_would_have_been_given(live, films, model):

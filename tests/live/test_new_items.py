@@ -13,21 +13,15 @@ from surerec.live import Live, LiveTerms
 LATE = "2024-05-01T12:00:00Z"
 
 
-@pytest.fixture(scope="module")
-def model():
-    films = sr.datasets.synthetic(n_users=60, n_items=30, n_rows=1000, seed=1)
-    return sr.PopulationConformal("CM12", n_calibration=20).fit(films)
-
-
 def events(items, user=7):
     return [{"user": user, "item": item, "time": LATE} for item in items]
 
 
-def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeypatch):
+def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, small_model, monkeypatch):
     day = ["2026-11-17"]
     monkeypatch.setattr("surerec.live._live.today", lambda: day[-1])
     terms = LiveTerms(new_items_per_day=3)
-    with Live.create(tmp_path / "shop", model, terms=terms, recount=False) as live:
+    with Live.create(tmp_path / "shop", small_model, terms=terms, recount=False) as live:
         found = live.observe(events(range(900, 905)))
         assert (found.taken, found.refused) == (3, 2)
         assert "there were 3 new items on 2026-11-17" in found.alarms[0]
@@ -46,9 +40,9 @@ def test_new_items_above_the_limit_of_a_day_are_refused(tmp_path, model, monkeyp
         assert live.observe(events([905, 906])).refused == 1
 
 
-def test_new_items_above_the_limit_in_total_are_refused(tmp_path, model):
+def test_new_items_above_the_limit_in_total_are_refused(tmp_path, small_model):
     folder = tmp_path / "shop"
-    with Live.create(folder, model, terms=LiveTerms(new_items=4), recount=False) as live:
+    with Live.create(folder, small_model, terms=LiveTerms(new_items=4), recount=False) as live:
         found = live.observe(events(range(900, 910)))
         assert (found.taken, found.refused) == (4, 6)
         assert "4 new items since this model was created" in found.alarms[0]
@@ -69,14 +63,16 @@ def test_limits_follow_the_size_of_the_model(n_items, limits):
 
 
 @pytest.mark.parametrize("per_user", [1, 6_000], ids=["a user for each item", "one user"])
-def test_new_items_grow_the_folder_with_their_number_and_not_its_square(tmp_path, model, per_user):
+def test_new_items_grow_the_folder_with_their_number_and_not_its_square(
+    tmp_path, small_model, per_user
+):
     folder, n_new = tmp_path / "shop", 6_000
     given = [
         {"user": 900 + place // per_user, "item": 9_000 + place, "time": LATE}
         for place in range(n_new)
     ]
     terms = LiveTerms(new_items_per_day=n_new, new_items=n_new)
-    with Live.create(folder, model, terms=terms, recount=False) as live:
+    with Live.create(folder, small_model, terms=terms, recount=False) as live:
         assert live.observe(given).taken == n_new
         live.recount()
         profiles = live._state.growing.profiles.settled()

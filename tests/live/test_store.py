@@ -74,7 +74,7 @@ def test_a_forgotten_person_is_gone_and_named_until_the_recount(open_store):
 def test_a_store_of_another_schema_is_refused(open_store):
     with open_store().writing() as transaction:
         transaction.put("schema", 99)
-    with pytest.raises(InputError, match="events of schema 99, and this surerec knows 2"):
+    with pytest.raises(InputError, match="events of schema 99, and this surerec knows 3"):
         open_store()
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -409,8 +408,8 @@ def test_a_live_model_shows_promised_and_delivered(open_page, start, tmp_path):
     store = SqliteStore(tmp_path / "shop" / "events.sqlite")
     with store.writing() as transaction:  # as if 4,000 events had been judged
         for number, missed in enumerate((200, 203)):
-            window = Window(0, 0, 2000, (missed, 400, 600), (missed + 90, 450, 700))
-            transaction.put(f"window {number:09d}", asdict(window))
+            window = Window(0, 0, {"all": [2000, missed, 400, 600]}, [missed + 90, 450, 700])
+            transaction.put(f"window {number:09d}", window)
         transaction.put("alarm 000000000", {"at": "2024-05-01T12:00", "says": NASTY})
     store.close()
     server = start(tmp_path / "shop", "--workers", "1")

@@ -1,6 +1,5 @@
 """Small models to store, and what makes two of them the same."""
 
-import json
 import mmap
 from functools import cache
 
@@ -9,7 +8,6 @@ import numpy as np
 import surerec as sr
 from surerec.measures import State
 from surerec.storage import RecommenderSpec, load_model
-from surerec.storage._manifest import encode
 
 MAIN = RecommenderSpec("inductive", {"measure": "CM12", "alpha": 0.1, "limits": [1, None]})
 OTHER = RecommenderSpec("mining", {"top": 3})
@@ -136,15 +134,6 @@ def flip(path, position, bits):
     content = bytearray(path.read_bytes())
     content[position] ^= bits
     path.write_bytes(content)
-
-
-def reseal(folder, change):
-    """Change a manifest as somebody would who knows how it is sealed."""
-    path = folder / "manifest.json"
-    card = json.loads(path.read_text())
-    del card["sha256"]
-    change(card)
-    path.write_bytes(encode(card))
 
 
 def assert_tidy(folder):

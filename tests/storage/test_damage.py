@@ -1,10 +1,17 @@
+"""Damaged folders, and manifests and files that a stranger wrote: one sentence, no crash."""
+
 import hashlib
+import json
+import os
 import random
 import shutil
+import struct
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
+from fuzz.forging import replace_file, seal
 from surerec.errors import InputError
 from surerec.storage import load_model, read_card, save_model
 from tests.storage.stored_models import (
@@ -14,32 +21,60 @@ from tests.storage.stored_models import (
     holds,
     new_statistics,
     old_statistics,
-    reseal,
     statistics_of,
 )
 
-STRATEGIES = ["dense", "bounded", "on-demand"]
+GONE = object()
+RECORD = {"bytes": 1, "sha256": "0" * 64}
+NOWHERE = "array-0000000000000000.npy"
 
 
-@pytest.fixture(params=STRATEGIES)
+@pytest.fixture(params=["dense", "bounded", "on-demand"])
 def model(request, tmp_path):
     statistics = statistics_of([0, 1, 2], [2, 0], [1], strategy=request.param, name="ünsere")
     save_model(tmp_path / "model", statistics, {"main": MAIN, "learned": LEARNED})
     return tmp_path / "model"
 
 
-def test_every_flipped_byte_of_the_manifest_is_noticed(tmp_path):
-    model = tmp_path / "model"
-    save_model(model, old_statistics(), {"main": MAIN, "learned": LEARNED})
-    path = model / "manifest.json"
+@pytest.fixture
+def dense(tmp_path):
+    save_model(tmp_path / "model", old_statistics(), {"main": MAIN, "learned": LEARNED})
+    return tmp_path / "model"
+
+
+def reseal(folder, change):
+    """Change a manifest as somebody would who knows how it is sealed."""
+    card = json.loads((folder / "manifest.json").read_text())
+    del card["sha256"]
+    found = change(card)
+    seal(folder, card)
+    return found
+
+
+def setting(value, *keys):
+    """Return a change of the value at some keys, or its removal."""
+
+    def change(card):
+        for key in keys[:-1]:
+            card = card[key]
+        if value is GONE:
+            del card[keys[-1]]
+        else:
+            card[keys[-1]] = value
+
+    return change
+
+
+def test_every_flipped_byte_of_the_manifest_is_noticed(dense):
+    path = dense / "manifest.json"
     whole = path.read_bytes()
     chance = random.Random(1)
     for position in range(len(whole)):
         flip(path, position, chance.choice([chance.randrange(1, 256), 0x20]))
         with pytest.raises(InputError, match=r"damaged|newer|no surerec model"):
-            read_card(model)
+            read_card(dense)
         path.write_bytes(whole)
-    assert load_model(model)
+    assert load_model(dense)
 
 
 def test_flipped_bytes_of_any_file_are_noticed(model):
@@ -48,6 +83,8 @@ def test_flipped_bytes_of_any_file_are_noticed(model):
         whole = path.read_bytes()
         for position in [0, len(whole) - 1, *chance.choices(range(len(whole)), k=20)]:
             flip(path, position, chance.randrange(1, 256))
+            with suppress(InputError):  # in a hurry it may answer
+                load_model(model, verify=False)
             with pytest.raises(InputError, match=f"damaged: {path.name} is not as it was saved"):
                 load_model(model)
             path.write_bytes(whole)
@@ -71,32 +108,52 @@ def test_truncated_grown_and_missing_files_are_noticed(model, verify):
     assert load_model(model, verify=verify)
 
 
+def test_in_a_hurry_texts_are_compared_but_arrays_are_not(dense):
+    array, text = next(dense.glob("array-*")), next(dense.glob("text-*"))
+    flip(array, -1, 1)
+    assert load_model(dense, verify=False)
+    whole = text.read_bytes()
+    text.write_bytes(b"x" * len(whole))
+    with pytest.raises(InputError, match=rf"damaged: {text.name} is not as it was saved"):
+        load_model(dense, verify=False)
+    os.truncate(text, 2)
+    with pytest.raises(InputError, match=rf"damaged: {text.name} was truncated to 2 of"):
+        load_model(dense, verify=False)
+
+
 @pytest.mark.parametrize("sealed", [True, False])
-def test_a_newer_format_asks_for_an_upgrade(model, sealed):
-    path = model / "manifest.json"
+def test_a_newer_format_asks_for_an_upgrade(dense, sealed):
+    path = dense / "manifest.json"
     if sealed:
-        reseal(model, lambda card: card.update(format_version=7, shape="new"))
+        reseal(dense, lambda card: card.update(format_version=7, shape="new"))
     else:
         path.write_text('{"format": "surerec-model", "format_version": 7}')
     before = path.read_bytes()
     newer = r"model was written by a newer surerec \(format 7, and this one reads 6\); upgrade"
     for question in (load_model, read_card):
         with pytest.raises(InputError, match=newer):
-            question(model)
+            question(dense)
     with pytest.raises(InputError, match=newer):
-        save_model(model, old_statistics(), {}, overwrite=True)
+        save_model(dense, old_statistics(), {}, overwrite=True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", [1, 5])
+def test_an_older_folder_gets_one_sentence(dense, version):
+    reseal(dense, lambda card: card.update(format_version=version))
+    with pytest.raises(InputError, match=rf"earlier surerec \(format {version}\): refit it"):
+        load_model(dense)
 
 
 @pytest.mark.parametrize(
     "content", ["{}", "[]", "null", '{"format": "zarr"}', "", "\0\xff", "[" * 100_000, "NaN"]
 )
-def test_a_manifest_of_another_program(model, content):
-    (model / "manifest.json").write_text(content)
+def test_a_manifest_of_another_program(dense, content):
+    (dense / "manifest.json").write_text(content)
     with pytest.raises(
         InputError, match=r"no surerec model, for another program wrote its manifest"
     ):
-        load_model(model)
+        load_model(dense)
 
 
 def test_folders_without_a_model(tmp_path, write):
@@ -110,71 +167,149 @@ def test_folders_without_a_model(tmp_path, write):
         load_model(tmp_path / "model" / "inside")
 
 
+LEARNED_AT = ("recommenders", "learned")
 CHANGES = [
-    lambda card: card.update(extra=1),
-    lambda card: card.pop("counts"),
-    lambda card: card.update(format_version="1"),
-    lambda card: card["counts"].update(items=True),
-    lambda card: card["counts"].update(items=2**62),
-    lambda card: card["counts"].update(users=-1),
-    lambda card: card["settings"].update(rows="sparse"),
-    lambda card: card["settings"].update(ties="never"),
-    lambda card: card.update(data=None),
-    lambda card: card.update(recommenders={"../x": {"kind": "k", "params": {}}}),
-    lambda card: card.update(recommenders={"x": {"kind": "k"}}),
-    lambda card: card.update(files={}),
-    lambda card: card.update(files={"../../etc/passwd": {"bytes": 1, "sha256": "0" * 64}}),
-    lambda card: card["files"].update({"x": {"bytes": 1, "sha256": "0" * 64}}),
-    lambda card: card["files"].update({"/etc/passwd": {"bytes": 1, "sha256": "0" * 64}}),
+    setting(1, "extra"),
+    setting(GONE, "counts"),
+    setting("1", "format_version"),
+    setting(True, "counts", "items"),
+    setting(2**62, "counts", "items"),
+    setting(-1, "counts", "users"),
+    setting("sparse", "settings", "rows"),
+    setting("never", "settings", "ties"),
+    setting(None, "data"),
+    setting({"../x": {"kind": "k", "params": {}, "arrays": {}, "texts": {}}}, "recommenders"),
+    setting({"x": {"kind": "k"}}, "recommenders"),
+    setting({}, "files"),
+    setting(RECORD, "files", "x"),
+    setting(RECORD, "files", "../../etc/passwd"),
+    setting(RECORD, "files", "text-/etc/passwd"),
+    setting(RECORD, "files", "text-0000000000000000.npy"),
+    setting(RECORD, "files", NOWHERE),
+    setting("../../../etc/passwd", *LEARNED_AT, "arrays", "thresholds"),
+    setting("text-/../../../../etc/passwd", *LEARNED_AT, "texts", "trees"),
+    setting("manifest.json", *LEARNED_AT, "texts", "trees"),
+    setting(None, *LEARNED_AT, "texts", "trees"),
+    setting(["text-0000000000000000.txt"], *LEARNED_AT, "texts", "trees"),
+    setting(NOWHERE, *LEARNED_AT, "arrays", "thresholds"),
+    setting(GONE, *LEARNED_AT, "arrays", "used"),
+    setting(GONE, *LEARNED_AT, "texts"),
+    setting([], *LEARNED_AT, "arrays"),
+    setting({}, *LEARNED_AT, "more"),
+    setting(GONE, "recommenders", "main", "arrays"),
+    lambda card: setting(GONE, "files", learned(card)["texts"]["trees"])(card),
+    lambda card: card["files"][learned(card)["texts"]["trees"]].update(bytes=2**31),
+    lambda card: learned(card)["arrays"].update({"../x": learned(card)["arrays"]["used"]}),
+    lambda card: learned(card)["arrays"].update(used=learned(card)["texts"]["trees"]),
+    lambda card: learned(card)["arrays"].update(
+        used=next(name for name in card["files"] if name.startswith("times"))
+    ),
 ]
 
 
+def learned(card):
+    return card["recommenders"]["learned"]
+
+
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_sealed_manifest_that_makes_no_sense(model, change):
-    reseal(model, change)
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_sealed_manifest_that_makes_no_sense(dense, change, verify):
+    reseal(dense, change)
     with pytest.raises(InputError, match="is damaged"):
-        load_model(model)
+        load_model(dense, verify=verify)
 
 
-def test_links_are_not_followed(model, tmp_path):
-    for path in list(model.iterdir()):
+def test_links_are_not_followed(dense, tmp_path):
+    for path in list(dense.iterdir()):
         outside = tmp_path / path.name
         shutil.move(path, outside)
         path.symlink_to(outside)
         with pytest.raises(InputError, match=f"{path.name} is a link"):
-            load_model(model)
+            load_model(dense)
         path.unlink()
         shutil.move(outside, path)
-    assert load_model(model)
+    assert load_model(dense)
 
 
-def test_pickled_objects_are_never_loaded(tmp_path):
-    folder = tmp_path / "model"
-    save_model(folder, old_statistics(), {})
-    path = next(folder.glob("times-*"))
+def with_header(header):
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(64)
+
+
+def described(kind, shape="(2,)", order="False"):
+    return with_header(f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}}}")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        described("'<f8'", "(2, 3)", "True"),
+        described("'<f8'", "(-1,)"),
+        described("'<f8'", "(9,)"),
+        described("'<f8'", "(True,)"),
+        described("'<f8'", "(9223372036854775807, 2)"),
+        described("'<f8'", "(0, 99999999999999999999)"),
+        described("'<f8'", "(" + "-" * 3000 + "1,)"),
+        described("'>f8'"),
+        described("'<f2'"),
+        described("'<c16'"),
+        described("'|O'"),
+        described("'<U2'"),
+        described("'<M8[s]'"),
+        described("'f8,,f'"),
+        described("[('a', '<f8')]"),
+        described("{}"),
+        with_header("(" * 9000),
+        with_header("-" * 9000 + "1"),
+        with_header("1+" * 4000 + "1"),
+        with_header("\0"),
+        b"cos\nsystem\n(S'true'\ntR.",
+    ],
+)
+@pytest.mark.parametrize("verify", [True, False])
+def test_arrays_that_no_recommender_has_saved(dense, content, verify):
+    refuses_state(dense, "arrays", "thresholds", content, verify=verify)
+
+
+def refuses_state(folder, kind, key, content, *, verify=True):
+    """Put another file behind a state, with a right checksum, as a hostile hand could."""
+
+    def change(card):
+        replace_file(folder, card, learned(card)[kind][key], content)
+        return learned(card)[kind][key]
+
+    name = reseal(folder, change)
+    with pytest.raises(InputError, match=f"damaged: {name} is not as it was saved"):
+        load_model(folder, verify=verify)
+
+
+def test_bytes_that_are_no_text(dense):
+    refuses_state(dense, "texts", "trees", b"tree \xff")
+
+
+def test_pickled_objects_are_never_loaded(dense):
+    path = next(dense.glob("times-*"))
     np.save(path, np.array([print] * 4, dtype=object), allow_pickle=True)
-    reseal(folder, lambda card: card["files"][path.name].update(bytes=path.stat().st_size))
+    reseal(dense, lambda card: card["files"][path.name].update(bytes=path.stat().st_size))
     with pytest.raises(InputError, match="is damaged: times"):
-        load_model(folder, verify=False)
+        load_model(dense, verify=False)
 
 
-def test_a_model_replaced_while_it_is_opened_is_opened_anew(tmp_path, monkeypatch):
-    folder = tmp_path / "model"
-    save_model(folder, old_statistics(), {})
+def test_a_model_replaced_while_it_is_opened_is_opened_anew(dense, monkeypatch):
 
     def replaced_first(path, _):
         monkeypatch.undo()
-        save_model(folder, new_statistics(), {}, overwrite=True)
+        save_model(dense, new_statistics(), {}, overwrite=True)
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     monkeypatch.setattr("surerec.storage._folder.digest", replaced_first)
-    assert holds(folder, new_statistics())
+    assert holds(dense, new_statistics())
 
 
-def test_a_folder_that_may_not_be_read(model, monkeypatch):
+def test_a_folder_that_may_not_be_read(dense, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
     with pytest.raises(InputError, match=r"cannot be read \(permission denied\)"):
-        load_model(model)
+        load_model(dense)

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked pr
 
 ROOT = Path(__file__).parents[2]
 SAVED = {"main": MAIN, "learned": LEARNED}  # as killed_saver.py does
+KEPT = {"kept": LEARNED_EARLIER, "learned": LEARNED_EARLIER}
 
 
 def kill_at_every_step(work, *old, n_files=11):
@@ -59,33 +60,26 @@ def test_a_first_save_killed_at_any_step_is_a_whole_model_or_none(tmp_path):
     assert set(whole) == {False, True}
 
 
-def test_an_overwrite_killed_at_any_step_leaves_the_old_model_or_the_new(tmp_path):
-    old = tmp_path / "old"
-    before = {"a": OTHER, "b": LEARNED_EARLIER}
-    save_model(old, old_statistics(), before)
+@pytest.mark.parametrize(
+    ("statistics", "before", "after", "n_files"),
+    [
+        (old_statistics(), {"a": OTHER, "b": LEARNED_EARLIER}, SAVED, 11),
+        (new_statistics(), KEPT, KEPT | SAVED, 2),
+    ],
+    ids=["other statistics", "other states"],
+)
+def test_a_save_killed_at_any_step_leaves_the_old_model_or_the_new(
+    tmp_path, statistics, before, after, n_files
+):
+    save_model(tmp_path / "old", statistics, before)
     replaced = []
-    for folder in kill_at_every_step(tmp_path / "work", old):
-        replaced.append(holds(folder, new_statistics()))
-        assert replaced[-1] or holds(folder, old_statistics())
-        assert same(load_model(folder).recommenders, SAVED if replaced[-1] else before)
-        save_model(folder, new_statistics(), {"again": OTHER}, overwrite=True)
-        assert holds(folder, new_statistics())
-        assert_tidy(folder)
-    assert sorted(replaced) == replaced
-    assert set(replaced) == {False, True}
-
-
-def test_new_parts_killed_at_any_step_leave_the_old_parts_or_the_new(tmp_path):
-    old = tmp_path / "old"
-    before = {"kept": LEARNED_EARLIER, "learned": LEARNED_EARLIER}
-    save_model(old, new_statistics(), before)
-    replaced = []
-    for folder in kill_at_every_step(tmp_path / "work", old, n_files=2):
+    for folder in kill_at_every_step(tmp_path / "work", tmp_path / "old", n_files=n_files):
         found = load_model(folder).recommenders
         replaced.append("main" in found)
-        assert same(found, before | SAVED if replaced[-1] else before)
-        save_model(folder, new_statistics(), {"kept": OTHER})
-        assert same(load_model(folder).recommenders, found | {"kept": OTHER})
+        assert same(found, after if replaced[-1] else before)
+        assert holds(folder, new_statistics() if replaced[-1] else statistics)
+        save_model(folder, new_statistics(), {"again": OTHER}, overwrite=True)
+        assert holds(folder, new_statistics())
         assert_tidy(folder)
     assert sorted(replaced) == replaced
     assert set(replaced) == {False, True}

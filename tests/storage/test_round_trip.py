@@ -2,6 +2,7 @@ import itertools
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import hypothesis.extra.numpy as hnp
 import numpy as np
 import polars as pl
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec.precedence._rows import DenseRows, OnDemandRows
-from surerec.storage import load_model, read_card, save_model
+from surerec.measures import State
+from surerec.storage import RecommenderSpec, load_model, read_card, save_model
 from tests.storage.stored_models import (
     MAIN,
     OTHER,
@@ -18,11 +19,17 @@ from tests.storage.stored_models import (
     is_mapped,
     new_statistics,
     old_statistics,
+    same,
     statistics_of,
 )
 
 numbers = st.integers(-(2**63), 2**63 - 1)
 large_numbers = st.integers(2**63, 2**64 - 1)  # stored as UInt64
+TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
+names = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True)
+shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+arrays = st.sampled_from(TYPES).flatmap(lambda kind: hnp.arrays(np.dtype(kind), shapes))
+texts = st.text(st.characters(codec="utf-8")) | st.sampled_from(["", "\r\n", "a\rb\n", "\ufeff"])
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
 
 
@@ -69,6 +76,11 @@ def test_what_is_loaded_answers_as_what_was_saved(interactions, ties, strategy):
         save_model(folder, statistics, {"main": MAIN})
         model = load_model(folder)
         assert_same(model.statistics, statistics)
+        taken = model.statistics.interactions
+        for array in (model.statistics.support, taken.offsets, taken.items_taken, taken.times):
+            assert type(array) is np.ndarray  # kernels know no subclass
+            assert not array.flags.writeable
+            assert is_mapped(array)
         assert model.recommenders.keys() == {"main"}
         assert type(model.statistics.rows) is type(statistics.rows)
         # The same statistics, wherever they lie, are the same files.
@@ -111,24 +123,6 @@ def test_the_card_says_what_is_there(tmp_path):
     assert sizes == {name: record["bytes"] for name, record in card["files"].items()}
 
 
-@pytest.mark.parametrize("strategy", ["dense", "bounded", "on-demand"])
-def test_arrays_are_mapped_and_read_only(tmp_path, strategy):
-    save_model(tmp_path / "model", statistics_of([0, 1], [1], strategy=strategy), {})
-    statistics = load_model(tmp_path / "model").statistics
-    taken = statistics.interactions
-    arrays = [statistics.support, taken.offsets, taken.items_taken, taken.times]
-    match statistics.rows:
-        case DenseRows():
-            arrays += [statistics.rows.followers(0), statistics.rows.predecessors(0)]
-        case OnDemandRows() as rows:
-            for spans in (rows.following, rows.preceding):
-                arrays += [spans.offsets, spans.starts, spans.stops, spans.items]
-    for array in arrays:
-        assert type(array) is np.ndarray  # kernels know no subclass
-        assert not array.flags.writeable
-        assert is_mapped(array)
-
-
 def resident_kilobytes(name):
     """How much of a mapped file this process has touched."""
     lines = iter(Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines())
@@ -158,3 +152,25 @@ def test_a_loaded_model_survives_its_folder_being_replaced(tmp_path):
     loaded = load_model(tmp_path / "model").statistics
     save_model(tmp_path / "model", new_statistics(), {}, overwrite=True)
     assert_same(loaded, old_statistics())
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(names, arrays, max_size=3),
+    st.dictionaries(names, texts, max_size=3),
+    st.booleans(),
+)
+def test_states_come_back_as_they_were(arrays, texts, verify):
+    spec = RecommenderSpec("learned", {"a": 1}, State(arrays, texts))
+    with TemporaryDirectory() as folder:
+        save_model(folder, old_statistics(), {"learned": spec, "main": MAIN})
+        found = load_model(folder, verify=verify).recommenders
+        assert same(found, {"learned": spec, "main": MAIN})
+        for array in found["learned"].state.arrays.values():
+            assert type(array) is np.ndarray
+            assert array.flags.c_contiguous
+            assert not array.flags.writeable
+            assert is_mapped(array)
+        before = read_card(folder)["files"]
+        save_model(folder, old_statistics(), {"again": found["learned"]})
+        assert read_card(folder)["files"] == before

@@ -14,8 +14,11 @@ import pytest
 import surerec as sr
 from surerec.errors import InputError
 from surerec.interactions import IdMap
+from surerec.measures import State
 from surerec.storage import RecommenderSpec, load_model, read_card, save_model
 from tests.storage.stored_models import (
+    LEARNED,
+    LEARNED_EARLIER,
     MAIN,
     OTHER,
     assert_same,
@@ -93,12 +96,9 @@ def test_a_file_where_the_folder_should_be(write):
     with pytest.raises(InputError, match=r"cannot be written into .*not a directory"):
         save_model(path / "inside", old_statistics(), {})
     assert path.read_text() == "x"
-
-
-def test_a_link_to_nowhere(tmp_path):
-    (tmp_path / "model").symlink_to(tmp_path / "gone")
+    (path.parent / "link").symlink_to(path.parent / "gone")
     with pytest.raises(InputError, match="cannot be written into"):
-        save_model(tmp_path / "model", old_statistics(), {})
+        save_model(path.parent / "link", old_statistics(), {})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
@@ -294,3 +294,70 @@ def test_readers_always_see_a_whole_model_while_others_replace_it(tmp_path):
     assert saver.returncode == 0
     assert set(names) == {"old", "new"}
     assert_tidy(tmp_path / "model")
+
+
+def state_files(folder):
+    return sorted(path for path in folder.iterdir() if path.name.startswith(("array-", "text-")))
+
+
+def test_equal_states_are_one_file(tmp_path):
+    one = np.arange(5)
+    specs = {
+        "a": RecommenderSpec("kind", {}, State({"x": one, "y": one.copy()}, {"t": "text"})),
+        "b": RecommenderSpec("kind", {}, State({"z": one}, {"u": "text"})),
+    }
+    save_model(tmp_path, old_statistics(), specs)
+    assert len(state_files(tmp_path)) == 2
+    assert same(load_model(tmp_path).recommenders, specs)
+    save_model(tmp_path, old_statistics(), {"a": OTHER})
+    assert same(load_model(tmp_path).recommenders, {"a": OTHER, "b": specs["b"]})
+    assert len(state_files(tmp_path)) == 2
+    assert_tidy(tmp_path)
+
+
+def test_replaced_states_go_and_shared_ones_stay(model):
+    save_model(model, old_statistics(), {"learned": LEARNED})
+    old = {path.name for path in state_files(model)}
+    save_model(model, old_statistics(), {"learned": LEARNED_EARLIER})
+    new = {path.name for path in state_files(model)}
+    assert (len(new), len(old & new)) == (3, 1)  # both used the same
+    assert same(load_model(model).recommenders, {"main": MAIN, "learned": LEARNED_EARLIER})
+    assert_tidy(model)
+
+
+@pytest.mark.parametrize(
+    "part", ["", "A", "a-b", "a.b", "../a", "a/b", "ä", "1a", "a\n", "a" * 51, 7]
+)
+def test_names_that_no_state_can_have(tmp_path, part):
+    for spec in (
+        RecommenderSpec("kind", {}, State({part: np.ones(1)})),
+        RecommenderSpec("kind", {}, State(texts={part: "text"})),
+    ):
+        with pytest.raises(InputError, match="cannot name an array or text of the recommender 'x'"):
+            save_model(tmp_path / "model", old_statistics(), {"x": spec})
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("array", "what"),
+    [
+        ([1, 2], "of type list, not a NumPy array"),
+        (np.ma.masked_array([1, 2], [True, False]), "of type MaskedArray"),
+        (np.array([print]), "array is object"),
+        (np.array([1.0], dtype=">f8"), "array is float64"),
+        (np.zeros(1, dtype=[("a", "f8")]), "array is void64"),
+    ],
+)
+def test_arrays_that_cannot_be_stored(tmp_path, array, what):
+    spec = RecommenderSpec("kind", {}, State({"a": array}))
+    with pytest.raises(InputError, match=f"'a' in the arrays of the recommender 'x' .* {what}"):
+        save_model(tmp_path / "model", old_statistics(), {"x": spec})
+    assert not (tmp_path / "model").exists()
+
+
+def test_texts_that_cannot_be_stored(tmp_path, monkeypatch):
+    monkeypatch.setattr("surerec.storage._files.MOST_TEXT", 10)
+    for text, what in (("ab\udcff", "surrogates not allowed"), ("ü" * 6, "12 bytes, more than 10")):
+        spec = RecommenderSpec("kind", {}, State({}, {"t": text}))
+        with pytest.raises(InputError, match=f"'t' in the texts of the recommender 'x' .*{what}"):
+            save_model(tmp_path / "model", old_statistics(), {"x": spec})

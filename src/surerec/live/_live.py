@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import update_wrapper
 from pathlib import Path
@@ -216,7 +216,7 @@ class Live:
                             "name another database."
                         )
                     transaction.put("base", {"model": 1, "seq": 0, "counted": now_text()})
-                    transaction.put("ledger", asdict(ledger))
+                    transaction.put("ledger", ledger)
             finally:
                 events.close()
             made.finish()
@@ -352,7 +352,7 @@ class Live:
                 )
                 alarms += raised
                 if closed is not None:
-                    transaction.put(f"window {ledger.n_windows:09d}", asdict(closed))
+                    transaction.put(f"window {ledger.n_windows:09d}", closed)
             else:
                 ledger.pass_over(verdict.reason)
                 reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1

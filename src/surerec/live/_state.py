@@ -244,7 +244,7 @@ class LiveState:
             says = {"at": now_text(), "says": sentence}
             transaction.put(f"alarm {self.ledger.n_alarms:09d}", says)
             self.ledger.n_alarms += 1
-        transaction.put("ledger", asdict(self.ledger))
+        transaction.put("ledger", self.ledger)
 
     def _refresh(self, transaction: Transaction) -> None:
         try:

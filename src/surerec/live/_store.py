@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 _TABLES: Final = (
     "TABLE IF NOT EXISTS surerec_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -98,12 +98,12 @@ class Transaction:
         return None if row is None else json.loads(row[0])
 
     def put(self, name: str, value: Any) -> None:
-        """Keep something, in a form that JSON holds, under a name."""
+        """Keep something that JSON holds, or an object of such attributes, under a name."""
         self._run(
             "INSERT INTO surerec_meta (name, value) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             name,
-            json.dumps(value),
+            json.dumps(value, default=vars),
         )
 
     def named(self, beginning: str) -> list[Any]:

@@ -27,12 +27,10 @@ from surerec.spark._staging import SealedArray, Staging
 from surerec.storage import (
     FileRecord,
     adopt_model,
-    array_content,
     check_free,
     load_model,
     seal_model,
-    table_content,
-    write_content,
+    write_file,
     writing_errors,
 )
 
@@ -248,7 +246,7 @@ class _Files:
 
     def add(self, role: str, array: NDArray[Any]) -> None:
         """Write a small array."""
-        name, record = write_content(self.staging.model, array_content(role, array))
+        name, record = write_file(self.staging.model, role, array)
         self.records[name] = record
 
     def add_profiles(self, profiles: StagedProfiles, titles: pl.DataFrame | None) -> None:
@@ -262,7 +260,7 @@ class _Files:
             ("users", {Columns.User: profiles.users}),
             ("items", {Columns.Item: profiles.items, **texts}),
         ):
-            file, record = write_content(self.staging.model, table_content(role, columns))
+            file, record = write_file(self.staging.model, role, columns)
             self.records[file] = record
         self.in_parts += profiles.arrays()
 

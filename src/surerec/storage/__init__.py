@@ -25,7 +25,7 @@ alone: equal ones are one file, whichever recommenders use it. There is one form
 earlier one is refused with the advice to refit.
 """
 
-from surerec.storage._files import FileRecord, array_content, file_name, table_content
+from surerec.storage._files import FileRecord, file_name
 from surerec.storage._folder import (
     StoredModel,
     adopt_model,
@@ -34,7 +34,7 @@ from surerec.storage._folder import (
     read_card,
     save_model,
     seal_model,
-    write_content,
+    write_file,
     writing_errors,
 )
 from surerec.storage._manifest import JSON, RecommenderSpec
@@ -45,14 +45,12 @@ __all__ = [
     "RecommenderSpec",
     "StoredModel",
     "adopt_model",
-    "array_content",
     "check_free",
     "file_name",
     "load_model",
     "read_card",
     "save_model",
     "seal_model",
-    "table_content",
-    "write_content",
+    "write_file",
     "writing_errors",
 ]

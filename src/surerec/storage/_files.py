@@ -185,7 +185,7 @@ def text_content(role: str, text: str) -> Content:
     return Content(role, (memoryview(content),))
 
 
-def table_content(role: str, columns: dict[str, pl.Series]) -> Content:
+def _table_content(role: str, columns: dict[str, pl.Series]) -> Content:
     """Return columns as the bytes of an Arrow IPC file; ValueError for ids of another type.
 
     Written by pyarrow in one batch with plain types, so that equal columns give equal bytes
@@ -204,6 +204,11 @@ def table_content(role: str, columns: dict[str, pl.Series]) -> Content:
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
     return Content(role, (memoryview(sink.getvalue()),))
+
+
+def content_of(role: str, value: Any, sizes: dict[str, int] | None = None) -> Content:
+    """Return an array, or the columns of a table, as the bytes of a file, or raise ValueError."""
+    return _table_content(role, value) if role in TABLES else array_content(role, value, sizes)
 
 
 def write(

@@ -27,11 +27,10 @@ from surerec.storage._files import (
     FILE_NAME,
     ROW_ROLES,
     Content,
-    array_content,
+    content_of,
     open_file,
     role_of,
     sync_folder,
-    table_content,
     write,
 )
 from surerec.storage._manifest import (
@@ -49,8 +48,6 @@ from surerec.storage._manifest import (
 if TYPE_CHECKING:
     import os
     from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    import polars as pl
 
     from surerec.storage._files import FileRecord
 
@@ -332,20 +329,16 @@ def _about(statistics: PrecedenceStatistics) -> dict[str, Any]:
 
 def _contents(statistics: PrecedenceStatistics, sizes: dict[str, int]) -> list[Content]:
     """Return the content of every file that the statistics need."""
-    arrays = {"support": statistics.support} | statistics.rows.arrays()
-    tables: dict[str, dict[str, pl.Series]] = {}
+    values: dict[str, Any] = {"support": statistics.support, **statistics.rows.arrays()}
     source = statistics.interactions
     if statistics.has_profiles:
-        arrays |= {role: getattr(source, role) for role in ("offsets", "items_taken", "times")}
+        values |= {role: getattr(source, role) for role in ("offsets", "items_taken", "times")}
         texts = {Columns.Title: source.titles, Columns.Genres: source.genres}
         known = {name: column for name, column in texts.items() if column is not None}
-        tables["users"] = {Columns.User: source.users.ids}
-        tables["items"] = {Columns.Item: source.items.ids, **known}
+        values["users"] = {Columns.User: source.users.ids}
+        values["items"] = {Columns.Item: source.items.ids, **known}
     try:
-        return [
-            *(array_content(role, array, sizes) for role, array in arrays.items()),
-            *(table_content(role, columns) for role, columns in tables.items()),
-        ]
+        return [content_of(role, value, sizes) for role, value in values.items()]
     except ValueError as error:
         raise InputError(f"These statistics cannot be stored: {error}.") from None
 
@@ -365,8 +358,9 @@ def check_free(folder: Path) -> None:
         _held(folder)
 
 
-def write_content(folder: Path, content: Content) -> tuple[str, FileRecord]:
-    """Write a file of a model that is being made; return its name and record."""
+def write_file(folder: Path, role: str, value: Any) -> tuple[str, FileRecord]:
+    """Write an array or the columns of a table as a model has it; return its name and record."""
+    content = content_of(role, value)
     write(folder / content.name, content.pieces())
     return content.name, content.record
 
