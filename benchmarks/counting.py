@@ -45,7 +45,7 @@ def measure(name: str, data: sr.Interactions, table: Table) -> None:
     users_by_items = sp.csr_array(
         (ones, data.items_taken.astype(np.int32), data.offsets), shape=(data.n_users, data.n_items)
     )
-    seconds, counts = best(lambda: lanes(data, "order").count_all(lambda _: None), _REPEATS)
+    seconds, counts = best(lambda: lanes(data, "order").count_both(lambda _: None)[0], _REPEATS)
     theirs, both_ways = best(lambda: users_by_items.T @ users_by_items, _REPEATS)
     expected = both_ways.toarray()
     np.fill_diagonal(expected, 0)

@@ -119,7 +119,7 @@ def test_arrays_are_mapped_and_read_only(tmp_path, strategy):
     arrays = [statistics.support, taken.offsets, taken.items_taken, taken.times]
     match statistics.rows:
         case DenseRows():
-            arrays += [statistics.rows.followers(0), statistics.rows.predecessors(0)]
+            arrays += statistics.rows.arrays().values()
         case OnDemandRows() as rows:
             for spans in (rows.following, rows.preceding):
                 arrays += [spans.offsets, spans.starts, spans.stops, spans.items]

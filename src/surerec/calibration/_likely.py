@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures.kernels import LeftOut, Plan
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 _ITEMS_PER_WANTED = 32  # from so many on: an exact score takes as long as so many rough ones
 
@@ -81,8 +81,8 @@ def instants_of(out: LeftOut, n_calibration: int) -> NDArray[np.int64]:
 
 @njit(nogil=True, inline="always")  # what it calls would be compiled once more with it alone
 def rough_and_sorted(
-    source: Source,
-    reverse: Source,
+    source: RowSource,
+    reverse: RowSource,
     out: LeftOut,
     calibration: NDArray[np.int64],
     rough: NDArray[np.float64],

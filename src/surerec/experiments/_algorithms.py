@@ -1,4 +1,4 @@
-"""The paper's 20 algorithms, all from one pass over a user's counts."""
+"""The paper's 20 algorithms over a user's counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.evaluation import Split
-    from surerec.measures import Aggregates
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -37,13 +36,13 @@ def judge(
 ) -> Iterator[tuple[str, Judgement]]:
     """Let every algorithm judge the candidates, with the user's own profile left out of all counts.
 
-    The rows of the training items are read once for the 17 measures, those of the calibration items
-    once for both CRS.
+    The rows of the training items are found once for the 17 measures, those of the calibration
+    items once for both CRS.
     """
     known = ProfileRows(statistics, split.known, split.user)
     yield ALGORITHMS[0], Judgement(log_score(known, None)[candidates])
     # The product of the one largest factor ranks as the largest count does.
-    yield EXTRA, Judgement(aggregate(known, "count", only="maximum").high[candidates])
+    yield EXTRA, Judgement(aggregate(known, "count", "maximum")[candidates])
     del known
 
     later = ProfileRows(statistics, split.calibration, split.user)
@@ -59,9 +58,6 @@ def judge(
 
 
 def _measures(rows: ProfileRows) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    found: dict[str, Aggregates] = {}
     for measure in MEASURES.values():
-        statistic = "count" if measure.statistic == "score" else measure.statistic
-        if statistic not in found:
-            found = {statistic: aggregate(rows, statistic)}
-        yield f"ICRS{measure.number}", measure.conformity(found[statistic])
+        found = aggregate(rows, measure.statistic, measure.aggregate)
+        yield f"ICRS{measure.number}", -found if measure.is_nonconformity else found

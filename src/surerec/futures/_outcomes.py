@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from surerec.futures._bins import Bins
     from surerec.futures._cases import Cases
     from surerec.interactions import Interactions
-    from surerec.measures import Query, Scorer, Scores
+    from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 _CASES_AT_ONCE: Final = 8
@@ -90,7 +90,7 @@ class Outcomes:
 
 
 def observe(
-    scorer: Scorer | Scores,
+    scorer: object,
     statistics: PrecedenceStatistics,
     cases: Cases,
     *,

@@ -15,9 +15,9 @@ from surerec.precedence import Block
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.measures._formula import Aggregate, Statistic
     from surerec.measures._plan import Plan
-    from surerec.measures._table import Aggregate, Statistic
-    from surerec.precedence import Direction, PrecedenceStatistics, Source
+    from surerec.precedence import Direction, PrecedenceStatistics, RowSource
 
 
 _WORTH_THREADS: Final = 250_000.0
@@ -53,9 +53,9 @@ class ProfileRows:
             self._own, *leave_out(self.history, statistics.support, self._own, times, strict)
         )
         self.support = self.left_out.support
-        self._sources: dict[Direction, Source] = {}
+        self._sources: dict[Direction, RowSource] = {}
 
-    def source(self, direction: Direction) -> Source:
+    def source(self, direction: Direction) -> RowSource:
         """Return the rows as they are, that user's contribution included."""
         if direction not in self._sources:
             rows = self._statistics.rows

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from surerec.measures._plan import Task
     from surerec.measures._tiles import LeftOut
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 
 HUGE = 1e150
@@ -40,7 +40,9 @@ HUGE = 1e150
 WIDE_TILE = 5120
 """Columns of ratios, which wait for the divider: long reads matter more."""
 _TILE = 1024  # columns: their accumulators stay in the first-level cache
-_SORTED_TILE = 256  # columns whose middles are found, all of whose rows stay in the second-level one
+_SORTED_TILE = (
+    256  # columns whose middles are found, all of whose rows stay in the second-level one
+)
 _SUM_TILE = 2048  # columns that are only added up: one accumulator each, and longer reads
 _STRIPS = 16  # of middles, copied at once: shorter reads wait for memory, longer leave the cache
 _MOST_SUMMED = 1 << 16  # rows whose counts of 16 bits still sum up in 32 bits
@@ -67,7 +69,7 @@ def _fold(wanted: int, values: NDArray[Any], found: NDArray[Any]) -> None:
 
 @njit(nogil=True, cache=True)
 def _total_counts(
-    source: Source, left: int, total: NDArray[np.uint32], totals: NDArray[np.float64]
+    source: RowSource, left: int, total: NDArray[np.uint32], totals: NDArray[np.float64]
 ) -> None:
     """Add up the columns of the rows of a matrix, four rows at a time, in 32-bit lanes."""
     right, width = left + len(totals), np.uint64(len(totals))
@@ -106,7 +108,7 @@ def _leave_out_of_totals(out: LeftOut, first: int, last: int, totals: NDArray[np
 
 @njit(nogil=True, cache=True)
 def _copy_others(
-    source: Source,
+    source: RowSource,
     left: int,
     width: int,
     at: NDArray[np.uint16],
@@ -148,42 +150,46 @@ def _middles_of_counts(
 
 
 @njit(nogil=True, cache=True)
-def aggregate_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
-    """Aggregate counts in lanes as wide as they are."""
-    source, out, n_rows = task.source, task.out, len(task.source.places)
-    if task.wanted == MIDDLE:
-        if n_rows <= _MOST_ROWS:
-            _middles_of_counts(first, last, task, source.counts, result)
-        else:
-            _middles_of_counts(first, last, task, _WIDE, result)
-        return
-    if task.wanted == TOTAL and task.following and n_rows <= _MOST_SUMMED and in_matrix(source):
-        total = np.empty(_SUM_TILE, np.uint32)
-        for left in range(first, last, _SUM_TILE):
-            _total_counts(source, left, total, result[left : min(left + _SUM_TILE, last)])
-        _leave_out_of_totals(out, first, last, result)
-        return
+def _fold_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
+    """Write the lowest or highest count, or the total, of each column."""
+    source, out, wanted = task.source, task.out, task.wanted
     row, best = np.empty(_TILE, source.counts.dtype), np.empty(_TILE, source.counts.dtype)
     own, when = np.empty(len(out.items), np.int64), np.empty(len(out.items), np.int64)
     for left in range(first, last, _TILE):
         right = min(left + _TILE, last)
         width, found = right - left, result[left:right]
         best[:] = 0
-        if task.wanted == LOW:
-            for j in range(width):
-                best[j] = ~best[j]
         found[:] = 0.0
+        for j in range(width if wanted == LOW else 0):
+            best[j] = ~best[j]
         n = own_columns(out, left, right, own, when)
-        for k in range(n_rows):
+        for k in range(len(source.places)):
             at = out.of_rows[k]
             read_others(source, k, left, at, own[:n], when[:n], task.following, row[:width])
-            if task.wanted == TOTAL:
-                _fold(TOTAL, row, found)
+            if wanted == TOTAL:
+                _fold(wanted, row, found)
             else:
-                _fold(task.wanted, row, best[:width])
-        if task.wanted != TOTAL:
-            for j in range(width):
-                found[j] = best[j]
+                _fold(wanted, row, best[:width])
+        for j in range(width if wanted != TOTAL else 0):
+            found[j] = best[j]
+
+
+@njit(nogil=True, cache=True)
+def aggregate_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
+    """Aggregate counts in lanes as wide as they are."""
+    source, n_rows = task.source, len(task.source.places)
+    few = task.following and n_rows <= _MOST_SUMMED and in_matrix(source)
+    if task.wanted == MIDDLE and n_rows <= _MOST_ROWS:
+        _middles_of_counts(first, last, task, source.counts, result)
+    elif task.wanted == MIDDLE:
+        _middles_of_counts(first, last, task, _WIDE, result)
+    elif task.wanted == TOTAL and few:
+        total = np.empty(_SUM_TILE, np.uint32)
+        for left in range(first, last, _SUM_TILE):
+            _total_counts(source, left, total, result[left : min(left + _SUM_TILE, last)])
+        _leave_out_of_totals(task.out, first, last, result)
+    else:
+        _fold_counts(first, last, task, result)
 
 
 @njit(nogil=True, cache=True)
@@ -308,7 +314,7 @@ def _multiply(
 
 @njit(nogil=True, cache=True)
 def top_products(
-    source: Source,
+    source: RowSource,
     out: LeftOut,
     top: int,
     products: NDArray[np.float64],
@@ -346,7 +352,7 @@ def top_products(
 
 @njit(nogil=True, cache=True)
 def gather_columns(
-    source: Source,
+    source: RowSource,
     out: LeftOut,
     n_items: int,
     columns: NDArray[np.int64],

@@ -16,14 +16,14 @@ from numba.extending import overload
 from surerec.measures import _tiles as tiles
 from surerec.measures._kernels import aggregate_counts, aggregate_values, total_ratios
 from surerec.measures._tiles import LeftOut, in_matrix, leave_out
-from surerec.precedence import Source
+from surerec.precedence import RowSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from surerec.measures._table import Aggregate, Measure, Statistic
+    from surerec.measures._formula import Aggregate, Measure, Statistic
     from surerec.precedence import PrecedenceStatistics
 
 STATISTIC_CODES: Final[dict[Statistic, int]] = {
@@ -77,13 +77,13 @@ class Task(NamedTuple):
     """LOW, MIDDLE, TOTAL or HIGH."""
     following: bool
     """Whether `source` has those who follow the rows' items; else those who precede."""
-    source: Source
-    reverse: Source
+    source: RowSource
+    reverse: RowSource
     """The other direction, which is read for RATIO alone."""
     out: LeftOut
 
 
-def way_of(statistic: int, wanted: int, source: Source, reverse: Source) -> Way:
+def way_of(statistic: int, wanted: int, source: RowSource, reverse: RowSource) -> Way:
     """Return the way to aggregate a statistic; a source without places is its whole matrix."""
     if statistic == tiles.COUNT:
         return OfCounts(statistic)
@@ -117,9 +117,9 @@ class Plan(NamedTuple):
     sign: float
     """−1 for a nonconformity."""
     following: bool
-    forward: Source
+    forward: RowSource
     """With no places if every row lies in its matrix, by item; else with those of one history."""
-    reverse: Source
+    reverse: RowSource
     support: NDArray[np.uint32]
     strict: bool
 
@@ -153,15 +153,15 @@ def make_plan(
 
 
 @njit(nogil=True, cache=True)
-def _rows_at(rows: Source, training: NDArray[np.int64]) -> Source:
+def _rows_at(rows: RowSource, training: NDArray[np.int64]) -> RowSource:
     places = rows.places if len(rows.places) else training
-    return Source(rows.matrix, rows.counted, rows.offsets, rows.items, rows.counts, places)
+    return RowSource(rows.matrix, rows.counted, rows.offsets, rows.items, rows.counts, places)
 
 
 @njit(nogil=True, cache=True)
 def rows_of(
     plan: Plan, training: NDArray[np.int64], own: NDArray[np.uint32], times: NDArray[np.int64]
-) -> tuple[Source, Source, LeftOut]:
+) -> tuple[RowSource, RowSource, LeftOut]:
     """Return the rows of a history in both directions, and what the user who took `own` did."""
     instants, of_rows, support = leave_out(training, plan.support, own, times, plan.strict)
     out = LeftOut(own, instants, of_rows, support)

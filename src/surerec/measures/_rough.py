@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._tiles import LeftOut
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 
 _TOGETHER = 4  # rows, each in two directions: of fewer, reads from memory come one after the other
@@ -24,13 +24,13 @@ ROUGH = 24 * 2.0**-23
 
 
 @njit(nogil=True, inline="always")
-def _is_plain(source: Source, k: int) -> bool:
+def _is_plain(source: RowSource, k: int) -> bool:
     """Tell whether a row lies in the matrix, or among those that were counted."""
     return bool(source.places[k] < len(source.matrix) + len(source.counted))
 
 
 @njit(nogil=True, inline="always")
-def _plain(source: Source, k: int) -> Any:
+def _plain(source: RowSource, k: int) -> Any:
     """Give such a row where it lies."""
     place, n_dense = source.places[k], len(source.matrix)
     return source.matrix[place] if place < n_dense else source.counted[place - n_dense]
@@ -56,8 +56,8 @@ def _add_ratios_of(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def total_ratios_of(
-    source: Source,
-    reverse: Source,
+    source: RowSource,
+    reverse: RowSource,
     out: LeftOut,
     items: NDArray[np.int64],
     instants: NDArray[np.int64],
@@ -86,7 +86,7 @@ def _ratio(count: Any, taken: Any, back: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _order_rows(
-    source: Source, reverse: Source, support: NDArray[np.int64], rows: NDArray[np.int64]
+    source: RowSource, reverse: RowSource, support: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Write down the rows of some support: plain ones in order, then those compressed anywhere.
 
@@ -105,8 +105,8 @@ def _order_rows(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _add_four(
-    source: Source,
-    reverse: Source,
+    source: RowSource,
+    reverse: RowSource,
     support: NDArray[np.int64],
     group: NDArray[np.int64],
     left: int,
@@ -130,8 +130,8 @@ def _add_four(
 def rough_ratios(
     first: int,
     last: int,
-    source: Source,
-    reverse: Source,
+    source: RowSource,
+    reverse: RowSource,
     out: LeftOut,
     items: NDArray[np.int64],
     instants: NDArray[np.int64],

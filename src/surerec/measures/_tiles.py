@@ -16,7 +16,7 @@ from surerec.precedence.kernels import load
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 
 COUNT, SHARE, RATIO, ABSENT = 0, 1, 2, 3
@@ -78,7 +78,7 @@ def instants_of_columns(out: LeftOut, first: int, last: int) -> NDArray[np.uint3
 
 @njit(nogil=True, inline="always")  # a call of it would take longer than a short tile
 def read_others(
-    source: Source,
+    source: RowSource,
     k: int,
     left: int,
     at: int,
@@ -142,7 +142,7 @@ def mark_own(
 
 
 @njit(nogil=True, cache=True)
-def in_matrix(source: Source) -> bool:
+def in_matrix(source: RowSource) -> bool:
     """Return whether all rows are rows of the matrix, of 16 bits."""
     inside = len(source.places) == 0 or source.places.max() < len(source.matrix)
     return inside and source.matrix.itemsize == NARROW

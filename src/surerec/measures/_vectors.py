@@ -288,7 +288,7 @@ def middles_of_counts(rows: NDArray[Any], work: NDArray[Any], middles: NDArray[n
 
 @njit(nogil=True, cache=True)
 def aligned_zeros(n_rows: int, n_columns: int, like: NDArray[Any]) -> NDArray[Any]:
-    """Return zeros of the kind of `like` that begin with a cache line: a strip's row is then one."""
+    """Return zeros like others that begin with a cache line: a strip's row is then one."""
     n = n_rows * n_columns
     room = np.zeros(n + STRIP_BYTES // like.itemsize, like.dtype)
     start = (-room.ctypes.data % STRIP_BYTES) // like.itemsize

@@ -10,10 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,38 +20,6 @@ _TILE = 256  # rows and columns: what is read and what is written both stay in c
 _MOST_IN_16_BITS = 2**16 - 1
 _NARROW = 2  # bytes
 _GROUP = 16  # counts that are looked at together, as most groups of a rare item are empty
-_LINE = 64  # bytes
-_AHEAD = 6  # spans; the memory behind a span arrives while the ones before it are counted
-_LINES = 8  # of the cache, asked for at the beginning of a span; the processor foresees the others
-
-
-@intrinsic
-def _prefetch(_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]`` before it is needed; a hint, never a fault."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array_type, index_type = signature.args
-        view = context.make_array(array_type)(context, builder, arguments[0])
-        position = context.cast(builder, arguments[1], index_type, types.intp)
-        pointer = cgutils.get_item_pointer(
-            context, builder, array_type, view, [position], wraparound=False, boundscheck=False
-        )
-        i32 = ir.IntType(32)
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        read, soon, data = (ir.Constant(i32, value) for value in (0, 3, 1))
-        builder.call(function, [builder.bitcast(pointer, byte), read, soon, data])
-        return context.get_dummy_value()
-
-    return types.void(array, index), generate
-
-
-@njit(nogil=True, cache=True)
-def ask_for(items: NDArray[Any], place: Any, n_lines: int) -> None:
-    """Ask for so many cache lines from a place on, before they are needed."""
-    for line in range(n_lines):
-        _prefetch(items, np.uint64(place) + np.uint64(line * _LINE // items.itemsize))  # type: ignore[call-arg]  # numba adds the context
 
 
 @njit(nogil=True, cache=True)
@@ -72,15 +37,9 @@ def count_rows(
     The spans of item ``i`` are ``items[starts[k]:stops[k]]`` for ``k`` from ``span_offsets[i]``
     to ``span_offsets[i + 1] - 1``.
     """
-    end_of_spans = np.uint64(len(starts))
     for item in range(first, last):
         row = rows[item - first]
-        begin = np.uint64(span_offsets[item])
-        end = np.uint64(span_offsets[item + 1])
-        for k in range(begin, end):
-            ahead = k + np.uint64(_AHEAD)
-            if ahead < end_of_spans:
-                ask_for(items, starts[ahead], _LINES)
+        for k in range(np.uint64(span_offsets[item]), np.uint64(span_offsets[item + 1])):
             for place in range(np.uint64(starts[k]), np.uint64(stops[k])):
                 row[items[place]] += np.uint16(1)  # whatever the width of the counter
 
@@ -167,7 +126,7 @@ def transpose_rows(rows: NDArray[Any], first: int, columns: NDArray[Any]) -> Non
 
 @njit(nogil=True, cache=True)
 def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    """Give the codes of all items but the known ones, by code."""
+    """Return the codes of all items but the known ones, by code."""
     is_known = np.zeros(n_items, np.bool_)
     n_known = 0
     for item in known:
@@ -224,7 +183,7 @@ def _count_nonzero(row: NDArray[Any]) -> int:
 def compress_rows(
     rows: NDArray[Any], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[Any]]:
-    """Give the counts that are not zero: where each row's end, which rows stay, items, counts.
+    """Return the counts that are not zero: where each row's end, which rows stay, items, counts.
 
     A row with more than `most` of them, none beyond 16 bits, stays as it is, which takes less
     memory; it gives no counts.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from surerec.measures._aggregates import ProfileRows
     from surerec.measures._tiles import LeftOut
     from surerec.measures.learned._items import ItemMeans
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 N_LAST: Final = 5
 """Items of a profile that are its last."""
@@ -27,8 +27,8 @@ _BLOCK: Final = 1024  # columns, a multiple of a strip's, that a thread sums at 
 
 
 def sums_in_parts(
-    forward: Source,
-    reverse: Source,
+    forward: RowSource,
+    reverse: RowSource,
     out: LeftOut,
     weights: NDArray[np.float32],
     n_columns: int,

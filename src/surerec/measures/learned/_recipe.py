@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from surerec.measures._recipe import Recipe
+from surerec.measures._scorer import Recipe
 from surerec.measures.learned._learned import LearnedMeasure
 from surerec.measures.learned._scorer import LearnedScorer
 from surerec.measures.learned._state import from_state

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._tiles import LeftOut
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 N_COLUMNS = 32
 """Columns of a strip: their counts fill a cache line."""
@@ -166,7 +166,7 @@ def _sum_strip(
 sum_strip: Any = _sum_strip
 
 
-def in_strips(forward: Source, reverse: Source, out: LeftOut, n_columns: int) -> bool:
+def in_strips(forward: RowSource, reverse: RowSource, out: LeftOut, n_columns: int) -> bool:
     """Tell whether rows can be summed in strips: whole rows of 16 bits, of not too many takers."""
     return (
         forward.matrix.dtype == reverse.matrix.dtype == np.uint16

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 from surerec.measures._tiles import mark_own, own_columns
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._tiles import LeftOut
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 
 (
@@ -141,7 +141,7 @@ def _add_columns(
 
 @njit(nogil=True, cache=True)
 def _load(
-    source: Source,
+    source: RowSource,
     k: int,
     left: int,
     cursors: NDArray[np.int64],
@@ -182,7 +182,7 @@ def _load(
 
 
 @njit(nogil=True, cache=True)
-def _begins(source: Source) -> NDArray[np.int64]:
+def _begins(source: RowSource) -> NDArray[np.int64]:
     """Give where each compressed row begins."""
     n_before = len(source.matrix) + len(source.counted)
     begins = np.zeros(len(source.places), np.int64)
@@ -228,8 +228,8 @@ def _note_ratios(
 def _summarise_tile(
     left: int,
     width: int,
-    source: Source,
-    reverse: Source,
+    source: RowSource,
+    reverse: RowSource,
     out: LeftOut,
     recent: NDArray[np.float32],
     n_last: int,
@@ -285,8 +285,8 @@ def _summarise_tile(
 
 @njit(nogil=True, cache=True)
 def summarise_rows(
-    source: Source,
-    reverse: Source,
+    source: RowSource,
+    reverse: RowSource,
     out: LeftOut,
     recent: NDArray[np.float32],
     n_last: int,
