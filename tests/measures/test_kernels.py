@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surerec.measures import kernels
-from surerec.measures.kernels import HIGH, LOW, MIDDLE, ROUGH, TOTAL, LeftOut
+from surerec.measures.kernels import HIGH, LOW, MIDDLE, ROUGH, TOTAL, LeftOutUser
 from surerec.precedence import of_matrix
 from tests.rows import scattered
 
@@ -74,7 +74,7 @@ def test_more_rows_than_narrow_counts_can_count(wanted):
     matrix = np.array([[1, 60_000, 0], [3, 2, 0], [7, 9, 65_535]], np.uint16)
     places = np.random.default_rng(0).integers(0, 3, 70_001)
     none, never = np.empty(0, np.int64), np.full(len(places), -1)
-    out = LeftOut(none.astype(np.uint32), none, never, np.full(len(places), 9))
+    out = LeftOutUser(none.astype(np.uint32), none, never, np.full(len(places), 9))
     found = aggregate_counts(wanted, of_matrix(matrix, places), out, 0, 3, 3)
     np.testing.assert_array_equal(found, AGGREGATES[wanted](matrix[places]))
 
@@ -94,7 +94,7 @@ def test_aggregates_of_counts_leave_a_user_out(wanted, n_rows, n_columns, seed, 
     when[items] = instants
     own = (of_rows[:, None] >= 0) & (when > of_rows[:, None])
     rows = scattered(matrix, random, data.draw(st.integers(1, 3)))
-    out = LeftOut(items.astype(np.uint32), instants, of_rows, np.full(n_rows, 9))
+    out = LeftOutUser(items.astype(np.uint32), instants, of_rows, np.full(n_rows, 9))
     found = aggregate_counts(wanted, rows, out, first, last, n_columns)
     expected = AGGREGATES[wanted](matrix[:, :n_columns] - own)
     np.testing.assert_array_equal(found[first:last], expected[first:last])
@@ -115,7 +115,7 @@ def profiles(draw):
     of_rows = random.integers(-1, max(len(own), 1), n_rows) if len(own) else np.full(n_rows, -1)
     n_kinds = draw(st.integers(1, 3))
     sources = [scattered(each, random, n_kinds) for each in rows]
-    return rows, sources, LeftOut(own, instants, of_rows, support)
+    return rows, sources, LeftOutUser(own, instants, of_rows, support)
 
 
 def ratios(rows, out, item, instant):

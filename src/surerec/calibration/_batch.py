@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures import Queries
-    from surerec.measures.kernels import Plan
+    from surerec.measures.kernels import ScoringPlan
     from surerec.precedence import PrecedenceStatistics
 
 _LOWEST = float(np.finfo(np.float64).min)  # below every score, but not the known items' −∞
@@ -23,7 +23,7 @@ _LOWEST = float(np.finfo(np.float64).min)  # below every score, but not the know
 
 @njit(nogil=True, cache=True)
 def _find_best(
-    plan: Plan,
+    plan: ScoringPlan,
     known: NDArray[np.integer],
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
@@ -80,7 +80,7 @@ def _find_best(
 
 
 def best_of_people(
-    plan: Plan,
+    plan: ScoringPlan,
     statistics: PrecedenceStatistics,
     queries: Queries,
     n_training: NDArray[np.int64],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures.kernels import Plan
+    from surerec.measures.kernels import ScoringPlan
 
 
 class Evidence(Protocol):
@@ -80,7 +80,7 @@ class RoughScores:
 
     Parameters
     ----------
-    plan : Plan
+    plan : ScoringPlan
         Of a mean of ratios over rows of 16-bit matrices.
     again : callable
         Gives the same plan again. It is held until p-values or a set are first asked for: where
@@ -99,8 +99,8 @@ class RoughScores:
 
     def __init__(
         self,
-        plan: Plan,
-        again: Callable[[], Plan],
+        plan: ScoringPlan,
+        again: Callable[[], ScoringPlan],
         history: NDArray[np.int64],
         n_training: int,
         left_out: tuple[NDArray[np.uint32], NDArray[np.int64]],
@@ -115,7 +115,7 @@ class RoughScores:
         self._rough, self._ordered, is_outside = score(
             plan, history, n_training, *left_out, candidates
         )
-        self._plan: Plan | None = plan if is_outside else None
+        self._plan: ScoringPlan | None = plan if is_outside else None
         if not is_outside:
             self.__dict__["_exact"] = exactly()
 

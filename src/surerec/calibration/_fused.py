@@ -12,12 +12,12 @@ from surerec.measures.kernels import room_for, score_profile
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures.kernels import Plan
+    from surerec.measures.kernels import ScoringPlan
 
 
 @njit(nogil=True, cache=True)
 def score_exactly(
-    plan: Plan,
+    plan: ScoringPlan,
     history: NDArray[np.int64],
     n_training: int,
     own: NDArray[np.uint32],

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from surerec.calibration._evidence import Evidence
     from surerec.calibration._guarantee import Guarantee
     from surerec.measures import Queries, Query, Scorer
-    from surerec.measures.kernels import Plan
+    from surerec.measures.kernels import ScoringPlan
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -226,7 +226,7 @@ def _evidence(
         return None
     own, times = statistics.taken_by(query.user)
 
-    def again() -> Plan:
+    def again() -> ScoringPlan:
         found = scorer.plan_of(training)
         assert found is not None  # noqa: S101  # as it was before
         return found

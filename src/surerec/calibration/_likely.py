@@ -20,7 +20,7 @@ from surerec.measures.kernels import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures.kernels import LeftOut, Plan
+    from surerec.measures.kernels import LeftOutUser, ScoringPlan
     from surerec.precedence import RowSource
 
 _ITEMS_PER_WANTED = 32  # from so many on: an exact score takes as long as so many rough ones
@@ -60,7 +60,7 @@ def keep_best(
 
 
 @njit(nogil=True, cache=True)
-def is_worth_a_rough_look(plan: Plan, k: int) -> bool:
+def is_worth_a_rough_look(plan: ScoringPlan, k: int) -> bool:
     """Tell whether to find the k best roughly first: for means of ratios, of which few are wanted.
 
     Ratios wait for the divider, which is three times as fast in 32 bits.
@@ -71,7 +71,7 @@ def is_worth_a_rough_look(plan: Plan, k: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def instants_of(out: LeftOut, n_calibration: int) -> NDArray[np.int64]:
+def instants_of(out: LeftOutUser, n_calibration: int) -> NDArray[np.int64]:
     """Give when whoever is left out took the calibration items, their last; −1 if they are new."""
     instants = np.full(n_calibration, -1)
     if len(out.items):
@@ -83,7 +83,7 @@ def instants_of(out: LeftOut, n_calibration: int) -> NDArray[np.int64]:
 def rough_and_sorted(
     source: RowSource,
     reverse: RowSource,
-    out: LeftOut,
+    out: LeftOutUser,
     calibration: NDArray[np.int64],
     rough: NDArray[np.float64],
 ) -> NDArray[np.float64]:
@@ -99,7 +99,7 @@ def rough_and_sorted(
 
 @njit(nogil=True, cache=True)
 def score_likely(
-    plan: Plan,
+    plan: ScoringPlan,
     profile: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],

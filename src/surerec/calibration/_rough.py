@@ -29,14 +29,14 @@ from surerec.measures.kernels import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures.kernels import Plan
+    from surerec.measures.kernels import ScoringPlan
 
 _UNSURE = -1
 _ROUGH_COST = 0.35  # nanoseconds a count
 _FEW = 4  # of so many candidates one may be scored by itself: beyond, all at once are faster
 
 
-def has_rough_scores(plan: Plan) -> bool:
+def has_rough_scores(plan: ScoringPlan) -> bool:
     """Tell whether a measure is a mean of ratios of 16-bit counts: these wait for the divider."""
     if not (plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0):
         return False
@@ -74,7 +74,7 @@ def _of_candidates(
 
 @njit(nogil=True, cache=True)
 def score_roughly(
-    plan: Plan,
+    plan: ScoringPlan,
     history: NDArray[np.int64],
     n_training: int,
     own: NDArray[np.uint32],
@@ -93,7 +93,7 @@ def score_roughly(
 
 
 def score_on_all_cores(
-    plan: Plan,
+    plan: ScoringPlan,
     history: NDArray[np.int64],
     n_training: int,
     own: NDArray[np.uint32],
@@ -116,7 +116,7 @@ def score_on_all_cores(
 
 @njit(nogil=True, cache=True, inline="always")  # alone it is compiled where it is asked for alone
 def exact_ratios(
-    plan: Plan,
+    plan: ScoringPlan,
     training: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
@@ -155,7 +155,7 @@ def count_sure(
 
 @njit(nogil=True, cache=True)
 def count_unsure(
-    plan: Plan,
+    plan: ScoringPlan,
     training: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],

@@ -14,9 +14,8 @@ from surerec._checks import check_whole
 from surerec._shown import near, shown
 from surerec._state import State
 from surerec.errors import InputError
-from surerec.measures._aggregates import ProfileRows, aggregate, log_score
+from surerec.measures._aggregates import ProfileRows, aggregate, log_score, make_plan
 from surerec.measures._many import score_together
-from surerec.measures._plan import make_plan
 from surerec.measures._query import all_within
 from surerec.measures._scorer import Recipe, Scorer
 from surerec.precedence import PrecedenceStatistics
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures._plan import Plan
+    from surerec.measures._aggregates import ScoringPlan
     from surerec.measures._query import Query
 
 _LONGEST_NAME = 100
@@ -167,7 +166,7 @@ class MeasureScorer(Scorer):
         return self.measure.name
 
     @cached_property
-    def plan(self) -> Plan | None:  # type: ignore[override]  # made when it is first asked for
+    def plan(self) -> ScoringPlan | None:  # type: ignore[override]  # made when it is first asked for
         """What the fused kernels need; None where rows are not all held, or several are multiplied.
 
         Made once: it is asked for thousands of times.
@@ -177,7 +176,7 @@ class MeasureScorer(Scorer):
             return None
         return make_plan(self.statistics, self.measure, literal=self.literal)
 
-    def plan_of(self, history: NDArray[np.int64]) -> Plan | None:
+    def plan_of(self, history: NDArray[np.int64]) -> ScoringPlan | None:
         """Return the plan, or where rows are not all held that of a mean of ratios over a history.
 
         Other measures gain nothing by it. Rows stay where they are as long as the plan is held.

@@ -30,8 +30,8 @@ from surerec.precedence.kernels import load, pick
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._plan import Task
-    from surerec.measures._tiles import LeftOut
+    from surerec.measures._aggregates import Task
+    from surerec.measures._tiles import LeftOutUser
     from surerec.precedence import RowSource
 
 
@@ -96,7 +96,9 @@ def _total_counts(
 
 
 @njit(nogil=True, cache=True)
-def _leave_out_of_totals(out: LeftOut, first: int, last: int, totals: NDArray[np.float64]) -> None:
+def _leave_out_of_totals(
+    out: LeftOutUser, first: int, last: int, totals: NDArray[np.float64]
+) -> None:
     """Subtract from the total of each item that the user took the rows whose items came before."""
     rows = np.sort(out.of_rows)
     taken = np.searchsorted(rows, 0)
@@ -315,7 +317,7 @@ def _multiply(
 @njit(nogil=True, cache=True)
 def top_products(
     source: RowSource,
-    out: LeftOut,
+    out: LeftOutUser,
     top: int,
     products: NDArray[np.float64],
     scaled: NDArray[np.float64],
@@ -353,7 +355,7 @@ def top_products(
 @njit(nogil=True, cache=True)
 def gather_columns(
     source: RowSource,
-    out: LeftOut,
+    out: LeftOutUser,
     n_items: int,
     columns: NDArray[np.int64],
     following: bool,  # noqa: FBT001

@@ -72,15 +72,11 @@ class OwnScorer(Scorer):
 
     def _checked(self, given: Any, n_items: int | None) -> NDArray[np.float64]:
         scores = _as_numbers(given)
-        if scores is None:
+        if scores is None or scores.ndim != 1 or len(scores) != (n_items or len(scores)):
+            shape = "" if scores is None else f"scores of shape {scores.shape}"
+            gave = shape or f"{shown(given)} for scores"
             raise InputError(
-                f"{self.name} gave {shown(given)} for scores; an array of one number for each item "
-                "is needed."
-            )
-        if scores.shape != ((len(scores) if scores.ndim else 1) if n_items is None else n_items,):
-            raise InputError(
-                f"{self.name} gave scores of shape {scores.shape}; one for each of the {n_items} "
-                "items is needed."
+                f"{self.name} gave {gave}; one for each of the {n_items} items is needed."
             )
         for wrong, what in ((np.isnan(scores), "not numbers"), (np.isinf(scores), "infinite")):
             if wrong.any():

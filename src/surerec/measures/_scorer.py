@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from surerec._state import State
     from surerec.interactions import Interactions
-    from surerec.measures._plan import Plan
+    from surerec.measures._aggregates import ScoringPlan
     from surerec.precedence import PrecedenceStatistics, Ties
 
 
@@ -52,7 +52,7 @@ class Scorer:
         None is undeclared, and then nobody is promised anything.
     unit : str
         What scores are, in words: contributions move them.
-    plan : Plan or None
+    plan : ScoringPlan or None
         What the fused kernels need to score whole profiles and compare them in one call; None
         where there is no faster way than `score`.
     takes_histories : bool
@@ -77,7 +77,7 @@ class Scorer:
 
     leaves_users_out: bool | None = None
     unit: str = "score"
-    plan: Plan | None = None
+    plan: ScoringPlan | None = None
     takes_histories: bool = True
     takes_user_histories: bool = True
     at_once: int = 1
@@ -123,7 +123,7 @@ class Scorer:
             raise NotImplementedError(f"{self.name} defines neither score nor score_query.")
         return self.score(query.history, without_user=query.user)
 
-    def plan_of(self, history: NDArray[np.int64]) -> Plan | None:  # noqa: ARG002
+    def plan_of(self, history: NDArray[np.int64]) -> ScoringPlan | None:  # noqa: ARG002
         """Return what the fused kernels need to score by one history: by default what all do."""
         return self.plan
 

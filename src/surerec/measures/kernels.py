@@ -1,17 +1,18 @@
 """The kernels of measures that other packages build on: pure functions on arrays."""
 
-from surerec.measures._aggregates import equal_columns, pays
-from surerec.measures._plan import (
+from surerec.measures._aggregates import (
     OfCounts,
-    Plan,
+    ScoringPlan,
     Task,
     aggregate_columns,
+    equal_columns,
+    pays,
     room_for,
     rows_of,
     score_profile,
 )
 from surerec.measures._rough import ROUGH, rough_ratios, total_ratios_of
-from surerec.measures._tiles import COUNT, HIGH, LOW, MIDDLE, NARROW, RATIO, TOTAL, LeftOut
+from surerec.measures._tiles import COUNT, HIGH, LOW, MIDDLE, NARROW, RATIO, TOTAL, LeftOutUser
 from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 
 __all__ = [
@@ -24,9 +25,9 @@ __all__ = [
     "ROUGH",
     "STRIP_BYTES",
     "TOTAL",
-    "LeftOut",
+    "LeftOutUser",
     "OfCounts",
-    "Plan",
+    "ScoringPlan",
     "Task",
     "aggregate_columns",
     "aligned_zeros",

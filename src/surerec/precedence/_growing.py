@@ -43,22 +43,14 @@ class _Log:
     def __init__(self, n_items: int) -> None:
         self._entries = np.empty((64, _CHUNK), dtype=np.int32)
         self._previous = np.empty(64, dtype=np.int64)
-        self._tails = np.full(n_items + 16, -1, dtype=np.int64)
-        self._filled = np.zeros(n_items + 16, dtype=np.int64)
+        self._tails = np.full(n_items, -1, dtype=np.int64)
+        self._filled = np.zeros(n_items, dtype=np.int64)
         self._n_chunks = 0
 
     @property
     def nbytes(self) -> int:
         """Memory that is in use."""
         return self._n_chunks * _CHUNK * self._entries.itemsize
-
-    def fit(self, n_items: int) -> None:
-        """Have room for so many rows."""
-        more = n_items - len(self._tails)
-        if more > 0:
-            more += n_items
-            self._tails = np.concatenate((self._tails, np.full(more, -1)))
-            self._filled = np.concatenate((self._filled, np.zeros(more, dtype=np.int64)))
 
     def write(self, rows: NDArray[np.uint32], columns: NDArray[np.uint32], *, minus: bool) -> None:
         """Write down pairs, one of the two being the same for all."""
@@ -110,10 +102,6 @@ class _Current:
         self._n_used += len(missing)
         return self._slots[items], missing
 
-    def slots_of(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the slots of items that have one."""
-        return self._slots[items]
-
     def count(self, rows: NDArray[np.uint32], columns: NDArray[np.uint32], *, minus: bool) -> None:
         """Count pairs in the rows that are there."""
         count_in_place(self.matrix, self._slots, rows, columns, minus)
@@ -161,8 +149,6 @@ class GrowingRows(RowStore):
     def fit(self, n_items: int) -> None:
         """Have rows and columns for so many items."""
         self.n_items = n_items
-        for log in self._logs.values():
-            log.fit(n_items)
         self._current = {
             direction: current
             for direction, current in self._current.items()
@@ -175,10 +161,7 @@ class GrowingRows(RowStore):
         before, after = self._around(placed)
         if placed.item >= self._n_base:
             consumers = self._consumers.setdefault(placed.item, set())
-            if minus:
-                consumers.discard(placed.user)
-            else:
-                consumers.add(placed.user)
+            (consumers.discard if minus else consumers.add)(placed.user)
         self._count("followers", before, item, minus=minus)
         self._count("followers", item, after, minus=minus)
         self._count("predecessors", item, before, minus=minus)
@@ -209,16 +192,6 @@ class GrowingRows(RowStore):
         if direction in self._current:
             self._current[direction].count(rows, columns, minus=minus)
 
-    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Return ``PC(item, ·)``."""
-        row: NDArray[np.unsignedinteger] = self.block("followers", np.array([item])).matrix[0]
-        return row
-
-    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Return ``PC(·, item)``."""
-        row: NDArray[np.unsignedinteger] = self.block("predecessors", np.array([item])).matrix[0]
-        return row
-
     def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
         """Return the rows of several items as they are now, in a matrix of their own."""
         wanted = np.asarray(items, dtype=np.int64)
@@ -226,7 +199,6 @@ class GrowingRows(RowStore):
         check_fits(len(wanted), self.n_items, counter)
         matrix = np.empty((len(wanted), self.n_items), dtype=counter)
         self._put_together(direction, wanted, matrix)
-        matrix.flags.writeable = False
         return Block(matrix, np.arange(len(wanted)))
 
     def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
@@ -246,20 +218,16 @@ class GrowingRows(RowStore):
         if len(missing):
             rows = np.empty((len(missing), current.matrix.shape[1]), dtype=counter)
             self._put_together(direction, missing, rows)
-            current.matrix[current.slots_of(missing)] = rows
+            current.matrix[current.slots(missing)[0]] = rows
         return of_matrix(current.matrix, slots)
 
     def _counter(self, direction: Direction, items: NDArray[np.int64]) -> np.dtype[Any]:
         if self.is_wide:
             return np.dtype(np.uint32)
-        known = self._counters.get(direction)
-        if known is None:
+        if direction not in self._counters:
             one = self.base.source(direction, np.minimum(items[:1], self._n_base - 1))
-            known = np.promote_types(
-                one.matrix.dtype, np.promote_types(one.counted.dtype, one.counts.dtype)
-            )
-            self._counters[direction] = known
-        return known
+            self._counters[direction] = one.counter
+        return self._counters[direction]
 
     def _put_together(
         self, direction: Direction, items: NDArray[np.int64], matrix: NDArray[Any]
@@ -279,10 +247,6 @@ class GrowingRows(RowStore):
         for user in self._consumers.get(item, ()):
             before, after = self._around(self._profiles.placed(user, item))
             row[after if direction == "followers" else before] += 1  # each item is there once
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return none: what grows is counted anew before it is stored."""
-        return {}
 
 
 class GrowingStatistics(PrecedenceStatistics):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_TILE = 256  # rows and columns: what is read and what is written both stay in cache
 _MOST_IN_16_BITS = 2**16 - 1
 _NARROW = 2  # bytes
 _GROUP = 16  # counts that are looked at together, as most groups of a rare item are empty
@@ -95,53 +94,6 @@ def find_spans(
 
 
 @njit(nogil=True, cache=True)
-def count_pairs(
-    first: int,
-    last: int,
-    span_offsets: NDArray[np.int64],
-    starts: NDArray[Any],
-    stops: NDArray[Any],
-    pairs: NDArray[np.int64],
-) -> None:
-    """Add up the lengths of the spans of items `first` … `last` − 1."""
-    for item in range(first, last):
-        pairs[item] = 0
-        for k in range(np.uint64(span_offsets[item]), np.uint64(span_offsets[item + 1])):
-            pairs[item] += np.int64(stops[k]) - np.int64(starts[k])
-
-
-@njit(nogil=True, cache=True)
-def transpose_rows(rows: NDArray[Any], first: int, columns: NDArray[Any]) -> None:
-    """Write rows `first` … of a matrix as columns of its transpose, tile by tile."""
-    n_rows, n_columns = rows.shape
-    for top in range(0, n_rows, _TILE):
-        bottom = min(top + _TILE, n_rows)
-        for left in range(0, n_columns, _TILE):
-            right = min(left + _TILE, n_columns)
-            for j in range(np.uint64(left), np.uint64(right)):
-                column = columns[j]
-                for i in range(np.uint64(top), np.uint64(bottom)):
-                    column[np.uint64(first) + i] = rows[i, j]
-
-
-@njit(nogil=True, cache=True)
-def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    """Return the codes of all items but the known ones, by code."""
-    is_known = np.zeros(n_items, np.bool_)
-    n_known = 0
-    for item in known:
-        n_known += not is_known[item]
-        is_known[item] = True
-    # One place more, which the known behind the last of the others are written to: no branches.
-    outside = np.empty(n_items - n_known + 1, np.int64)
-    n = np.uint64(0)
-    for item in range(np.uint64(n_items)):
-        outside[n] = item
-        n += np.uint64(not is_known[item])
-    return outside[:-1]
-
-
-@njit(nogil=True, cache=True)
 def subtract_users(
     offsets: NDArray[np.int64],
     taken: NDArray[np.uint32],
@@ -172,14 +124,6 @@ def subtract_users(
 
 
 @njit(nogil=True, cache=True)
-def _count_nonzero(row: NDArray[Any]) -> int:
-    n = np.int64(0)
-    for j in range(np.uint64(len(row))):
-        n += np.int64(row[j] != 0)
-    return int(n)
-
-
-@njit(nogil=True, cache=True)
 def compress_rows(
     rows: NDArray[Any], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[Any]]:
@@ -191,7 +135,7 @@ def compress_rows(
     n_rows, n_items = rows.shape
     ends, stay = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows, np.bool_)
     for k in range(n_rows):
-        n_found = _count_nonzero(rows[k])
+        n_found = np.count_nonzero(rows[k])
         stay[k] = n_found > most and (rows.itemsize == _NARROW or rows[k].max() <= _MOST_IN_16_BITS)
         ends[k + 1] = ends[k] + (0 if stay[k] else n_found)
     room = ends[n_rows] + 1
@@ -253,6 +197,8 @@ def add_logged(
 ) -> None:
     """Add to row ``k`` of the matrix what was written down for item ``items[k]``."""
     for k in range(len(items)):
+        if items[k] >= len(tails):  # a new item, whose row is not logged
+            continue
         row, chunk, n = matrix[k], tails[items[k]], filled[items[k]]
         while chunk >= 0:
             for j in range(n):

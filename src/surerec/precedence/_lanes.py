@@ -134,26 +134,6 @@ def place_spans(
 
 
 @njit(nogil=True, cache=True)
-def count_steps(
-    first: int,
-    last: int,
-    offsets: NDArray[np.int64],
-    starts: NDArray[Any],
-    stops: NDArray[Any],
-    steps: NDArray[np.int64],
-) -> None:
-    """Return the places that are walked for each of the groups `first` … `last` − 1."""
-    for group in range(first, last):
-        total, before = np.int64(0), np.uint64(0)
-        for k in range(np.uint64(offsets[group]), np.uint64(offsets[group + 1])):
-            stop = np.uint64(stops[k])
-            length = np.int64(stop - (np.uint64(starts[k]) >> np.uint64(LANE_BITS)))
-            total += length if stop != before else np.int64(0)
-            before = stop
-        steps[group] = total
-
-
-@njit(nogil=True, cache=True)
 def count_lanes(
     first: int,
     last: int,
@@ -251,12 +231,10 @@ class GroupedSpans:
     def work(self) -> NDArray[np.int64]:
         """About how long each block of items takes, in places that are walked."""
         n_groups = len(self.offsets) - 1
-        steps = np.zeros(-(-n_groups // _GROUPS) * _GROUPS, dtype=np.int64)
-        parts = (self.offsets, self.starts, self.stops, steps)
-        blocks = equal_blocks(np.diff(self.offsets))
-        list(run_blocks(lambda block: count_steps(*block, *parts), blocks))
-        walked: NDArray[np.int64] = steps.reshape(-1, _GROUPS).sum(axis=1)
-        return walked + _STEPS_A_ROW * _ITEMS * self.n_items
+        n_spans = np.diff(self.offsets[np.r_[0:n_groups:_GROUPS, n_groups]])
+        # A span is half of a profile on average, and items of one group share it.
+        length = int((self.stops - (self.starts >> LANE_BITS)).sum()) // max(len(self.stops), 1)
+        return n_spans * length + _STEPS_A_ROW * _ITEMS * self.n_items
 
     def count_popular(self) -> Popular:
         """Find the narrowest integers that hold every count: half the memory, and its traffic.

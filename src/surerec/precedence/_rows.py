@@ -10,9 +10,8 @@ import numpy as np
 from numba import njit
 
 from surerec._memory import available_memory, in_words
-from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.precedence._kernels import subtract_users, transpose_rows
+from surerec.precedence._kernels import subtract_users
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,7 +143,6 @@ def read_rows(source: RowSource, n_columns: int, matrix: NDArray[Any]) -> None:
         matrix[k, n_columns:] = 0
 
 
-_ROWS_AT_ONCE = 256
 _SURELY_FITS = 1 << 26  # looking at the free memory costs more than so small a block
 _BYTES_AN_INTERACTION = 1 << 10
 _LEAST_BUDGET = 1 << 24  # bytes: so small a store may grow as it likes
@@ -243,14 +241,6 @@ def check_fits(n_rows: int, n_items: int, counter: np.dtype[Any]) -> None:
         )
 
 
-def _transposed(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Return the transpose of a square matrix, made on all cores."""
-    transposed = np.empty_like(matrix, order="C")
-    starts = range(0, len(matrix), _ROWS_AT_ONCE)
-    list(run_blocks(lambda i: transpose_rows(matrix[i : i + _ROWS_AT_ONCE], i, transposed), starts))
-    return transposed
-
-
 class DenseRows(RowStore):
     """All rows of both directions in memory."""
 
@@ -260,12 +250,10 @@ class DenseRows(RowStore):
     def __init__(
         self,
         followers: NDArray[np.unsignedinteger],
-        predecessors: NDArray[np.unsignedinteger] | None = None,
+        predecessors: NDArray[np.unsignedinteger],
     ) -> None:
-        self._followers = followers.view()
-        self._predecessors = _transposed(followers) if predecessors is None else predecessors.view()
-        self._followers.flags.writeable = False
-        self._predecessors.flags.writeable = False
+        self._followers, self._predecessors = followers.view(), predecessors.view()
+        self._followers.flags.writeable = self._predecessors.flags.writeable = False
 
     @staticmethod
     def bytes_needed(n_items: int, counter: np.dtype[Any]) -> int:

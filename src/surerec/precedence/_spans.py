@@ -13,7 +13,6 @@ from surerec._grouping import group_pairs
 from surerec._threads import available_threads, equal_blocks, run_blocks, run_together
 from surerec.precedence._kernels import (
     count_listed,
-    count_pairs,
     count_rows,
     find_spans,
 )
@@ -103,11 +102,9 @@ class Spans:
     @cached_property
     def work(self) -> NDArray[np.int64]:
         """The number of ordered pairs to count for each item."""
-        pairs = np.empty(self.n_items, dtype=np.int64)
-        spans = (self.offsets, self.starts, self.stops, pairs)
-        blocks = equal_blocks(np.diff(self.offsets))
-        list(run_blocks(lambda block: count_pairs(*block, *spans), blocks))
-        return pairs
+        lengths = self.stops.astype(np.int64) - self.starts.astype(np.int64)
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        return np.diff(ends[self.offsets])
 
     @cached_property
     def counter(self) -> np.dtype[Any]:

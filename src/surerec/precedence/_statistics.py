@@ -18,7 +18,6 @@ from surerec._shown import shown
 from surerec.errors import InputError, NoUsers
 from surerec.interactions import Interactions, as_interactions
 from surerec.precedence._bounded import BoundedRows, divide_budget, hold_rows
-from surerec.precedence._kernels import items_outside
 from surerec.precedence._lanes import lanes
 from surerec.precedence._rows import DenseRows, LeftOutRows, NoRows, OnDemandRows
 from surerec.precedence._spans import Ties, narrow_codes, narrowest, spans
@@ -201,7 +200,7 @@ class PrecedenceStatistics:
         if taken.max(initial=0) > people or (both > np.minimum.outer(taken, taken)).any():
             raise InputError("No more users can have taken two items than took either of them.")
         counter = narrowest(int(matrix.max(initial=0)))
-        rows = DenseRows(np.ascontiguousarray(matrix, dtype=counter))
+        rows = DenseRows(*(np.array(each, dtype=counter, order="C") for each in (matrix, matrix.T)))
         return cls(
             people,
             taken.astype(np.uint32),
@@ -265,25 +264,21 @@ class PrecedenceStatistics:
             The users who are left out: what only they consumed, nobody else knows.
         """
         known = check_codes("known", known, self.n_items)
-        unknown = self.unknown_without(users)
-        return items_outside(
-            np.concatenate((known, unknown)) if len(unknown) else known, self.n_items
-        )
+        outside = np.ones(self.n_items, dtype=bool)
+        outside[known] = False
+        outside[self.unknown_without(users)] = False
+        return np.flatnonzero(outside)
 
     def unknown_without(self, users: Sequence[int]) -> NDArray[np.int64]:
         """Return the codes of the items that nobody consumed other than the given users."""
         if len(users) == 0 or not self.counts_profiles:
             return self._unconsumed
         if len(users) == 1:
-            own = self.taken_by(users[0])[0]
-            only = own[self.support[own] == 1]
-            if not len(only):
-                return self._unconsumed
-            only = only.astype(np.int64)
+            own, times = self.taken_by(users[0])[0], np.ones(1, dtype=np.int64)
         else:
             own, times = np.unique(self._consumed_by(users), return_counts=True)
-            only = own[self.support[own] == times].astype(np.int64)
-        return np.concatenate((self._unconsumed, only)) if len(self._unconsumed) else only
+        only = own[self.support[own] == times].astype(np.int64)
+        return np.concatenate((self._unconsumed, only)) if len(only) else self._unconsumed
 
     def popularity_without(
         self, users: Sequence[int], known: NDArray[np.integer] = _NO_ITEMS

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._aggregates import ProfileRows
-    from surerec.measures._tiles import LeftOut
+    from surerec.measures._tiles import LeftOutUser
     from surerec.measures.learned._items import ItemMeans
     from surerec.precedence import RowSource
 
@@ -29,7 +29,7 @@ _BLOCK: Final = 1024  # columns, a multiple of a strip's, that a thread sums at 
 def sums_in_parts(
     forward: RowSource,
     reverse: RowSource,
-    out: LeftOut,
+    out: LeftOutUser,
     weights: NDArray[np.float32],
     n_columns: int,
 ) -> tuple[NDArray[np.float32], list[Callable[[], None]]]:

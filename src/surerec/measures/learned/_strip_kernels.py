@@ -20,7 +20,7 @@ from surerec.measures.learned import _sum_kernels as sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._tiles import LeftOut
+    from surerec.measures._tiles import LeftOutUser
     from surerec.precedence import RowSource
 
 N_COLUMNS = 32
@@ -166,7 +166,7 @@ def _sum_strip(
 sum_strip: Any = _sum_strip
 
 
-def in_strips(forward: RowSource, reverse: RowSource, out: LeftOut, n_columns: int) -> bool:
+def in_strips(forward: RowSource, reverse: RowSource, out: LeftOutUser, n_columns: int) -> bool:
     """Tell whether rows can be summed in strips: whole rows of 16 bits, of not too many takers."""
     return (
         forward.matrix.dtype == reverse.matrix.dtype == np.uint16
@@ -185,7 +185,7 @@ def strip_rows(
     reverse: NDArray[np.uint16],
     forward_places: NDArray[np.int64],
     reverse_places: NDArray[np.int64],
-    out: LeftOut,
+    out: LeftOutUser,
     recent: NDArray[np.float32],
     n_columns: int,
 ) -> StripRows:

@@ -21,7 +21,7 @@ from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_cou
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._tiles import LeftOut
+    from surerec.measures._tiles import LeftOutUser
     from surerec.precedence import RowSource
 
 
@@ -230,7 +230,7 @@ def _summarise_tile(
     width: int,
     source: RowSource,
     reverse: RowSource,
-    out: LeftOut,
+    out: LeftOutUser,
     recent: NDArray[np.float32],
     n_last: int,
     cursors: NDArray[np.int64],
@@ -287,7 +287,7 @@ def _summarise_tile(
 def summarise_rows(
     source: RowSource,
     reverse: RowSource,
-    out: LeftOut,
+    out: LeftOutUser,
     recent: NDArray[np.float32],
     n_last: int,
     sums: NDArray[np.float32],
