@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from surerec.precedence import Source
+from surerec.precedence import RowSource
 
 MOST_IN_16_BITS = 2**16 - 1
 
@@ -21,7 +21,7 @@ def scattered(rows, random, n_kinds=3):
     compressed = rows[order[2]]
     owners, items = np.nonzero(compressed)
     offsets = np.searchsorted(owners, np.arange(len(compressed) + 1))
-    return Source(
+    return RowSource(
         rows[order[0]].astype(np.uint16),
         rows[order[1]].astype(np.uint16),
         offsets,

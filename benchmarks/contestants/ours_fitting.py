@@ -47,10 +47,10 @@ def _triples(rows: Iterable[NDArray[np.unsignedinteger]]) -> Iterator[Triples]:
 def count_one_direction(folder: str, repeats: int) -> Figures:
     """Count every row of one direction, from profiles."""
     data = profiles(folder)
-    seconds, counts = best(lambda: lanes(data, "order").count_all(_ignore), repeats)
+    seconds, counts = best(lambda: lanes(data, "order").count_both(_ignore)[0], repeats)
     peak = peak_memory()
     with threads(1):
-        alone, _ = best(lambda: lanes(data, "order").count_all(_ignore), repeats)
+        alone, _ = best(lambda: lanes(data, "order").count_both(_ignore)[0], repeats)
     return {
         "seconds": seconds,
         "one_thread_seconds": alone,
@@ -96,7 +96,7 @@ def _ids_of_spans(index: Spans, n_wanted: int) -> NDArray[np.uint32]:
     About as many ids as there are rows: laid out in full they would lie in slow memory, where the
     profiles that the kernel reads do not, and the ceiling would be too low.
     """
-    step = max(1, int(index.work().sum()) // n_wanted)
+    step = max(1, int(index.work.sum()) // n_wanted)
     ends = zip(index.starts[::step], index.stops[::step], strict=True)
     return np.concatenate([index.items[start:stop] for start, stop in ends])
 
@@ -112,7 +112,7 @@ def share_of_ceiling(folder: str, repeats: int) -> Figures:
     parts = (index.offsets, index.starts, index.stops, index.items)
     # Rows of an earlier repeat are added to, which takes as long as counting from zero.
     seconds, _ = best(lambda: count_rows(0, data.n_items, *parts, matrix), repeats)
-    rate = int(index.work().sum()) / seconds
+    rate = int(index.work.sum()) / seconds
     ceilings = {
         "over_spans": _ceiling(_ids_of_spans(index, data.n_rows), matrix[0], repeats),
         "over_profiles": _ceiling(data.items_taken, matrix[0], repeats),
@@ -175,7 +175,7 @@ def fit_within(folder: str, memory: int, repeats: int) -> Figures:
     peak = peak_memory()
     del statistics
     index = spans(data, "followers", "order")
-    work = index.work()
+    work = index.work
     # Few rows at a time: a block is one allocation.
     blocks = equal_blocks(work + data.n_items, max(1, data.n_items // 64))
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surerec.measures._tiles import LeftOut, leave_out
+from surerec.measures._tiles import LeftOutUser, leave_out
 from surerec.measures._vectors import aligned_room
 from surerec.measures.learned import _strip_kernels as strips
 from surerec.measures.learned import _sum_kernels as tiles
@@ -26,7 +26,7 @@ class Case:
         history = chance.permutation(n_columns)[:n_rows]
         wide = np.zeros(n_columns, np.uint32)
         wide[history] = support[places] + 1
-        self.out = LeftOut(own, *leave_out(history, wide, own, times, True))
+        self.out = LeftOutUser(own, *leave_out(history, wide, own, times, True))
         instants = np.full(n_columns, -1)
         instants[own] = self.out.instants
         for row, at in zip(places, self.out.of_rows, strict=True):
@@ -85,5 +85,5 @@ def test_ratios_of_one_are_a_step_above_all_others():
 def test_other_rows_are_left_to_tiles(n_columns, most, kind):
     matrix = np.ones((2, n_columns), kind)
     rows, nothing = of_matrix(matrix, np.array([0, 1])), np.empty(0, np.int64)
-    out = LeftOut(nothing.astype(np.uint32), nothing, np.array([-1, -1]), np.array([1, most]))
+    out = LeftOutUser(nothing.astype(np.uint32), nothing, np.array([-1, -1]), np.array([1, most]))
     assert not strips.in_strips(rows, rows, out, n_columns)

@@ -79,7 +79,7 @@ def read_all(growing, seed):
 @pytest.fixture(params=["room for all", "room for six rows"])
 def _room(request, monkeypatch):
     if request.param == "room for six rows":
-        place = "surerec.precedence._growing_rows"
+        place = "surerec.precedence._growing"
         monkeypatch.setattr(f"{place}.available_memory", lambda: 0)
         monkeypatch.setattr(f"{place}._LEAST_CURRENT", 6 * 80 * 2)
 
@@ -117,19 +117,6 @@ def test_base_and_events_are_as_one_count(ties, strategy, events, steps):
     assert base.support.tolist() == before[0].tolist()
     for item, row in enumerate(before[1]):
         assert base.followers(item).tolist() == row.tolist()
-
-
-@settings(max_examples=50, deadline=None)
-@given(events=_EVENTS.filter(bool), steps=_STEPS)
-def test_popularity_is_by_support_and_then_by_code(events, steps):
-    growing = GrowingStatistics(sr.count_precedence(read(events)))
-    for step in steps:
-        if isinstance(step, tuple):
-            add(growing, step)
-        elif step in growing.interactions.users:
-            growing.forget(step)
-        order = np.argsort(-growing.support.astype(int), kind="stable")
-        assert np.argsort(growing.popularity).tolist() == order.tolist()
 
 
 def test_everything_that_asks_for_flat_profiles_sees_them_grown():

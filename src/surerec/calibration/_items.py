@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from surerec.calibration._assessment import Assessment
     from surerec.calibration._guarantee import Guarantee
     from surerec.measures import Queries, Query, Scorer
-    from surerec.measures.kernels import Plan
+    from surerec.measures.kernels import ScoringPlan
     from surerec.precedence import PrecedenceStatistics
 
 
@@ -245,7 +245,7 @@ class ItemCalibration(Calibration):
 
 
 def _rough_scores(
-    plan: Plan,
+    plan: ScoringPlan,
     scorer: Scorer,
     statistics: PrecedenceStatistics,
     query: Query,
@@ -261,7 +261,9 @@ def _rough_scores(
     rough, ordered, is_outside = score(plan, history, n_training, *own, candidates)
 
     def exact(items: NDArray[np.int64]) -> NDArray[np.float64]:
-        again = cast("Plan", scorer.plan_of(training))  # not held, nor the rows counted for it
+        again = cast(
+            "ScoringPlan", scorer.plan_of(training)
+        )  # not held, nor the rows counted for it
         return exact_ratios(again, training, *own, items)
 
     return RoughScores(rough, ordered, candidates, exact) if is_outside else None

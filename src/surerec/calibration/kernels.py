@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures.kernels import LeftOut, Plan
+    from surerec.measures.kernels import LeftOutUser, ScoringPlan
 
 _UNSURE = -1
 _FEW = 4  # of so many candidates one may be scored by itself: beyond, all at once are faster
@@ -58,7 +58,7 @@ def uniforms(
     return out
 
 
-def has_rough_scores(plan: Plan) -> bool:
+def has_rough_scores(plan: ScoringPlan) -> bool:
     """Return whether a measure is a mean of ratios of 16-bit counts: these wait for the divider."""
     if not (plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0):
         return False
@@ -81,7 +81,7 @@ def is_known(own: NDArray[np.uint32], history: NDArray[np.int64]) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _instants_of(out: LeftOut, n_calibration: int) -> NDArray[np.int64]:
+def _instants_of(out: LeftOutUser, n_calibration: int) -> NDArray[np.int64]:
     """Return when the user left out consumed the calibration items, their last; −1 if new."""
     instants = np.full(n_calibration, -1)
     if len(out.items):
@@ -104,7 +104,7 @@ def _of_candidates(
 
 @njit(nogil=True, cache=True)
 def score_roughly(
-    plan: Plan,
+    plan: ScoringPlan,
     history: NDArray[np.int64],
     n_training: int,
     own: NDArray[np.uint32],
@@ -124,7 +124,7 @@ def score_roughly(
 
 
 def score_on_all_cores(
-    plan: Plan,
+    plan: ScoringPlan,
     history: NDArray[np.int64],
     n_training: int,
     own: NDArray[np.uint32],
@@ -146,7 +146,7 @@ def score_on_all_cores(
 
 @njit(nogil=True, cache=True)
 def exact_ratios(
-    plan: Plan,
+    plan: ScoringPlan,
     training: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
@@ -258,7 +258,7 @@ def keep_best(
 
 @njit(nogil=True, cache=True)
 def find_best(
-    plan: Plan,
+    plan: ScoringPlan,
     known: NDArray[np.integer],
     bounds: NDArray[np.int64],
     items_taken: NDArray[np.uint32],

@@ -3,16 +3,25 @@
 from surerec._state import State
 from surerec.measures._aggregates import ProfileRows, aggregate, log_score
 from surerec.measures._formula import (
+    MEASURES,
     FormulaRecipe,
+    Measure,
     MeasureScorer,
     PrecedenceRecipe,
     PrecedenceScorer,
+    find_measure,
+)
+from surerec.measures._own import (
+    TRAINED,
+    OwnRecipe,
+    OwnScorer,
+    RecipeLike,
+    as_recipe,
+    as_scorer,
+    recipe_names,
 )
 from surerec.measures._query import Queries, Query
-from surerec.measures._recipe import OwnRecipe, Recipe
-from surerec.measures._recipes import TRAINED, RecipeLike, as_recipe, recipe_names
-from surerec.measures._scorer import Contribution, OwnScorer, Scorer, Scores, as_scorer
-from surerec.measures._table import MEASURES, Measure, find_measure
+from surerec.measures._scorer import Contribution, Recipe, Scorer
 
 __all__ = [
     "MEASURES",
@@ -31,7 +40,6 @@ __all__ = [
     "Recipe",
     "RecipeLike",
     "Scorer",
-    "Scores",
     "State",
     "aggregate",
     "as_recipe",

@@ -1,29 +1,210 @@
-"""The rows of a profile, and aggregates of a statistic over them."""
+"""What a measure needs of the counts, and aggregates of a statistic over the rows of a profile.
+
+Which of three ways is taken is known before the kernel, by the statistic and by where the rows lie.
+It is a type, so that a caller is compiled with its own way alone: all three take ten times as
+long.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from numba import njit
+from numba.extending import overload
 
 from surerec._threads import available_threads, run_together
-from surerec.measures._kernels import HUGE, gather_columns, top_products
-from surerec.measures._plan import STATISTIC_CODES, WANTED, Task, aggregate_columns, way_of
-from surerec.measures._tiles import COUNT, LOW, LeftOut, leave_out
-from surerec.precedence import Block
+from surerec.measures import _tiles as tiles
+from surerec.measures._kernels import (
+    HUGE,
+    aggregate_counts,
+    aggregate_values,
+    gather_columns,
+    top_products,
+    total_ratios,
+)
+from surerec.measures._tiles import LeftOutUser, in_matrix, leave_out
+from surerec.precedence import Block, RowSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from surerec.measures._plan import Plan
-    from surerec.measures._table import Aggregate, Statistic
-    from surerec.precedence import Direction, PrecedenceStatistics, Source
+    from surerec.measures._formula import Aggregate, Measure, Statistic
+    from surerec.precedence import Direction, PrecedenceStatistics
 
-
+STATISTIC_CODES: Final[dict[Statistic, int]] = {
+    "score": tiles.COUNT,  # of the one largest factor, which is the largest count
+    "count": tiles.COUNT,
+    "share": tiles.SHARE,
+    "ratio": tiles.RATIO,
+    "absent": tiles.ABSENT,
+}
+WANTED: Final[dict[Aggregate, int]] = {
+    "minimum": tiles.LOW,
+    "median": tiles.MIDDLE,
+    "mean": tiles.TOTAL,
+    "maximum": tiles.HIGH,
+    "top": tiles.HIGH,
+}
 _WORTH_THREADS: Final = 250_000.0
 """Nanoseconds of work; a thread that sleeps takes a hundred thousand to wake up."""
 _BLOCKS_PER_THREAD: Final = 2
 _COLUMNS_TOGETHER: Final = 256
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class OfCounts(NamedTuple):
+    """Aggregates of counts."""
+
+    statistic: int
+
+
+class OfTotals(NamedTuple):
+    """Totals of ratios over rows of 16-bit matrices, where they lie: CM12's way."""
+
+    statistic: int
+
+
+class OfValues(NamedTuple):
+    """Aggregates of shares, ratios and absences, wherever the rows are."""
+
+    statistic: int
+
+
+Way = OfCounts | OfTotals | OfValues
+_KERNELS: dict[type[Way], Callable[..., None]] = {
+    OfCounts: aggregate_counts,
+    OfTotals: total_ratios,
+    OfValues: aggregate_values,
+}
+
+
+class Task(NamedTuple):
+    """One aggregate of a statistic over the rows of a profile."""
+
+    way: Way
+    wanted: int
+    """LOW, MIDDLE, TOTAL or HIGH."""
+    following: bool
+    """Whether `source` has those who follow the rows' items; else those who precede."""
+    source: RowSource
+    reverse: RowSource
+    """The other direction, which is read for RATIO alone."""
+    out: LeftOutUser
+
+
+def way_of(statistic: int, wanted: int, source: RowSource, reverse: RowSource) -> Way:
+    """Return the way to aggregate a statistic; a source without places is its whole matrix."""
+    if statistic == tiles.COUNT:
+        return OfCounts(statistic)
+    is_mean_ratio = statistic == tiles.RATIO and wanted == tiles.TOTAL
+    if is_mean_ratio and in_matrix.py_func(source) and in_matrix.py_func(reverse):
+        return OfTotals(statistic)
+    return OfValues(statistic)
+
+
+def aggregate_columns(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
+    """Aggregate items `first` … `last` − 1 (columns) over a profile (rows)."""
+    _KERNELS[type(task.way)](first, last, task, result)
+
+
+@overload(aggregate_columns, jit_options={"nogil": True})
+def _choose(first: Any, last: Any, task: Any, result: Any) -> Callable[..., None]:  # noqa: ARG001  # by their types
+    """Return the kernel of a way to other kernels."""
+    kernel = _KERNELS[task.types[0].instance_class]
+
+    def aggregate(first: Any, last: Any, task: Any, result: Any) -> None:
+        kernel(first, last, task, result)
+
+    return aggregate
+
+
+class ScoringPlan(NamedTuple):
+    """What a measure needs of the counts, as the kernels take it."""
+
+    way: Way
+    wanted: int
+    sign: float
+    """−1 for a nonconformity."""
+    following: bool
+    forward: RowSource
+    """With no places if every row lies in its matrix, by item; else with those of one history."""
+    reverse: RowSource
+    support: NDArray[np.uint32]
+    strict: bool
+
+
+def make_plan(
+    statistics: PrecedenceStatistics,
+    measure: Measure,
+    *,
+    literal: bool,
+    history: NDArray[np.int64] = _NONE,
+) -> ScoringPlan:
+    """Return the plan of one aggregate over the rows of a history, counted if they must be.
+
+    With no history it is that of any, where every row lies in a matrix.
+    """
+    rows = statistics.rows
+    forward, reverse = rows.source("followers", history), rows.source("predecessors", history)
+    following = not (literal and measure.statistic == "share")
+    directions = (forward, reverse) if following else (reverse, forward)
+    statistic, wanted = STATISTIC_CODES[measure.statistic], WANTED[measure.aggregate]
+    return ScoringPlan(
+        # One type whatever rows a history has: a plan of another would be compiled for again.
+        OfValues(statistic) if len(history) else way_of(statistic, wanted, *directions),
+        wanted,
+        -1.0 if measure.is_nonconformity else 1.0,
+        following,
+        *directions,
+        statistics.support,
+        statistics.ties == "strict",
+    )
+
+
+@njit(nogil=True, cache=True)
+def _rows_at(rows: RowSource, training: NDArray[np.int64]) -> RowSource:
+    places = rows.places if len(rows.places) else training
+    return RowSource(rows.matrix, rows.counted, rows.offsets, rows.items, rows.counts, places)
+
+
+@njit(nogil=True, cache=True)
+def rows_of(
+    plan: ScoringPlan,
+    training: NDArray[np.int64],
+    own: NDArray[np.uint32],
+    times: NDArray[np.int64],
+) -> tuple[RowSource, RowSource, LeftOutUser]:
+    """Return the rows of a history in both directions, and what the user who took `own` did."""
+    instants, of_rows, support = leave_out(training, plan.support, own, times, plan.strict)
+    out = LeftOutUser(own, instants, of_rows, support)
+    return _rows_at(plan.forward, training), _rows_at(plan.reverse, training), out
+
+
+@njit(nogil=True, cache=True)
+def room_for(n_items: int) -> NDArray[np.float64]:
+    """Return room for the scores of so many items."""
+    return np.empty(n_items)
+
+
+@njit(nogil=True, cache=True)
+def score_profile(
+    plan: ScoringPlan,
+    training: NDArray[np.int64],
+    own: NDArray[np.uint32],
+    times: NDArray[np.int64],
+    room: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Score every item into `room`, without the user who took `own`."""
+    source, reverse, out = rows_of(plan, training, own, times)
+    task = Task(plan.way, plan.wanted, plan.following, source, reverse, out)
+    aggregate_columns(0, len(plan.support), task, room)
+    if plan.sign < 0.0:
+        for item in range(len(room)):
+            room[item] = -room[item]
+    return room
 
 
 class ProfileRows:
@@ -49,13 +230,13 @@ class ProfileRows:
         self.n_users = statistics.n_users - len(users)
         self._own, times = statistics.taken_by(users[0] if users else None)
         strict = statistics.ties == "strict"
-        self.left_out = LeftOut(
+        self.left_out = LeftOutUser(
             self._own, *leave_out(self.history, statistics.support, self._own, times, strict)
         )
         self.support = self.left_out.support
-        self._sources: dict[Direction, Source] = {}
+        self._sources: dict[Direction, RowSource] = {}
 
-    def source(self, direction: Direction) -> Source:
+    def source(self, direction: Direction) -> RowSource:
         """Return the rows as they are, that user's contribution included."""
         if direction not in self._sources:
             rows = self._statistics.rows
@@ -115,10 +296,10 @@ def aggregate(
 
 def _cost_of(statistic: int, wanted: int, n_rows: int, n_items: int) -> float:
     """Return how many nanoseconds of one core an aggregate takes, roughly."""
-    return (0.1 if statistic == COUNT and wanted != LOW else 1.0) * n_rows * n_items
+    return (0.1 if statistic == tiles.COUNT and wanted != tiles.LOW else 1.0) * n_rows * n_items
 
 
-def pays(plan: Plan, n_training: int) -> bool:
+def pays(plan: ScoringPlan, n_training: int) -> bool:
     """Return whether one thread is as fast as several for so long a history."""
     n_items = len(plan.support)
     return _cost_of(plan.way.statistic, plan.wanted, n_training, n_items) <= _WORTH_THREADS

@@ -2,35 +2,120 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from surerec._arguments import check_flag, check_kind
 from surerec._checks import check_whole
+from surerec._shown import near, shown
 from surerec._state import State
-from surerec.measures._aggregates import ProfileRows, aggregate, log_score
+from surerec.errors import InputError
+from surerec.measures._aggregates import ProfileRows, aggregate, log_score, make_plan
 from surerec.measures._many import score_together
-from surerec.measures._plan import make_plan
 from surerec.measures._query import all_within
-from surerec.measures._recipe import Recipe
-from surerec.measures._scorer import Scorer
-from surerec.measures._table import Measure, find_measure
+from surerec.measures._scorer import Recipe, Scorer
 from surerec.precedence import PrecedenceStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.measures._plan import Plan
+    from surerec.measures._aggregates import ScoringPlan
     from surerec.measures._query import Query
 
+_LONGEST_NAME = 100
+
+Statistic = Literal["score", "count", "share", "ratio", "absent"]
+Aggregate = Literal["top", "minimum", "median", "mean", "maximum"]
 _AT_ONCE: Final = 512
 """People whose rows are shared: the more, the more they have in common."""
 _MOST_SCORES: Final = 1 << 22
 """Of these at once, which are 32 MB."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How well item h fits a profile T, as the paper defines it.
+
+    Examples
+    --------
+    >>> MEASURES["CM12"].formula
+    'mean over i in T of PC(i, h) / (Sup(i) − PC(h, i))'
+    """
+
+    name: str
+    """The paper's name."""
+    readable: str
+    """A name that says what it is."""
+    statistic: Statistic
+    aggregate: Aggregate
+    formula: str
+
+    @property
+    def number(self) -> int:
+        """The paper's number, 1 to 17."""
+        return int(self.name.lstrip("NCM"))
+
+    @property
+    def is_nonconformity(self) -> bool:
+        """Whether a higher value means a worse fit."""
+        return self.statistic == "absent"
+
+
+_SCORE = Measure(
+    "CM1", "score", "score", "top", "Sup(h) / n_u · product of the top I of PC(i, h) / Sup(h)"
+)
+_AGGREGATES: tuple[Aggregate, ...] = ("minimum", "median", "mean", "maximum")
+_STATISTICS: tuple[tuple[Statistic, str], ...] = (
+    ("count", "PC(i, h)"),  # CM2–5: how many took h after i
+    ("share", "PC(i, h) / Sup(i)"),  # CM6–9: the share of those who took i (paper.md 1)
+    ("ratio", "PC(i, h) / (Sup(i) − PC(h, i))"),  # CM10–13: of those who had not taken h before
+    ("absent", "(Sup(i) − PC(i, h)) / n_u"),  # NCM14–17: took i and not h after it
+)
+
+
+def _all() -> dict[str, Measure]:
+    measures = [_SCORE]
+    for statistic, formula in _STATISTICS:
+        for wanted in _AGGREGATES:
+            name = f"{'NCM' if statistic == 'absent' else 'CM'}{len(measures) + 1}"
+            words = f"{wanted} over i in T of {formula}"
+            measures.append(Measure(name, f"{wanted}-{statistic}", statistic, wanted, words))
+    return {measure.name: measure for measure in measures}
+
+
+MEASURES: Mapping[str, Measure] = MappingProxyType(_all())
+"""The 17 measures by the paper's name, in its order."""
+
+
+def find_measure(name: str | int) -> Measure:
+    """Look a measure up by the paper's name, its number, ICRS name, or its readable name.
+
+    Examples
+    --------
+    >>> find_measure("icrs12").name, find_measure(3).name, find_measure("mean-share").name
+    ('CM12', 'CM3', 'CM8')
+    """
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise InputError(f"There is no measure {shown(name)}; a measure has a name or a number.")
+    wanted = (name if isinstance(name, str) else shown(name)).strip().lower()[:_LONGEST_NAME]
+    for measure in MEASURES.values():
+        number = str(measure.number)
+        if wanted in (measure.name.lower(), measure.readable, number, f"icrs{number}"):
+            return measure
+    names = [measure.name for measure in MEASURES.values()]
+    readable = [measure.readable for measure in MEASURES.values()]
+    alike = near(wanted, [n.lower() for n in names] + readable)
+    hint = f" (did you mean {' or '.join(alike)}?)" if alike else ""
+    raise InputError(
+        f"There is no measure {shown(name)}{hint}; there are {', '.join(names)}, "
+        f"or by what they are: {', '.join(readable)}; or 'learned' or 'als', which are trained."
+    )
 
 
 class MeasureScorer(Scorer):
@@ -81,7 +166,7 @@ class MeasureScorer(Scorer):
         return self.measure.name
 
     @cached_property
-    def plan(self) -> Plan | None:  # type: ignore[override]  # made when it is first asked for
+    def plan(self) -> ScoringPlan | None:  # type: ignore[override]  # made when it is first asked for
         """What the fused kernels need; None where rows are not all held, or several are multiplied.
 
         Made once: it is asked for thousands of times.
@@ -91,7 +176,7 @@ class MeasureScorer(Scorer):
             return None
         return make_plan(self.statistics, self.measure, literal=self.literal)
 
-    def plan_of(self, history: NDArray[np.int64]) -> Plan | None:
+    def plan_of(self, history: NDArray[np.int64]) -> ScoringPlan | None:
         """Return the plan, or where rows are not all held that of a mean of ratios over a history.
 
         Other measures gain nothing by it. Rows stay where they are as long as the plan is held.
@@ -142,13 +227,16 @@ class MeasureScorer(Scorer):
         history_length: int | NDArray[np.int64],
         n_users: int,
     ) -> NDArray[np.float64]:
-        """Return the paper's numbers, higher for what conforms more: a nonconformity is negative."""
+        """Return the paper's numbers, higher for what conforms more; nonconformity is negative."""
         measure = self.measure
         if measure.statistic == "score":
             return np.exp(scores) if self.top > 1 else scores / n_users
-        unit = {"median": 2.0, "mean": np.asarray(history_length, dtype=np.float64)}
-        whole = n_users if measure.is_nonconformity else 1
-        return scores / (unit.get(measure.aggregate, 1.0) * whole)
+        units: dict[str, NDArray[np.float64]] = {
+            "median": np.full(1, 2.0),
+            "mean": np.asarray(history_length, dtype=np.float64),
+        }
+        unit = units.get(measure.aggregate, np.ones(1))
+        return scores / (unit * n_users if measure.is_nonconformity else unit)
 
     def paper_value(
         self,

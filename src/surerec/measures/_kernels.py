@@ -30,9 +30,9 @@ from surerec.precedence.kernels import load, pick
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._plan import Task
-    from surerec.measures._tiles import LeftOut
-    from surerec.precedence import Source
+    from surerec.measures._aggregates import Task
+    from surerec.measures._tiles import LeftOutUser
+    from surerec.precedence import RowSource
 
 
 HUGE = 1e150
@@ -69,7 +69,7 @@ def _fold(wanted: int, values: NDArray[Any], found: NDArray[Any]) -> None:
 
 @njit(nogil=True, cache=True)
 def _total_counts(
-    source: Source, left: int, total: NDArray[np.uint32], totals: NDArray[np.float64]
+    source: RowSource, left: int, total: NDArray[np.uint32], totals: NDArray[np.float64]
 ) -> None:
     """Add up the columns of the rows of a matrix, four rows at a time, in 32-bit lanes."""
     right, width = left + len(totals), np.uint64(len(totals))
@@ -96,7 +96,9 @@ def _total_counts(
 
 
 @njit(nogil=True, cache=True)
-def _leave_out_of_totals(out: LeftOut, first: int, last: int, totals: NDArray[np.float64]) -> None:
+def _leave_out_of_totals(
+    out: LeftOutUser, first: int, last: int, totals: NDArray[np.float64]
+) -> None:
     """Subtract from the total of each item that the user took the rows whose items came before."""
     rows = np.sort(out.of_rows)
     taken = np.searchsorted(rows, 0)
@@ -108,7 +110,7 @@ def _leave_out_of_totals(out: LeftOut, first: int, last: int, totals: NDArray[np
 
 @njit(nogil=True, cache=True)
 def _copy_others(
-    source: Source,
+    source: RowSource,
     left: int,
     width: int,
     at: NDArray[np.uint16],
@@ -150,42 +152,46 @@ def _middles_of_counts(
 
 
 @njit(nogil=True, cache=True)
-def aggregate_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
-    """Aggregate counts in lanes as wide as they are."""
-    source, out, n_rows = task.source, task.out, len(task.source.places)
-    if task.wanted == MIDDLE:
-        if n_rows <= _MOST_ROWS:
-            _middles_of_counts(first, last, task, source.counts, result)
-        else:
-            _middles_of_counts(first, last, task, _WIDE, result)
-        return
-    if task.wanted == TOTAL and task.following and n_rows <= _MOST_SUMMED and in_matrix(source):
-        total = np.empty(_SUM_TILE, np.uint32)
-        for left in range(first, last, _SUM_TILE):
-            _total_counts(source, left, total, result[left : min(left + _SUM_TILE, last)])
-        _leave_out_of_totals(out, first, last, result)
-        return
+def _fold_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
+    """Write the lowest or highest count, or the total, of each column."""
+    source, out, wanted = task.source, task.out, task.wanted
     row, best = np.empty(_TILE, source.counts.dtype), np.empty(_TILE, source.counts.dtype)
     own, when = np.empty(len(out.items), np.int64), np.empty(len(out.items), np.int64)
     for left in range(first, last, _TILE):
         right = min(left + _TILE, last)
         width, found = right - left, result[left:right]
         best[:] = 0
-        if task.wanted == LOW:
-            for j in range(width):
-                best[j] = ~best[j]
         found[:] = 0.0
+        for j in range(width if wanted == LOW else 0):
+            best[j] = ~best[j]
         n = own_columns(out, left, right, own, when)
-        for k in range(n_rows):
+        for k in range(len(source.places)):
             at = out.of_rows[k]
             read_others(source, k, left, at, own[:n], when[:n], task.following, row[:width])
-            if task.wanted == TOTAL:
-                _fold(TOTAL, row, found)
+            if wanted == TOTAL:
+                _fold(wanted, row, found)
             else:
-                _fold(task.wanted, row, best[:width])
-        if task.wanted != TOTAL:
-            for j in range(width):
-                found[j] = best[j]
+                _fold(wanted, row, best[:width])
+        for j in range(width if wanted != TOTAL else 0):
+            found[j] = best[j]
+
+
+@njit(nogil=True, cache=True)
+def aggregate_counts(first: int, last: int, task: Task, result: NDArray[np.float64]) -> None:
+    """Aggregate counts in lanes as wide as they are."""
+    source, n_rows = task.source, len(task.source.places)
+    few = task.following and n_rows <= _MOST_SUMMED and in_matrix(source)
+    if task.wanted == MIDDLE and n_rows <= _MOST_ROWS:
+        _middles_of_counts(first, last, task, source.counts, result)
+    elif task.wanted == MIDDLE:
+        _middles_of_counts(first, last, task, _WIDE, result)
+    elif task.wanted == TOTAL and few:
+        total = np.empty(_SUM_TILE, np.uint32)
+        for left in range(first, last, _SUM_TILE):
+            _total_counts(source, left, total, result[left : min(left + _SUM_TILE, last)])
+        _leave_out_of_totals(task.out, first, last, result)
+    else:
+        _fold_counts(first, last, task, result)
 
 
 @njit(nogil=True, cache=True)
@@ -310,8 +316,8 @@ def _multiply(
 
 @njit(nogil=True, cache=True)
 def top_products(
-    source: Source,
-    out: LeftOut,
+    source: RowSource,
+    out: LeftOutUser,
     top: int,
     products: NDArray[np.float64],
     scaled: NDArray[np.float64],
@@ -348,8 +354,8 @@ def top_products(
 
 @njit(nogil=True, cache=True)
 def gather_columns(
-    source: Source,
-    out: LeftOut,
+    source: RowSource,
+    out: LeftOutUser,
     n_items: int,
     columns: NDArray[np.int64],
     following: bool,  # noqa: FBT001

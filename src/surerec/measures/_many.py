@@ -7,12 +7,12 @@ the columns of what that user took: these are scored by themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
-from surerec.measures._plan import room_for, rows_of, score_profile
+from surerec.measures._aggregates import room_for, rows_of, score_profile
 from surerec.measures._rough import total_ratios_of
 from surerec.measures._tiles import NARROW, RATIO, TOTAL
 from surerec.measures._vectors import aligned_zeros
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures._plan import Plan
+    from surerec.measures._aggregates import ScoringPlan
     from surerec.measures._query import Query
     from surerec.precedence import PrecedenceStatistics
 
@@ -30,63 +30,9 @@ _TILE = 64  # columns: the ratios of a few thousand rows stay in the cache
 _WORTH = 2  # rows in profiles for each row divided, from which on it pays
 
 
-@njit(nogil=True, cache=True)
-def _mark(marks: NDArray[np.int64], items: NDArray[Any], mark: int) -> None:
-    for item in items:
-        marks[item] = mark
-
-
-@njit(nogil=True, cache=True)
-def _all_marked(marks: NDArray[np.int64], items: NDArray[Any], mark: int) -> bool:
-    same = True
-    for item in items:
-        same &= marks[item] == mark
-    return same
-
-
-@njit(nogil=True, cache=True)
-def _rows_wanted(
-    known: NDArray[Any],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    chosen: NDArray[np.bool_],
-    slots: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], int]:
-    """Give the items of the chosen profiles, numbered in `slots`, and how many rows these have."""
-    slots[:] = -1
-    wanted, n_rows, n = np.empty(len(slots), np.int64), 0, 0
-    for person in range(len(starts)):
-        if not chosen[person]:
-            continue
-        n_rows += stops[person] - starts[person]
-        for item in known[starts[person] : stops[person]]:
-            if slots[item] < 0:
-                slots[item] = n
-                wanted[n] = item
-                n += 1
-    return wanted[:n], n_rows
-
-
-@njit(nogil=True, cache=True)
-def _places_of(
-    known: NDArray[Any],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    n_rows: int,
-) -> NDArray[np.int64]:
-    """Give the numbers of the profiles' rows, one profile after the other."""
-    places, done = np.empty(n_rows, np.int64), 0
-    for person in range(len(starts)):
-        for item in known[starts[person] : stops[person]]:
-            places[done] = slots[item]
-            done += 1
-    return places
-
-
 @njit(nogil=True, cache=True, error_model="numpy")
 def _divide(
-    plan: Plan,
+    plan: ScoringPlan,
     wanted: NDArray[np.int64],
     fewer: int,
     left: int,
@@ -109,7 +55,7 @@ def _divide(
 
 @njit(nogil=True, cache=True)
 def _score_own(
-    plan: Plan,
+    plan: ScoringPlan,
     profile: NDArray[np.int64],
     own: NDArray[np.uint32],
     times: NDArray[np.int64],
@@ -130,29 +76,27 @@ def _score_own(
 
 @njit(nogil=True, cache=True)
 def _fewer(
-    plan: Plan,
-    known: NDArray[Any],
+    known: NDArray[np.int64],
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
     items_taken: NDArray[np.uint32],
     own_starts: NDArray[np.int64],
     own_stops: NDArray[np.int64],
+    n_items: int,
 ) -> NDArray[np.int64]:
-    """Give by how many fewer users took what is known of each person, without them.
+    """Return by how many fewer users took what is known of each person, without them.
 
-    −1 where that differs, or where rows cannot be shared at all.
+    −1 where that differs from item to item.
     """
-    fewer, marks = np.full(len(starts), -1), np.full(len(plan.support), -1)
-    mean_ratio = plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0.0
-    if not mean_ratio or plan.forward.matrix.itemsize != NARROW:
-        return fewer
+    fewer, marks = np.full(len(starts), -1), np.full(n_items, -1)
     for person in range(len(starts)):
-        own = items_taken[own_starts[person] : own_stops[person]]
-        _mark(marks, own, person)
-        if len(own) == 0:
-            fewer[person] = 0
-        elif _all_marked(marks, known[starts[person] : stops[person]], person):
-            fewer[person] = 1
+        own, n_own = items_taken[own_starts[person] : own_stops[person]], 0
+        for item in own:
+            marks[item] = person
+        for item in known[starts[person] : stops[person]]:
+            n_own += marks[item] == person
+        if len(own) == 0 or n_own == stops[person] - starts[person]:
+            fewer[person] = min(len(own), 1)
     return fewer
 
 
@@ -176,59 +120,46 @@ def _sum_rows(
 
 @njit(nogil=True, cache=True)
 def _score_shared(
-    plan: Plan,
-    known: NDArray[Any],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    fewer: NDArray[np.int64],
+    plan: ScoringPlan,
+    wanted: NDArray[np.int64],
+    fewer: int,
+    people: NDArray[np.int64],
+    places: NDArray[np.int64],
+    ends: NDArray[np.int64],
     scores: NDArray[np.float64],
 ) -> None:
-    """Score the people whose rows are the same; where that does not pay, set `fewer` to −1."""
-    n_items = len(plan.support)
-    slots, totals = np.empty(n_items, np.int64), np.empty(_TILE)
-    for minus in range(2):
-        wanted, n_rows = _rows_wanted(known, starts, stops, fewer == minus, slots)
-        if n_rows < _WORTH * len(wanted):
-            fewer[fewer == minus] = -1
-            continue
-        people = np.flatnonzero(fewer == minus)
-        places = _places_of(known, starts[people], stops[people], slots, n_rows)
-        ratios = aligned_zeros(len(wanted), _TILE, totals)
-        for left in range(0, n_items, _TILE):
-            right, done = min(left + _TILE, n_items), 0
-            _divide(plan, wanted, minus, left, right, ratios)
-            for person in people:
-                n = stops[person] - starts[person]
-                _sum_rows(ratios, places[done : done + n], totals)
-                scores[person, left:right] = totals[: right - left]
-                done += n
+    """Score people whose rows, at some `places` among those `wanted`, are the same."""
+    n_items, totals = len(plan.support), np.empty(_TILE)
+    ratios = aligned_zeros(len(wanted), _TILE, totals)
+    for left in range(0, n_items, _TILE):
+        right, done = min(left + _TILE, n_items), 0
+        _divide(plan, wanted, fewer, left, right, ratios)
+        for person, end in zip(people, ends):  # noqa: B905  # numba knows no strict
+            _sum_rows(ratios, places[done:end], totals)
+            scores[person, left:right] = totals[: right - left]
+            done = end
 
 
 @njit(nogil=True, cache=True)
-def score_outside(
-    plan: Plan,
-    known: NDArray[Any],
+def _score_others(
+    plan: ScoringPlan,
+    known: NDArray[np.int64],
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
     items_taken: NDArray[np.uint32],
     times: NDArray[np.int64],
     own_starts: NDArray[np.int64],
     own_stops: NDArray[np.int64],
+    is_shared: NDArray[np.bool_],
     scores: NDArray[np.float64],
 ) -> None:
-    """Score every item for each person, who is left out of all counts; −∞ for what is known.
-
-    Of each person ``known[starts:stops]`` is known, and ``items_taken[own_starts:own_stops]`` is
-    what they have in the counts. Equal to `score_profile` to the last bit.
-    """
-    fewer = _fewer(plan, known, starts, stops, items_taken, own_starts, own_stops)
-    _score_shared(plan, known, starts, stops, fewer, scores)
+    """Score what was not shared: all items of other people, and what each took beside a history."""
     room = room_for(len(plan.support))
     for person in range(len(starts)):
-        profile = known[starts[person] : stops[person]].astype(np.int64)
+        profile = known[starts[person] : stops[person]]
         begin, end = own_starts[person], own_stops[person]
         own, when = items_taken[begin:end], times[begin:end]
-        if fewer[person] < 0:
+        if not is_shared[person]:
             scores[person] = score_profile(plan, profile, own, when, room)
         elif len(own) > len(profile):
             _score_own(plan, profile, own, when, scores[person])
@@ -236,31 +167,42 @@ def score_outside(
 
 
 def score_together(
-    plan: Plan, statistics: PrecedenceStatistics, queries: Sequence[Query]
+    plan: ScoringPlan, statistics: PrecedenceStatistics, queries: Sequence[Query]
 ) -> NDArray[np.float64]:
     """Score every item for each query, −∞ for what is known: a row for each.
 
     At most one user is to be left out of each.
     """
-    known = [query.history for query in queries]
-    lengths = np.array([len(history) for history in known])
+    histories = [query.history for query in queries]
+    known, lengths = np.concatenate(histories), np.array([len(each) for each in histories])
     stops = np.cumsum(lengths)
+    parts = known, stops - lengths, stops
+    taken, times, begin, end = _left_out(statistics, [query.user for query in queries])
     scores = np.empty((len(queries), statistics.n_items))
-    score_outside(
-        plan,
-        np.concatenate(known),
-        stops - lengths,
-        stops,
-        *_left_out(statistics, [query.user for query in queries]),
-        scores,
-    )
+    fewer = np.full(len(queries), -1)
+    mean_ratio = plan.way.statistic == RATIO and plan.wanted == TOTAL and plan.sign > 0.0
+    if mean_ratio and plan.forward.matrix.itemsize == NARROW:
+        fewer = _fewer(*parts, taken, begin, end, statistics.n_items)
+    for minus in range(2):
+        people = np.flatnonzero(fewer == minus)
+        rows = known[np.repeat(fewer == minus, lengths)]
+        slots = np.zeros(statistics.n_items, dtype=np.int64)
+        slots[rows] = 1
+        wanted = np.flatnonzero(slots)
+        if len(rows) < _WORTH * len(wanted):
+            fewer[people] = -1
+        elif len(people):
+            slots[wanted] = np.arange(len(wanted))
+            ends = np.cumsum(lengths[people])
+            _score_shared(plan, wanted, minus, people, slots[rows], ends, scores)
+    _score_others(plan, *parts, taken, times, begin, end, fewer >= 0, scores)
     return scores
 
 
 def _left_out(
     statistics: PrecedenceStatistics, users: Sequence[int | None]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Give what all users took and when, and where that of each of some begins and ends."""
+    """Return what all users took and when, and where that of each of some begins and ends."""
     interactions = statistics.interactions
     codes = np.array([-1 if user is None else user for user in users])
     if (codes >= 0).any():

@@ -13,8 +13,8 @@ from surerec.precedence.kernels import load, pick
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.measures._tiles import LeftOut
-    from surerec.precedence import Source
+    from surerec.measures._tiles import LeftOutUser
+    from surerec.precedence import RowSource
 
 
 _TOGETHER = 4  # rows, each in two directions: of fewer, reads from memory come one after the other
@@ -24,14 +24,8 @@ ROUGH = 24 * 2.0**-23
 
 
 @njit(nogil=True, inline="always")
-def _is_plain(source: Source, k: int) -> bool:
-    """Tell whether a row lies in the matrix, or among those that were counted."""
-    return bool(source.places[k] < len(source.matrix) + len(source.counted))
-
-
-@njit(nogil=True, inline="always")
-def _plain(source: Source, k: int) -> Any:
-    """Give such a row where it lies."""
+def _plain(source: RowSource, k: int) -> Any:
+    """Return a row of the matrix, or of those that were counted, where it lies."""
     place, n_dense = source.places[k], len(source.matrix)
     return source.matrix[place] if place < n_dense else source.counted[place - n_dense]
 
@@ -56,9 +50,9 @@ def _add_ratios_of(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def total_ratios_of(
-    source: Source,
-    reverse: Source,
-    out: LeftOut,
+    source: RowSource,
+    reverse: RowSource,
+    out: LeftOutUser,
     items: NDArray[np.int64],
     instants: NDArray[np.int64],
     totals: NDArray[np.float64],
@@ -79,34 +73,15 @@ def total_ratios_of(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _ratio(count: Any, taken: Any, back: Any) -> Any:
-    """Give a ratio in 32 bits; where nobody is free to take it later, nobody did."""
+    """Return a ratio in 32 bits; where nobody is free to take it later, nobody did."""
     still = np.float32(np.int32(taken - np.int32(back)))
     return np.float32(count) / np.maximum(still, np.float32(1.0))
 
 
-@njit(nogil=True, cache=True)
-def _order_rows(
-    source: Source, reverse: Source, support: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Write down the rows of some support: plain ones in order, then those compressed anywhere.
-
-    Gives how many are plain, and how many there are.
-    """
-    n_plain = n = 0
-    for wanted in (True, False):
-        for k in range(len(support)):
-            is_plain = _is_plain(source, k) and _is_plain(reverse, k)
-            if support[k] and is_plain == wanted:
-                rows[n] = k
-                n += 1
-        n_plain = n if wanted else n_plain
-    return n_plain, n
-
-
 @njit(nogil=True, cache=True, error_model="numpy")
 def _add_four(
-    source: Source,
-    reverse: Source,
+    source: RowSource,
+    reverse: RowSource,
     support: NDArray[np.int64],
     group: NDArray[np.int64],
     left: int,
@@ -130,9 +105,9 @@ def _add_four(
 def rough_ratios(
     first: int,
     last: int,
-    source: Source,
-    reverse: Source,
-    out: LeftOut,
+    source: RowSource,
+    reverse: RowSource,
+    out: LeftOutUser,
     items: NDArray[np.int64],
     instants: NDArray[np.int64],
     totals: NDArray[np.float64],
@@ -154,8 +129,13 @@ def rough_ratios(
     exact = np.empty(len(here))
     total_ratios_of(source, reverse, out, items[here], instants[here], exact)
     totals[here] = exact
-    support, rows = out.support, np.empty(len(out.support), np.int64)
-    n_plain, n_rows = _order_rows(source, reverse, support, rows)
+    support = out.support
+    plain = source.places < len(source.matrix) + len(source.counted)
+    plain &= reverse.places < len(reverse.matrix) + len(reverse.counted)
+    some_rows, others = support * plain, support * ~plain
+    n_plain = np.count_nonzero(some_rows)
+    rows = np.concatenate((np.flatnonzero(some_rows), np.flatnonzero(others)))
+    n_rows = len(rows)
     n_tiles = max(1, -(-(last - first) // WIDE_TILE))
     size = max(1, -(-(last - first) // n_tiles))  # of all tiles: short reads wait for memory
     some = np.empty(size, np.float32)

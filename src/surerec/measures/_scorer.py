@@ -1,25 +1,26 @@
-"""The first seam: a scorer says how well each item fits what is known of a person."""
+"""The first extension point: a recipe is fitted on statistics, and its scorer scores items."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from surerec._arguments import check_wholes
-from surerec._shown import declared_name, public_name, shown
-from surerec._state import State
-from surerec.errors import InputError
+from surerec._shown import public_name
 from surerec.measures._query import Query
+from surerec.precedence import count_precedence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from surerec.measures._plan import Plan
-    from surerec.precedence import PrecedenceStatistics
+    from surerec._state import State
+    from surerec.interactions import Interactions
+    from surerec.measures._aggregates import ScoringPlan
+    from surerec.precedence import PrecedenceStatistics, Ties
 
 
 UNNAMED: Final = "your scorer"
@@ -34,15 +35,6 @@ class Contribution(NamedTuple):
     value: float
     by: float
     """How far it moved the score."""
-
-
-class Scores(Protocol):
-    """The one thing that a scorer of your own must have; see :class:`Scorer` for all the others."""
-
-    def score(
-        self, history: NDArray[np.integer], *, without_user: int | None = None
-    ) -> NDArray[np.float64]:
-        """Score every item; see :meth:`Scorer.score`."""
 
 
 class Scorer:
@@ -60,7 +52,7 @@ class Scorer:
         None is undeclared, and then nobody is promised anything.
     unit : str
         What scores are, in words: contributions move them.
-    plan : Plan or None
+    plan : ScoringPlan or None
         What the fused kernels need to score whole profiles and compare them in one call; None
         where there is no faster way than `score`.
     takes_histories : bool
@@ -85,7 +77,7 @@ class Scorer:
 
     leaves_users_out: bool | None = None
     unit: str = "score"
-    plan: Plan | None = None
+    plan: ScoringPlan | None = None
     takes_histories: bool = True
     takes_user_histories: bool = True
     at_once: int = 1
@@ -131,8 +123,8 @@ class Scorer:
             raise NotImplementedError(f"{self.name} defines neither score nor score_query.")
         return self.score(query.history, without_user=query.user)
 
-    def plan_of(self, history: NDArray[np.int64]) -> Plan | None:  # noqa: ARG002
-        """Give what the fused kernels need to score by one history: by default what all do."""
+    def plan_of(self, history: NDArray[np.int64]) -> ScoringPlan | None:  # noqa: ARG002
+        """Return what the fused kernels need to score by one history: by default what all do."""
         return self.plan
 
     def score_many(self, queries: Sequence[Query]) -> NDArray[np.float64]:
@@ -140,18 +132,18 @@ class Scorer:
         return np.stack([self.score_query(query) for query in queries])
 
     def score_candidates(self, queries: Sequence[Query]) -> NDArray[np.float64]:
-        """Do the same where scores of what is in a history do not matter: they may be anything.
+        """Score the same, where scores of items of a history may be anything.
 
         By default as `score_many`. The rows are the caller's own, to write to.
         """
         return self.score_many(queries)
 
     def reaches(self, users: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which users, by code and −1 for strangers, it can score; by default all."""
+        """Return which users, by code and −1 for strangers, it can score; by default all."""
         return np.ones(len(users), dtype=bool)
 
     def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the fold of each user, by code: users of one fold can be left out at once.
+        """Return the fold of each user, by code: users of one fold can be left out at once.
 
         −1 is in every fold. By default everybody is alone in theirs, so that nobody is left out
         together with somebody else.
@@ -185,7 +177,7 @@ class Scorer:
         history_length: int | NDArray[np.int64],  # noqa: ARG002
         n_users: int,  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Give scores in a unit that compares between people, higher for what conforms more.
+        """Return scores in a unit that compares between people, higher for what conforms more.
 
         Parameters
         ----------
@@ -199,11 +191,11 @@ class Scorer:
         return scores
 
     def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:  # noqa: ARG002
-        """Say what moved the score of one item, the strongest first; nothing by default."""
+        """Return what moved the score of one item, the strongest first; nothing by default."""
         return ()
 
     def about(self, query: Query) -> str:  # noqa: ARG002
-        """Say how what scores a person was learned, in a sentence; nothing by default."""
+        """Return how what scores a person was learned, in a sentence; nothing by default."""
         return ""
 
     def state(self) -> State | None:
@@ -211,166 +203,93 @@ class Scorer:
         return None
 
 
-class OwnScorer(Scorer):
-    """A scorer of somebody's own class, adapted; what it declares is taken over.
+class Recipe(ABC):
+    """How a scorer is made, again and again: on all data, or on the past of some moment.
 
-    Its scores are checked: one for each item, and all of them finite. What it raises itself passes
-    through as it is.
+    Attributes
+    ----------
+    learns : bool
+        Whether fitting it learns anything, and so takes time; a formula learns nothing.
+    refits : bool
+        Whether it can be fitted on other statistics; what comes fitted cannot.
+    leaves_users_out : bool or None
+        What its scorers say of themselves (see :class:`Scorer`), if that is known before one is
+        made.
+    stored : str or None
+        How a model folder names it; None if it must be given again at loading.
+    grows : bool
+        Whether its scorers answer from counts that grow with events, without being fitted again.
+    stays : str
+        What they know beside counts, which stays as it was fitted, in words; empty for nothing.
     """
 
-    checked = True
-
-    def __init__(self, own: Any, n_items: int | None, name: str | None = None) -> None:
-        self.own = own
-        self._name = name
-        self._n_items = n_items
-        self.leaves_users_out = declared(own, "leaves_users_out")
-        self.uses_times = bool(declared(own, "uses_times"))
-        self.unit = str(getattr(own, "unit", Scorer.unit))
-
-    def __getattr__(self, name: str) -> Any:
-        """Give what else its own class has, such as what it learned."""
-        if name == "own":  # not there yet: a copy is being made
-            raise AttributeError(name)
-        return getattr(self.own, name)
+    learns: bool = True
+    refits: bool = True
+    leaves_users_out: bool | None = None
+    stored: str | None = None
+    grows: bool = False
+    stays: str = ""
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """The name that it or its recipe declares, or that of a public class."""
-        said = declared_name(self.own)
-        return (said if said != UNNAMED else None) or self._name or public_name(self.own) or UNNAMED
+        """What reports and names of recommenders call it, such as "CM12"."""
 
-    def score(
-        self, history: NDArray[np.integer], *, without_user: int | None = None
-    ) -> NDArray[np.float64]:
-        """Ask it, and check what it says."""
-        users = () if without_user is None else (without_user,)
-        return self.score_query(Query(check_wholes("history", history), users))
+    @property
+    def title(self) -> str:
+        """What sentences call it; by default its name."""
+        return self.name
 
-    def score_query(self, query: Query) -> NDArray[np.float64]:
-        """Ask it, and check what it says."""
-        if isinstance(self.own, Scorer):
-            return self._checked(self.own.score_query(query), self._n_items)
-        # Nobody can be left out of what says so.
-        user = None if self.leaves_users_out is False else query.user
-        return self._checked(self.own.score(query.history, without_user=user), self._n_items)
+    @property
+    def short_name(self) -> str:
+        """What follows "icrs" in a recommender's name."""
+        return f"-{self.name}"
 
-    def fold_of(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Ask a scorer that can say; one with `score` alone leaves out one user at a time."""
-        return self.own.fold_of(users) if isinstance(self.own, Scorer) else users
+    def count(self, interactions: Interactions, ties: Ties = "order") -> PrecedenceStatistics:
+        """Return the statistics that it is fitted on: by default all precedence is counted."""
+        return count_precedence(interactions, ties=ties)
 
-    def _checked(self, given: Any, n_items: int | None) -> NDArray[np.float64]:
-        scores = _as_numbers(given)
-        if scores is None:
-            raise InputError(
-                f"{self.name} gave {shown(given)} for scores; an array of one number for each item "
-                "is needed."
-            )
-        if scores.shape != ((len(scores) if scores.ndim else 1) if n_items is None else n_items,):
-            raise InputError(
-                f"{self.name} gave scores of shape {scores.shape}; one for each of the {n_items} "
-                "items is needed."
-            )
-        for wrong, what in ((np.isnan(scores), "not numbers"), (np.isinf(scores), "infinite")):
-            if wrong.any():
-                raise InputError(
-                    f"{self.name} gave {int(wrong.sum())} scores that are {what}; nothing can be "
-                    "calibrated on them: give what must come last the lowest of all scores."
-                )
-        return scores
+    @abstractmethod
+    def fit(self, statistics: PrecedenceStatistics) -> Scorer:
+        """Make a scorer from what these statistics know, and nothing else."""
 
-    def value(
+    def update(
         self,
-        scores: NDArray[np.float64],
-        history_length: int | NDArray[np.int64],
-        n_users: int,
-    ) -> NDArray[np.float64]:
-        """Ask it, if it has a unit of its own."""
-        if not hasattr(self.own, "value"):
-            return scores
-        return self._checked(self.own.value(scores, history_length, n_users), len(scores))
+        scorer: Scorer,  # noqa: ARG002
+        statistics: PrecedenceStatistics,
+        earlier_users: NDArray[np.integer] | None = None,  # noqa: ARG002
+    ) -> Scorer:
+        """Return a fitted scorer on newer statistics; by default by fitting again.
 
-    def contributions(self, query: Query, item: int) -> tuple[Contribution, ...]:
-        """Ask it, if it can tell."""
-        if not hasattr(self.own, "contributions"):
-            return ()
-        given = self.own.contributions(query, item)
-        try:
-            return tuple(
-                Contribution(str(words), float(value), float(by)) for words, value, by in given
-            )
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{self.name} gave {shown(given)} for contributions; rows of words, a value and "
-                "what it moved are needed."
-            ) from None
+        Parameters
+        ----------
+        scorer : Scorer
+            What this recipe made of earlier statistics.
+        statistics : PrecedenceStatistics
+            The newer ones.
+        earlier_users : array of int, optional
+            For each of their users the code in the earlier ones, −1 for somebody new; by default
+            codes are the same.
+        """
+        return self.fit(statistics)
 
-    def state(self) -> State | None:
-        """Ask it, if it can be saved."""
-        found = self.own.state() if hasattr(self.own, "state") else None
-        if found is None:
-            return None
-        is_pair = isinstance(found, tuple) and len(found) == len(State._fields)
-        if not is_pair or not all(isinstance(each, Mapping) for each in found):
-            raise InputError(
-                f"{self.name} returned {shown(found)} for its state; a State of arrays and texts "
-                "by name is needed."
-            )
-        return State(*found)
+    def grown(self, scorer: Scorer, statistics: PrecedenceStatistics) -> Scorer:  # noqa: ARG002
+        """Return a fitted scorer on newer counts under the same codes; what it learned stays.
 
+        Parameters
+        ----------
+        scorer : Scorer
+            What this recipe made of earlier statistics.
+        statistics : PrecedenceStatistics
+            The newer ones.
+        """
+        return self.fit(statistics)
 
-def declared(own: Any, name: str) -> bool | None:
-    """Return what something declares under a name: True, False, or None if it does not."""
-    said = getattr(own, name, None)
-    if said is None or isinstance(said, (bool, np.bool_)):
-        return None if said is None else bool(said)
-    raise InputError(
-        f"{name} of {type(own).__name__} is {shown(said)}; it must be True, False or None."
-    )
+    def from_state(self, statistics: PrecedenceStatistics, state: State) -> Scorer:
+        """Return the scorer that was saved; KeyError or ValueError if this is not its state.
 
-
-def _as_numbers(given: Any) -> NDArray[np.float64] | None:
-    try:
-        array = np.asarray(given)
-        return array.astype(np.float64) if array.dtype.kind in "biufO" else None
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def is_scorer(given: object) -> bool:
-    """Tell whether something scores; a class does not, it makes something that does."""
-    return callable(getattr(given, "score", None)) and not isinstance(given, type)
-
-
-def as_scorer(
-    given: Scores | Scorer, n_items: int | None = None, *, name: str | None = None
-) -> Scorer:
-    """Give a scorer as all rooms ask it: itself, or somebody's own class adapted.
-
-    Parameters
-    ----------
-    given : Scorer or anything with `score`
-        What scores.
-    n_items : int, optional
-        How many scores it must give.
-    name : str, optional
-        What it is called if it declares no `name` itself.
-
-    Examples
-    --------
-    >>> class Mine:
-    ...     def score(self, history, *, without_user=None):
-    ...         return [1.0, 2.0]
-    >>> as_scorer(Mine(), n_items=3).score(np.array([0]))
-    Traceback (most recent call last):
-    surerec.errors.InputError: Mine gave scores of shape (2,); one for each of the 3 items is
-    needed.
-    """
-    if isinstance(given, Scorer) and given.checked:
-        return given
-    if not is_scorer(given):
-        raise InputError(
-            f"{type(given).__name__} scores nothing: it has no method "
-            "score(history, *, without_user)."
-        )
-    return OwnScorer(given, n_items, name)
+        By default nothing is saved, and it is fitted again. A state comes from a file: kernels
+        must not trust its shapes and indices.
+        """
+        state.require_empty(self.title)
+        return self.fit(statistics)

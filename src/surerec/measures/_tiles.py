@@ -16,7 +16,7 @@ from surerec.precedence.kernels import load
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 
 COUNT, SHARE, RATIO, ABSENT = 0, 1, 2, 3
@@ -25,7 +25,7 @@ LOW, MIDDLE, TOTAL, HIGH = 1, 2, 4, 8
 NARROW = 2  # bytes
 
 
-class LeftOut(NamedTuple):
+class LeftOutUser(NamedTuple):
     """What a user to leave out contributed, in time order, and when they took the rows' items."""
 
     items: NDArray[np.uint32]
@@ -36,7 +36,7 @@ class LeftOut(NamedTuple):
     support: NDArray[np.int64]
     """Of the rows' items over the other users."""
 
-    def for_nobody(self) -> LeftOut:
+    def for_nobody(self) -> LeftOutUser:
         """Return the same for rows from which that user is left out already."""
         return self._replace(items=self.items[:0], instants=self.instants[:0])
 
@@ -66,7 +66,7 @@ def leave_out(
 
 
 @njit(nogil=True, cache=True)
-def instants_of_columns(out: LeftOut, first: int, last: int) -> NDArray[np.uint32]:
+def instants_of_columns(out: LeftOutUser, first: int, last: int) -> NDArray[np.uint32]:
     """Return the instants, from 1, of the items of some columns; 0 where the user has none."""
     when = np.zeros(last - first, np.uint32)
     for place in range(len(out.items)):
@@ -78,7 +78,7 @@ def instants_of_columns(out: LeftOut, first: int, last: int) -> NDArray[np.uint3
 
 @njit(nogil=True, inline="always")  # a call of it would take longer than a short tile
 def read_others(
-    source: Source,
+    source: RowSource,
     k: int,
     left: int,
     at: int,
@@ -101,7 +101,7 @@ def read_others(
 
 @njit(nogil=True, cache=True)
 def own_columns(
-    out: LeftOut, left: int, right: int, columns: NDArray[np.int64], instants: NDArray[np.int64]
+    out: LeftOutUser, left: int, right: int, columns: NDArray[np.int64], instants: NDArray[np.int64]
 ) -> int:
     """Find the user's items among the columns of a tile, in time order; return their number."""
     n = 0
@@ -142,7 +142,7 @@ def mark_own(
 
 
 @njit(nogil=True, cache=True)
-def in_matrix(source: Source) -> bool:
+def in_matrix(source: RowSource) -> bool:
     """Return whether all rows are rows of the matrix, of 16 bits."""
     inside = len(source.places) == 0 or source.places.max() < len(source.matrix)
     return inside and source.matrix.itemsize == NARROW

@@ -38,19 +38,19 @@ class Lanes:
         self.n = n_lanes
 
     def ints(self, width: int) -> Any:
-        """Give the type of a vector of integers."""
+        """Return the type of a vector of integers."""
         return ir.VectorType(ir.IntType(width), self.n)
 
     def floats(self, width: int = 32) -> Any:
-        """Give the type of a vector of numbers."""
+        """Return the type of a vector of numbers."""
         return ir.VectorType(_FLOATS[width], self.n)
 
     def same(self, kind: Any, value: float) -> Any:
-        """Give a vector of one constant."""
+        """Return a vector of one constant."""
         return ir.Constant(kind, [value] * self.n)
 
     def spread(self, value: Any) -> Any:
-        """Give a vector of one number."""
+        """Return a vector of one number."""
         builder, kind = self.builder, ir.VectorType(value.type, self.n)
         undefined = ir.Constant(kind, ir.Undefined)
         one = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
@@ -58,13 +58,13 @@ class Lanes:
         return builder.shuffle_vector(one, undefined, places)
 
     def data(self, kind: Any, array: Any) -> tuple[Any, list[Any]]:
-        """Give where an array begins, in bytes, and its strides."""
+        """Return where an array begins, in bytes, and its strides."""
         view = self.context.make_array(kind)(self.context, self.builder, array)
         strides = cgutils.unpack_tuple(self.builder, view.strides, kind.ndim)
         return self.builder.bitcast(view.data, _BYTE.as_pointer()), strides
 
     def at(self, start: Any, offset: Any) -> Any:
-        """Give a place so many bytes on."""
+        """Return a place so many bytes on."""
         return self.builder.gep(start, [offset])
 
     def load(self, place: Any, kind: Any, align: int) -> Any:
@@ -288,7 +288,7 @@ def middles_of_counts(rows: NDArray[Any], work: NDArray[Any], middles: NDArray[n
 
 @njit(nogil=True, cache=True)
 def aligned_zeros(n_rows: int, n_columns: int, like: NDArray[Any]) -> NDArray[Any]:
-    """Return zeros of the kind of `like` that begin with a cache line: a strip's row is then one."""
+    """Return zeros like others that begin with a cache line: a strip's row is then one."""
     n = n_rows * n_columns
     room = np.zeros(n + STRIP_BYTES // like.itemsize, like.dtype)
     start = (-room.ctypes.data % STRIP_BYTES) // like.itemsize
@@ -296,7 +296,7 @@ def aligned_zeros(n_rows: int, n_columns: int, like: NDArray[Any]) -> NDArray[An
 
 
 def aligned_room(shape: tuple[int, ...], kind: type[np.generic]) -> NDArray[Any]:
-    """Give an array of anything that begins with a cache line."""
+    """Return an array of anything that begins with a cache line."""
     n_bytes = int(np.prod(shape)) * np.dtype(kind).itemsize
     room = np.empty(n_bytes + _CACHE_LINE, np.uint8)
     start = -room.__array_interface__["data"][0] % _CACHE_LINE

@@ -1,18 +1,38 @@
-"""The kernels of measures that other rooms build on: pure functions on arrays, no ids, no files."""
+"""The kernels of measures that other packages build on: pure functions on arrays."""
 
-from surerec.measures._aggregates import equal_columns, pays
-from surerec.measures._plan import Plan, room_for, rows_of, score_profile
+from surerec.measures._aggregates import (
+    OfCounts,
+    ScoringPlan,
+    Task,
+    aggregate_columns,
+    equal_columns,
+    pays,
+    room_for,
+    rows_of,
+    score_profile,
+)
 from surerec.measures._rough import ROUGH, rough_ratios, total_ratios_of
-from surerec.measures._tiles import NARROW, RATIO, TOTAL, LeftOut
+from surerec.measures._tiles import COUNT, HIGH, LOW, MIDDLE, NARROW, RATIO, TOTAL, LeftOutUser
+from surerec.measures._vectors import STRIP_BYTES, aligned_zeros, middles_of_counts
 
 __all__ = [
+    "COUNT",
+    "HIGH",
+    "LOW",
+    "MIDDLE",
     "NARROW",
     "RATIO",
     "ROUGH",
+    "STRIP_BYTES",
     "TOTAL",
-    "LeftOut",
-    "Plan",
+    "LeftOutUser",
+    "OfCounts",
+    "ScoringPlan",
+    "Task",
+    "aggregate_columns",
+    "aligned_zeros",
     "equal_columns",
+    "middles_of_counts",
     "pays",
     "room_for",
     "rough_ratios",

@@ -1,36 +1,32 @@
 """Precedence mining: who took what before what."""
 
-from surerec.precedence._backend import CountingBackend, MemoryBackend
-from surerec.precedence._growing import GrowingStatistics
-from surerec.precedence._growing_rows import GrowingRows
-from surerec.precedence._lanes import Lanes, lanes
-from surerec.precedence._pairs import PrecedencePair, strongest_pairs
-from surerec.precedence._popularity import places_without
-from surerec.precedence._rows import Block, RowStore, Source, linear_budget, of_matrix, source
+from surerec.precedence._bounded import rows_from
+from surerec.precedence._growing import GrowingRows, GrowingStatistics
+from surerec.precedence._lanes import lanes
+from surerec.precedence._rows import Block, NoRows, RowSource, RowStore, linear_budget, of_matrix
 from surerec.precedence._spans import Direction, Spans, Ties, spans
 from surerec.precedence._statistics import (
+    PrecedencePair,
     PrecedenceStatistics,
     Strategy,
     as_statistics,
     count_like,
     count_precedence,
+    places_without,
+    strongest_pairs,
+    without_counts,
 )
-from surerec.precedence._stored import rows_from
-from surerec.precedence._uncounted import NoRows, without_counts
 
 __all__ = [
     "Block",
-    "CountingBackend",
     "Direction",
     "GrowingRows",
     "GrowingStatistics",
-    "Lanes",
-    "MemoryBackend",
     "NoRows",
     "PrecedencePair",
     "PrecedenceStatistics",
+    "RowSource",
     "RowStore",
-    "Source",
     "Spans",
     "Strategy",
     "Ties",
@@ -42,7 +38,6 @@ __all__ = [
     "of_matrix",
     "places_without",
     "rows_from",
-    "source",
     "spans",
     "strongest_pairs",
     "without_counts",

@@ -2,19 +2,304 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, fields
+from itertools import islice
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from surerec.precedence._cache import RowCache
-from surerec.precedence._rows import Block, RowStore, Source, check_fits, read_row
-from surerec.precedence._spans import narrowest
+from surerec._checks import check_offsets
+from surerec._memory import available_memory
+from surerec._threads import run_blocks
+from surerec.precedence._kernels import compress_rows
+from surerec.precedence._rows import (
+    DenseRows,
+    NoRows,
+    OnDemandRows,
+    RowSource,
+    RowStore,
+    check_fits,
+    linear_budget,
+)
+from surerec.precedence._spans import Spans, narrow_codes, narrowest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from numpy.typing import NDArray
 
-    from surerec.precedence._held import HeldRows
-    from surerec.precedence._spans import Direction, Spans
+    from surerec.interactions import Interactions
+    from surerec.precedence._spans import Direction
+
+    Count = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[Any]], None]
+
+_DIRECTIONS: tuple[Direction, ...] = ("followers", "predecessors")
+_MOST_CACHE = 1 << 30  # bytes of rows counted when asked for
+_ITEM = 4  # bytes
+_ROWS_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """Rows of some items, the most popular: that of ``slots[i]``, or none where it is negative.
+
+    Rows ``0 … len(dense) − 1`` are dense; row ``s`` after them is compressed and has
+    ``counts[offsets[c]:offsets[c + 1]]`` at ``items[offsets[c]:offsets[c + 1]]`` for
+    ``c = s − len(dense)``.
+    """
+
+    slots: NDArray[np.int64]
+    dense: NDArray[np.unsignedinteger]
+    offsets: NDArray[np.int64]
+    items: NDArray[np.uint32]
+    counts: NDArray[np.unsignedinteger]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken by the rows."""
+        return self.dense.nbytes + self.items.nbytes + self.counts.nbytes
+
+    @classmethod
+    def from_arrays(cls, direction: Direction, arrays: Mapping[str, NDArray[Any]]) -> HeldRows:
+        """Put held rows together from their arrays by role."""
+        return cls(*(arrays[role] for role in cls._roles(direction)))
+
+    def arrays(self, direction: Direction) -> dict[str, NDArray[Any]]:
+        """Return the arrays by role, as those of one direction."""
+        return {role: getattr(self, part) for role, part in self._roles(direction).items()}
+
+    def check(self) -> None:
+        """Raise ValueError if a row is not there.
+
+        Its items are looked at as they are read: there may be gigabytes of them.
+        """
+        check_offsets(self.offsets, len(self.items))
+        n_held = len(self.dense) + len(self.offsets) - 1
+        if len(self.counts) != len(self.items) or int(self.slots.max(initial=-1)) >= n_held:
+            raise ValueError("a held row is not there")
+
+    @classmethod
+    def _roles(cls, direction: Direction) -> dict[str, str]:
+        return {f"{direction}_held_{each.name}": each.name for each in fields(cls)}
+
+
+class RowForm(NamedTuple):
+    """How a row is held: dense in 16 bits, or compressed if that takes less.
+
+    So are the few rows that 16 bits do not hold, so that all others may be narrow.
+    """
+
+    n_items: int
+    counter: np.dtype[Any]
+    """Of the counts of compressed rows."""
+
+    @property
+    def dense_bytes(self) -> int:
+        """Bytes of a dense row."""
+        return narrowest(0).itemsize * self.n_items
+
+    @property
+    def bytes_a_count(self) -> int:
+        """Bytes of one count in a compressed row, with its item."""
+        return _ITEM + self.counter.itemsize
+
+    def compress(
+        self, rows: NDArray[np.unsignedinteger]
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[np.unsignedinteger]
+    ]:
+        """Return where each row's counts end, which rows stay dense, items, counts."""
+        return compress_rows(rows, (self.dense_bytes - 1) // self.bytes_a_count)
+
+    def bytes_of(
+        self, is_dense: NDArray[np.bool_], lengths: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the bytes of rows that have so many counts if they are compressed."""
+        return np.where(is_dense, self.dense_bytes, self.bytes_a_count * lengths)
+
+
+def slots_of(is_dense: NDArray[np.bool_], n_items: int) -> NDArray[np.int64]:
+    """Return the slots of the rows of the first items by code, dense ones before the compressed.
+
+    Examples
+    --------
+    >>> slots_of(np.array([True, False, True]), n_items=5)
+    array([ 0,  2,  1, -1, -1])
+    """
+    slots = np.full(n_items, -1, dtype=np.int64)
+    compressed = np.count_nonzero(is_dense) + np.cumsum(~is_dense) - 1
+    slots[: len(is_dense)] = np.where(is_dense, np.cumsum(is_dense) - 1, compressed)
+    return slots
+
+
+def divide_budget(budget: int) -> tuple[int, int]:
+    """Divide memory: for the held rows of each direction, and for rows counted when asked for.
+
+    Examples
+    --------
+    >>> divide_budget(1_000)
+    (375, 250)
+    """
+    for_others = budget // 4
+    return (budget - for_others) // 2, for_others
+
+
+def hold_rows(spans: Spans, budget: int, advance: Callable[[float], None]) -> HeldRows:
+    """Count and keep the rows of the most popular items, as many as the budget takes.
+
+    Popular items' rows are expensive to count and asked for most; what is left out is cheap to
+    count when asked for. Codes are taken for ranks of popularity here: under other codes other rows
+    would be held, which changes speed and never results. `advance` hears of the pairs that were
+    counted.
+    """
+    form, n_items, left = RowForm(spans.n_items, spans.counter), spans.n_items, budget
+    # Room that is never written to takes no memory.
+    n_dense, end = min(budget // max(form.dense_bytes, 1), n_items), 0
+    dense = np.empty((n_dense, n_items), dtype=narrowest(0))
+    n_counts = min(budget // form.bytes_a_count, int(spans.work.sum()))
+    items, counts = np.empty(n_counts, np.uint32), np.empty(n_counts, spans.counter)
+    offsets, is_dense = [0], list[bool]()
+
+    def count(block: tuple[int, int]) -> tuple[NDArray[Any], ...]:
+        rows = spans.count_rows(block)
+        return rows, *form.compress(rows)
+
+    starts = range(0, n_items, _ROWS_AT_ONCE) if budget else ()
+    blocks = [(first, min(first + _ROWS_AT_ONCE, n_items)) for first in starts]
+    # The blocks behind the last that fits are not counted, so there are more of them.
+    for block, (rows, ends, stay, some, them) in zip(
+        blocks, run_blocks(count, blocks), strict=False
+    ):
+        lengths = np.diff(ends, prepend=0)
+        needed = np.cumsum(form.bytes_of(stay, lengths))
+        n = int(np.searchsorted(needed, left, side="right"))  # that there is room for
+        first, n_dense = sum(is_dense), int(stay[:n].sum())
+        dense[first : first + n_dense] = rows[:n][stay[:n]]
+        until = int(ends[n - 1]) if n else 0
+        items[end : end + until], counts[end : end + until] = some[:until], them[:until]
+        offsets += (end + ends[:n][~stay[:n]]).tolist()
+        end, is_dense = end + until, is_dense + stay[:n].tolist()
+        if n < len(rows):
+            break
+        left -= int(needed[-1])
+        advance(float(spans.work[slice(*block)].sum()))
+    slots = slots_of(np.array(is_dense, dtype=bool), n_items)
+    arrays = (slots, dense[: sum(is_dense)], np.array(offsets), items[:end], counts[:end])
+    for array in arrays:
+        array.flags.writeable = False
+    return HeldRows(*arrays)
+
+
+class RowCache:
+    """A matrix whose rows are given out, and counted anew when they are needed for another item.
+
+    Rows that somebody reads are not given to another: servers ask from many threads. Who finds no
+    room counts into a matrix of their own.
+
+    Parameters
+    ----------
+    n_items : int
+        Counts in a row.
+    counter : dtype
+        Of the counts.
+    n_bytes : int
+        Memory that the matrix may take.
+    """
+
+    def __init__(self, n_items: int, counter: np.dtype[Any], n_bytes: int) -> None:
+        fit = n_bytes // max(counter.itemsize * n_items, 1)
+        n_rows = min(fit, 2 * n_items)  # there are no more, in both directions
+        # Memory that is never written to is never taken.
+        self._matrix = np.empty((n_rows, n_items), dtype=counter)
+        self._readable = self._matrix.view()
+        self._readable.flags.writeable = False
+        self._slots: OrderedDict[tuple[Direction, int], int] = OrderedDict()
+        self._is_kept = np.zeros(n_rows, dtype=bool)
+        self._readers = np.zeros(n_rows, dtype=np.int64)
+        self._free = list(range(n_rows - 1, -1, -1))
+        self._lock = RLock()  # a reader may be collected while this thread holds it
+
+    @property
+    def n_kept(self) -> int:
+        """Rows that are kept."""
+        return len(self._slots)
+
+    def rows(
+        self, direction: Direction, items: NDArray[np.int64], count: Count, reader: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return a matrix that has the rows of some items, and where.
+
+        They stay there as long as `reader` lives. `count` counts the rows of items into slots of a
+        matrix.
+        """
+        if not len(items):
+            return self._readable, items
+        slots, is_new = self._reserve(direction, items)
+        if slots is None:
+            n_items, counter = self._matrix.shape[1], self._matrix.dtype
+            check_fits(len(items), n_items, counter)
+            own = np.empty((len(items), n_items), dtype=counter)
+            slots = np.arange(len(items))
+            count(items, slots, own)
+            own.flags.writeable = False
+            return own, slots
+        weakref.finalize(reader, self._release, slots)
+        if is_new.any():
+            count(items[is_new], slots[is_new], self._matrix)
+            self._keep(direction, items[is_new], slots[is_new])
+        return self._readable, slots
+
+    def _reserve(
+        self, direction: Direction, items: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_]]:
+        """Find or free a slot for each item; none at all if there are too few."""
+        with self._lock:
+            slots = np.array([self._slots.get((direction, i), -1) for i in items.tolist()])
+            is_new = slots < 0
+            for item, slot in zip(items.tolist(), slots.tolist(), strict=True):
+                if slot >= 0:
+                    self._slots.move_to_end((direction, item))
+                    self._readers[slot] += 1
+            found = self._take(int(is_new.sum()))
+            if found is None:
+                self._unread(slots[~is_new])
+                return None, is_new
+            slots[is_new] = found
+            self._readers[slots[is_new]] += 1
+            return slots, is_new
+
+    def _take(self, n_wanted: int) -> list[int] | None:
+        """Take slots from what nobody reads, the longest unused first."""
+        if n_wanted > len(self._free):
+            n_more = n_wanted - len(self._free)
+            unread = (key for key, slot in self._slots.items() if not self._readers[slot])
+            keys = list(islice(unread, n_more))
+            if len(keys) < n_more:
+                return None
+            leaving = [self._slots.pop(key) for key in keys]
+            self._is_kept[leaving] = False
+            self._free += leaving
+        return [self._free.pop() for _ in range(n_wanted)]
+
+    def _keep(
+        self, direction: Direction, items: NDArray[np.int64], slots: NDArray[np.int64]
+    ) -> None:
+        """Let others find rows, now that they are counted, unless somebody was faster."""
+        with self._lock:
+            for item, slot in zip(items.tolist(), slots.tolist(), strict=True):
+                self._is_kept[slot] = self._slots.setdefault((direction, item), slot) == slot
+
+    def _release(self, slots: NDArray[np.int64]) -> None:
+        with self._lock:
+            self._unread(slots)
+
+    def _unread(self, slots: NDArray[np.int64]) -> None:
+        self._readers[slots] -= 1
+        done = (self._readers[slots] == 0) & ~self._is_kept[slots]
+        self._free += slots[done].tolist()
 
 
 class BoundedRows(RowStore):
@@ -45,26 +330,8 @@ class BoundedRows(RowStore):
         self.cache_bytes = cache_bytes
         self._cache = RowCache(following.n_items, self._counter_of_others(), cache_bytes)
 
-    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(item, ·)``."""
-        return self._row("followers", item)
-
-    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(·, item)``."""
-        return self._row("predecessors", item)
-
-    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
-        """Give the rows of several items, copied or counted into one matrix."""
-        n_items, counter = self.spans[direction].n_items, self.spans[direction].counter
-        check_fits(len(items), n_items, counter)
-        matrix = np.empty((len(items), n_items), dtype=counter)
-        rows = self.source(direction, np.asarray(items, dtype=np.int64))
-        for place in range(len(items)):
-            read_row(rows, place, matrix[place])
-        return Block(matrix, np.arange(len(items)))
-
-    def source(self, direction: Direction, items: NDArray[np.int64]) -> Source:
-        """Give the rows of several items where they are; those that are not held are counted.
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
+        """Return the rows of several items where they are; those that are not held are counted.
 
         They stay where they are as long as anybody holds on to the places that are given.
         """
@@ -75,10 +342,10 @@ class BoundedRows(RowStore):
         counted, slots = self._cache.rows(direction, items[missing], spans.count_listed, places)
         places[places >= n_dense] += len(counted)  # compressed rows come behind those counted
         places[missing] = n_dense + slots
-        return Source(held.dense, counted, held.offsets, held.items, held.counts, places)
+        return RowSource(held.dense, counted, held.offsets, held.items, held.counts, places)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the spans of each direction, and the rows that are held."""
+        """Return the spans of each direction, and the rows that are held."""
         following = self.spans["followers"].arrays("following")
         preceding = self.spans["predecessors"].arrays("preceding")
         arrays = following | preceding
@@ -87,7 +354,7 @@ class BoundedRows(RowStore):
         return arrays
 
     def _counter_of_others(self) -> np.dtype[Any]:
-        """Give the narrowest integers for rows that are not held: mostly those of rare items.
+        """Return the narrowest integers for rows that are not held: mostly those of rare items.
 
         No count of a row is above the support of its item.
         """
@@ -95,9 +362,55 @@ class BoundedRows(RowStore):
         largest = [support[rows.slots < 0].max(initial=0) for rows in self.held.values()]
         return narrowest(int(max(largest)))
 
-    def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
-        spans = self.spans[direction]
-        row = np.empty(spans.n_items, dtype=spans.counter)
-        read_row(self.source(direction, np.array([item])), 0, row)
-        row.flags.writeable = False
-        return row
+
+def rows_from(
+    kind: str, arrays: Mapping[str, NDArray[Any]], interactions: Interactions
+) -> RowStore:
+    """Put a row store together again from its kind and its arrays.
+
+    Parameters
+    ----------
+    kind : {"dense", "bounded", "on-demand", "none"}
+        The store's `kind`.
+    arrays : mapping of str to array
+        What its `arrays` gave.
+    interactions : Interactions
+        The profiles behind it; only dense rows do without users.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, or an index leads out of its array.
+
+    Examples
+    --------
+    >>> from surerec import Interactions, count_precedence
+    >>> films = Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0])
+    >>> rows = count_precedence(films, strategy="on-demand").rows
+    >>> again = rows_from(rows.kind, rows.arrays(), films)
+    >>> again.followers(0)
+    array([0, 2], dtype=uint16)
+    """
+    if kind == DenseRows.kind:
+        return DenseRows(arrays["followers"], arrays["predecessors"])
+    if kind == NoRows.kind:
+        return NoRows()
+    if kind not in (OnDemandRows.kind, BoundedRows.kind):
+        raise ValueError(f"there are no {kind} rows")
+    codes = interactions.items_taken
+    if kind == BoundedRows.kind:  # what counts every row when asked for holds nothing at all
+        codes = narrow_codes(codes, interactions.n_items)
+    longest = int(np.diff(interactions.offsets).max(initial=0))
+    following, preceding = (
+        Spans.from_arrays(side, arrays, codes) for side in ("following", "preceding")
+    )
+    # Before anything is counted: kernels do not look where they read and write.
+    for spans in (following, preceding):
+        spans.check(longest)
+    if kind == OnDemandRows.kind:
+        return OnDemandRows(following, preceding)
+    held = {direction: HeldRows.from_arrays(direction, arrays) for direction in _DIRECTIONS}
+    for rows in held.values():
+        rows.check()
+    cache_bytes = min(available_memory() // 4, _MOST_CACHE, linear_budget(interactions.n_rows))
+    return BoundedRows(following, preceding, held, cache_bytes)

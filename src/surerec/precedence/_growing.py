@@ -1,23 +1,252 @@
-"""Counts that grow with every event, exactly as if all had been counted together."""
+"""Counts that grow with every event, exactly as if all had been counted together.
+
+What was added to rows is written down, and added as they are read.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from surerec._arguments import check_kind
 from surerec._checks import check_whole
+from surerec._memory import available_memory
 from surerec.errors import InputError, NoUsers
 from surerec.interactions import GrowingInteractions
-from surerec.precedence._growing_rows import GrowingRows
-from surerec.precedence._kernels import move_in_order
+from surerec.precedence._kernels import add_logged, count_in_place, log_pairs, move_in_order
+from surerec.precedence._rows import (
+    Block,
+    RowStore,
+    check_fits,
+    linear_budget,
+    of_matrix,
+    read_rows,
+)
 from surerec.precedence._statistics import PrecedenceStatistics, count_precedence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from surerec.interactions import Placed
+    from surerec.precedence._rows import RowSource
+    from surerec.precedence._spans import Direction, Ties
+
 _FIRST_TIME, _LAST_TIME = -(2**63), 2**63 - 1
+_CHUNK: Final = 32  # columns that a row gains, side by side
+_LEAST_CURRENT: Final = 1 << 26  # bytes of rows that are kept up to date
+
+
+class _Log:
+    """What the rows of one direction gained and lost, in chunks that are linked backwards."""
+
+    def __init__(self, n_items: int) -> None:
+        self._entries = np.empty((64, _CHUNK), dtype=np.int32)
+        self._previous = np.empty(64, dtype=np.int64)
+        self._tails = np.full(n_items, -1, dtype=np.int64)
+        self._filled = np.zeros(n_items, dtype=np.int64)
+        self._n_chunks = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that is in use."""
+        return self._n_chunks * _CHUNK * self._entries.itemsize
+
+    def write(self, rows: NDArray[np.uint32], columns: NDArray[np.uint32], *, minus: bool) -> None:
+        """Write down pairs, one of the two being the same for all."""
+        needed = self._n_chunks + max(len(rows), len(columns))
+        if needed > len(self._previous):
+            more = max(needed, 2 * len(self._previous)) - len(self._previous)
+            self._entries = np.concatenate(
+                (self._entries, np.empty((more, _CHUNK), dtype=np.int32))
+            )
+            self._previous = np.concatenate((self._previous, np.empty(more, dtype=np.int64)))
+        parts = self._entries, self._previous, self._tails, self._filled
+        self._n_chunks = log_pairs(*parts, self._n_chunks, rows, columns, minus)
+
+    def add_to(self, items: NDArray[np.int64], matrix: NDArray[Any]) -> None:
+        """Add what the rows of some items gained to a matrix of these rows."""
+        add_logged(self._entries, self._previous, self._tails, self._filled, items, matrix)
+
+
+class _Current:
+    """Rows as they are now, each put together when it is first read and then kept up to date.
+
+    They have room for more items than there are: the columns behind are zero.
+    """
+
+    def __init__(self, n_items: int, counter: np.dtype[Any], n_interactions: int) -> None:
+        width = n_items + n_items // 4 + 64
+        most = min(available_memory() // 16, linear_budget(n_interactions))
+        most = max(_LEAST_CURRENT, most)
+        n_rows = min(width, max(1, most // (width * counter.itemsize)))
+        # Memory that is never written to is never taken.
+        self.matrix = np.empty((n_rows, width), dtype=counter)
+        self._slots = np.full(width, -1, dtype=np.int64)
+        self._n_used = 0
+
+    def holds(self, n_items: int, counter: np.dtype[Any]) -> bool:
+        """Return whether so many items, and counts of this type, have room in its rows."""
+        return bool(n_items <= self.matrix.shape[1] and counter == self.matrix.dtype)
+
+    def slots(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the slots of some items' rows, and which of the items are not there yet."""
+        found = self._slots[items]
+        if found.min(initial=0) >= 0:
+            return found, items[:0]
+        missing = np.unique(items[found < 0])
+        if len(missing) + self._n_used > len(self.matrix):  # begin anew with what is asked for
+            self._slots[:] = -1
+            self._n_used, missing = 0, np.unique(items)
+        self._slots[missing] = self._n_used + np.arange(len(missing))
+        self._n_used += len(missing)
+        return self._slots[items], missing
+
+    def count(self, rows: NDArray[np.uint32], columns: NDArray[np.uint32], *, minus: bool) -> None:
+        """Count pairs in the rows that are there."""
+        count_in_place(self.matrix, self._slots, rows, columns, minus)
+
+
+class GrowingRows(RowStore):
+    """Another store's rows, which stay as they are, with what was added as rows are read.
+
+    A row is put together when it is first asked for, and is then counted on in place. What the rows
+    of the base gained is logged. The rows of new items are counted from the profiles of the users
+    who consumed them: a log of them would grow with the square of a profile of new items.
+
+    Parameters
+    ----------
+    base : RowStore
+        The rows to begin with.
+    profiles : GrowingInteractions
+        The profiles, with nothing added yet.
+    ties : {"order", "strict"}
+        Whether items of one instant precede each other in the order of the source, or not at all.
+    """
+
+    def __init__(self, base: RowStore, profiles: GrowingInteractions, ties: Ties) -> None:
+        n_items = profiles.n_items
+        self.base = base
+        self._profiles = profiles
+        self._ties = ties
+        self._consumers: dict[int, set[int]] = {}  # of each new item
+        self._n_base = n_items
+        self.n_items = n_items
+        self.is_wide = False
+        """Whether a count may be too large for 16 bits."""
+        self._logs: dict[Direction, _Log] = {
+            "followers": _Log(n_items),
+            "predecessors": _Log(n_items),
+        }
+        self._current: dict[Direction, _Current] = {}
+        self._counters: dict[Direction, np.dtype[Any]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that what was added takes."""
+        return sum(log.nbytes for log in self._logs.values())
+
+    def fit(self, n_items: int) -> None:
+        """Have rows and columns for so many items."""
+        self.n_items = n_items
+        self._current = {
+            direction: current
+            for direction, current in self._current.items()
+            if current.holds(n_items, current.matrix.dtype)
+        }
+
+    def place(self, placed: Placed, *, minus: bool = False) -> None:
+        """Count, or uncount, an item at its place among the others of a profile."""
+        item = np.array([placed.item], dtype=np.uint32)
+        before, after = self._around(placed)
+        if placed.item >= self._n_base:
+            consumers = self._consumers.setdefault(placed.item, set())
+            (consumers.discard if minus else consumers.add)(placed.user)
+        self._count("followers", before, item, minus=minus)
+        self._count("followers", item, after, minus=minus)
+        self._count("predecessors", item, before, minus=minus)
+        self._count("predecessors", after, item, minus=minus)
+
+    def _around(self, placed: Placed) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return the items before and after one in a profile."""
+        first = last = placed.place
+        if self._ties == "strict":  # what shares its instant neither precedes it nor follows
+            first = int(np.searchsorted(placed.times, placed.time, side="left"))
+            last = int(np.searchsorted(placed.times, placed.time, side="right"))
+        return placed.items[:first], placed.items[last:]
+
+    def _count(
+        self,
+        direction: Direction,
+        rows: NDArray[np.uint32],
+        columns: NDArray[np.uint32],
+        *,
+        minus: bool,
+    ) -> None:
+        if not (len(rows) and len(columns)):
+            return
+        in_base = rows[rows < self._n_base]
+        if len(in_base):
+            # One row has many columns, or many rows have one: so have those of the base.
+            self._logs[direction].write(in_base, columns, minus=minus)
+        if direction in self._current:
+            self._current[direction].count(rows, columns, minus=minus)
+
+    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+        """Return the rows of several items as they are now, in a matrix of their own."""
+        wanted = np.asarray(items, dtype=np.int64)
+        counter = self._counter(direction, wanted)
+        check_fits(len(wanted), self.n_items, counter)
+        matrix = np.empty((len(wanted), self.n_items), dtype=counter)
+        self._put_together(direction, wanted, matrix)
+        return Block(matrix, np.arange(len(wanted)))
+
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
+        """Return the rows of several items where they are kept up to date.
+
+        They may be longer than there are items; what is behind is zero.
+        """
+        wanted = np.asarray(items, dtype=np.int64)
+        counter = self._counter(direction, wanted)
+        current = self._current.get(direction)
+        if current is None or not current.holds(self.n_items, counter):
+            current = _Current(self.n_items, counter, self._profiles.n_rows)
+            self._current[direction] = current
+        if len(wanted) > len(current.matrix) and len(np.unique(wanted)) > len(current.matrix):
+            return of_matrix(*self.block(direction, wanted))  # more rows than are kept at once
+        slots, missing = current.slots(wanted)
+        if len(missing):
+            rows = np.empty((len(missing), current.matrix.shape[1]), dtype=counter)
+            self._put_together(direction, missing, rows)
+            current.matrix[current.slots(missing)[0]] = rows
+        return of_matrix(current.matrix, slots)
+
+    def _counter(self, direction: Direction, items: NDArray[np.int64]) -> np.dtype[Any]:
+        if self.is_wide:
+            return np.dtype(np.uint32)
+        if direction not in self._counters:
+            one = self.base.source(direction, np.minimum(items[:1], self._n_base - 1))
+            self._counters[direction] = one.counter
+        return self._counters[direction]
+
+    def _put_together(
+        self, direction: Direction, items: NDArray[np.int64], matrix: NDArray[Any]
+    ) -> None:
+        """Write the rows of some items, as they are now, into those of a matrix."""
+        in_base = items < self._n_base
+        # New items have no row yet: any other's is read in its place, and emptied.
+        base = self.base.source(direction, np.where(in_base, items, 0))
+        read_rows(base, self._n_base, matrix)
+        matrix[~in_base] = 0
+        self._logs[direction].add_to(items, matrix)
+        for place in np.flatnonzero(~in_base).tolist():
+            self._add_new(direction, int(items[place]), matrix[place])
+
+    def _add_new(self, direction: Direction, item: int, row: NDArray[Any]) -> None:
+        """Add the counts of a new item to its empty row."""
+        for user in self._consumers.get(item, ()):
+            before, after = self._around(self._profiles.placed(user, item))
+            row[after if direction == "followers" else before] += 1  # each item is there once
 
 
 class GrowingStatistics(PrecedenceStatistics):

@@ -10,51 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_TILE = 256  # rows and columns: what is read and what is written both stay in cache
 _MOST_IN_16_BITS = 2**16 - 1
 _NARROW = 2  # bytes
 _GROUP = 16  # counts that are looked at together, as most groups of a rare item are empty
-_LINE = 64  # bytes
-_AHEAD = 6  # spans; the memory behind a span arrives while the ones before it are counted
-_LINES = 8  # of the cache, asked for at the beginning of a span; the processor foresees the others
-
-
-@intrinsic
-def _prefetch(_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]`` before it is needed; a hint, never a fault."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array_type, index_type = signature.args
-        view = context.make_array(array_type)(context, builder, arguments[0])
-        position = context.cast(builder, arguments[1], index_type, types.intp)
-        pointer = cgutils.get_item_pointer(
-            context, builder, array_type, view, [position], wraparound=False, boundscheck=False
-        )
-        i32 = ir.IntType(32)
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        read, soon, data = (ir.Constant(i32, value) for value in (0, 3, 1))
-        builder.call(function, [builder.bitcast(pointer, byte), read, soon, data])
-        return context.get_dummy_value()
-
-    return types.void(array, index), generate
-
-
-@njit(nogil=True, cache=True)
-def ask_for(items: NDArray[Any], place: Any, n_lines: int) -> None:
-    """Ask for so many cache lines from a place on, before they are needed."""
-    for line in range(n_lines):
-        _prefetch(items, np.uint64(place) + np.uint64(line * _LINE // items.itemsize))  # type: ignore[call-arg]  # numba adds the context
 
 
 @njit(nogil=True, cache=True)
@@ -72,15 +36,9 @@ def count_rows(
     The spans of item ``i`` are ``items[starts[k]:stops[k]]`` for ``k`` from ``span_offsets[i]``
     to ``span_offsets[i + 1] - 1``.
     """
-    end_of_spans = np.uint64(len(starts))
     for item in range(first, last):
         row = rows[item - first]
-        begin = np.uint64(span_offsets[item])
-        end = np.uint64(span_offsets[item + 1])
-        for k in range(begin, end):
-            ahead = k + np.uint64(_AHEAD)
-            if ahead < end_of_spans:
-                ask_for(items, starts[ahead], _LINES)
+        for k in range(np.uint64(span_offsets[item]), np.uint64(span_offsets[item + 1])):
             for place in range(np.uint64(starts[k]), np.uint64(stops[k])):
                 row[items[place]] += np.uint16(1)  # whatever the width of the counter
 
@@ -136,53 +94,6 @@ def find_spans(
 
 
 @njit(nogil=True, cache=True)
-def count_pairs(
-    first: int,
-    last: int,
-    span_offsets: NDArray[np.int64],
-    starts: NDArray[Any],
-    stops: NDArray[Any],
-    pairs: NDArray[np.int64],
-) -> None:
-    """Add up the lengths of the spans of items `first` … `last` − 1."""
-    for item in range(first, last):
-        pairs[item] = 0
-        for k in range(np.uint64(span_offsets[item]), np.uint64(span_offsets[item + 1])):
-            pairs[item] += np.int64(stops[k]) - np.int64(starts[k])
-
-
-@njit(nogil=True, cache=True)
-def transpose_rows(rows: NDArray[Any], first: int, columns: NDArray[Any]) -> None:
-    """Write rows `first` … of a matrix as columns of its transpose, tile by tile."""
-    n_rows, n_columns = rows.shape
-    for top in range(0, n_rows, _TILE):
-        bottom = min(top + _TILE, n_rows)
-        for left in range(0, n_columns, _TILE):
-            right = min(left + _TILE, n_columns)
-            for j in range(np.uint64(left), np.uint64(right)):
-                column = columns[j]
-                for i in range(np.uint64(top), np.uint64(bottom)):
-                    column[np.uint64(first) + i] = rows[i, j]
-
-
-@njit(nogil=True, cache=True)
-def items_outside(known: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    """Give the codes of all items but the known ones, by code."""
-    is_known = np.zeros(n_items, np.bool_)
-    n_known = 0
-    for item in known:
-        n_known += not is_known[item]
-        is_known[item] = True
-    # One place more, which the known behind the last of the others are written to: no branches.
-    outside = np.empty(n_items - n_known + 1, np.int64)
-    n = np.uint64(0)
-    for item in range(np.uint64(n_items)):
-        outside[n] = item
-        n += np.uint64(not is_known[item])
-    return outside[:-1]
-
-
-@njit(nogil=True, cache=True)
 def subtract_users(
     offsets: NDArray[np.int64],
     taken: NDArray[np.uint32],
@@ -213,18 +124,10 @@ def subtract_users(
 
 
 @njit(nogil=True, cache=True)
-def _count_nonzero(row: NDArray[Any]) -> int:
-    n = np.int64(0)
-    for j in range(np.uint64(len(row))):
-        n += np.int64(row[j] != 0)
-    return int(n)
-
-
-@njit(nogil=True, cache=True)
 def compress_rows(
     rows: NDArray[Any], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.uint32], NDArray[Any]]:
-    """Give the counts that are not zero: where each row's end, which rows stay, items, counts.
+    """Return the counts that are not zero: where each row's end, which rows stay, items, counts.
 
     A row with more than `most` of them, none beyond 16 bits, stays as it is, which takes less
     memory; it gives no counts.
@@ -232,7 +135,7 @@ def compress_rows(
     n_rows, n_items = rows.shape
     ends, stay = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows, np.bool_)
     for k in range(n_rows):
-        n_found = _count_nonzero(rows[k])
+        n_found = np.count_nonzero(rows[k])
         stay[k] = n_found > most and (rows.itemsize == _NARROW or rows[k].max() <= _MOST_IN_16_BITS)
         ends[k + 1] = ends[k] + (0 if stay[k] else n_found)
     room = ends[n_rows] + 1
@@ -294,6 +197,8 @@ def add_logged(
 ) -> None:
     """Add to row ``k`` of the matrix what was written down for item ``items[k]``."""
     for k in range(len(items)):
+        if items[k] >= len(tails):  # a new item, whose row is not logged
+            continue
         row, chunk, n = matrix[k], tails[items[k]], filled[items[k]]
         while chunk >= 0:
             for j in range(n):

@@ -1,4 +1,9 @@
-"""All rows at once: profiles indexed by groups of sixteen items, each counted in one walk."""
+"""All rows at once: profiles indexed by groups of sixteen items, each counted in one walk.
+
+What follows an item in a profile also follows each item before it. So the spans of sixteen items
+in one profile are walked once, from the first of the items on, adding a vector of sixteen ones and
+zeros, its lanes, at each place: a one for each of the items that was passed.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from surerec._kernels import count_codes
 from surerec._threads import SMALL_WORK, available_threads, equal_blocks, run_blocks
-from surerec.precedence._lane_kernels import (
-    LANE_BITS,
-    LANES,
-    count_lanes,
-    count_steps,
-    empty_into,
-    place_spans,
-    write_counts,
-)
 from surerec.precedence._spans import narrowest, too_popular
 
 if TYPE_CHECKING:
@@ -30,13 +30,172 @@ if TYPE_CHECKING:
     from surerec.interactions import Interactions
     from surerec.precedence._spans import Ties
 
+LANES = 16
+"""Rows that are counted together: counters of 16 bits that fill a vector of 256."""
 
+LANE_BITS = 4
+"""The lowest bits of what `place_spans` writes as a start: the item's lane."""
+
+_AHEAD = 12  # spans; the memory behind a span arrives while the ones before it are counted
+_LINES = 4  # of the cache, asked for at the beginning of a span; longer ones the processor foresees
+_LINE = 64  # bytes
 _GROUPS = 4  # written together, so that a column is written in whole lines of the cache
 _ITEMS = _GROUPS * LANES
 _MOST_IN_16_BITS = 2**16 - 1
 _BLOCKS_PER_THREAD = 48  # small ones at the end, when the other thread may be done
 _INDEXED_PER_THREAD = 4  # blocks; each has a cursor for every group
 _STEPS_A_ROW = 2  # that writing a count takes as long as
+
+
+@intrinsic
+def _prefetch(_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]`` before it is needed; a hint, never a fault."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type, index_type = signature.args
+        view = context.make_array(array_type)(context, builder, arguments[0])
+        position = context.cast(builder, arguments[1], index_type, types.intp)
+        pointer = cgutils.get_item_pointer(
+            context, builder, array_type, view, [position], wraparound=False, boundscheck=False
+        )
+        i32 = ir.IntType(32)
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        read, soon, data = (ir.Constant(i32, value) for value in (0, 3, 1))
+        builder.call(function, [builder.bitcast(pointer, byte), read, soon, data])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+@intrinsic
+def _add_lanes(_context: Any, items: Any, begin: Any, end: Any, lanes: Any, counters: Any) -> Any:
+    """Add one to the counters of ``items[begin:end]``, in those lanes whose bit is set.
+
+    Written as vectors, because the compiler keeps sixteen numbers of 16 bits that are added to
+    memory neither together nor in a register.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        types_given = signature.args
+        views = [context.make_array(types_given[k])(context, builder, arguments[k]) for k in (0, 4)]
+        first, last, bits = (
+            context.cast(builder, arguments[k], types_given[k], types.uint64) for k in (1, 2, 3)
+        )
+        i64, vector = ir.IntType(64), ir.VectorType(ir.IntType(16), LANES)
+        mask = builder.bitcast(
+            builder.trunc(bits, ir.IntType(LANES)), ir.VectorType(ir.IntType(1), LANES)
+        )
+        ones = builder.zext(mask, vector)
+        base = builder.bitcast(views[1].data, vector.as_pointer())
+        one = ir.Constant(i64, 1)
+        with cgutils.for_range_slice(builder, first, last, one, inc=True) as (place, _):
+            item = builder.load(builder.gep(views[0].data, [place]))
+            where = builder.gep(base, [item if item.type == i64 else builder.zext(item, i64)])
+            counted = builder.add(builder.load(where, align=2), ones)
+            builder.store(counted, where, align=2)
+        return context.get_dummy_value()
+
+    return types.void(items, begin, end, lanes, counters), generate
+
+
+@njit(nogil=True, cache=True)
+def place_spans(
+    first: int,
+    last: int,
+    offsets: NDArray[np.int64],
+    times: NDArray[np.int64],
+    strict: bool,  # noqa: FBT001  # a kernel takes positional arguments only
+    taken: NDArray[np.uint32],
+    cursors: NDArray[np.int64],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+) -> None:
+    """Write the span that follows each place of users `first` … `last` − 1 behind its group's.
+
+    A group is sixteen items. A start has the item's lane, its place in the group, in its lowest
+    bits. With `strict`, what shares the instant does not follow.
+    """
+    for user in range(first, last):
+        begin, end = np.uint64(offsets[user]), np.uint64(offsets[user + 1])
+        after = begin
+        for place in range(begin, end):
+            if after <= place:
+                after = place + np.uint64(1)
+                while strict and after < end and times[after] == times[place]:
+                    after += np.uint64(1)
+            item = np.uint64(taken[place])
+            group = item >> np.uint64(LANE_BITS)
+            k = np.uint64(cursors[group])
+            starts[k] = (after << np.uint64(LANE_BITS)) | (item & np.uint64(LANES - 1))
+            stops[k] = end
+            cursors[group] = np.int64(k + np.uint64(1))
+
+
+@njit(nogil=True, cache=True)
+def count_lanes(
+    first: int,
+    last: int,
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    items: NDArray[Any],
+    counters: NDArray[np.uint16],
+) -> None:
+    """Add what the spans `first` … `last` − 1 of one group hold to its counters, item by lane.
+
+    The spans of a profile are beside each other, in its order.
+    """
+    begin, end, all_spans = np.uint64(first), np.uint64(last), np.uint64(len(starts))
+    lanes, before = np.uint64(0), np.uint64(0)
+    for k in range(begin, end):
+        ahead = k + np.uint64(_AHEAD)
+        if ahead < all_spans:
+            place = np.uint64(starts[ahead]) >> np.uint64(LANE_BITS)
+            for line in range(_LINES):
+                _prefetch(items, place + np.uint64(line * _LINE // items.itemsize))  # type: ignore[call-arg]  # numba adds the context
+        start, stop = np.uint64(starts[k]), np.uint64(stops[k])
+        lane = np.uint64(1) << (start & np.uint64(LANES - 1))
+        lanes = lanes | lane if stop == before else lane
+        before, until, after = stop, stop, k + np.uint64(1)
+        if after < end:  # as far as the next span of the profile, which has a lane more
+            following = np.uint64(starts[after]) >> np.uint64(LANE_BITS)
+            until = following if np.uint64(stops[after]) == stop else stop
+        _add_lanes(items, start >> np.uint64(LANE_BITS), until, lanes, counters)  # type: ignore[call-arg]
+
+
+@njit(nogil=True, cache=True)
+def empty_into(counters: NDArray[np.uint16], wide: NDArray[np.uint32]) -> None:
+    """Add counters to wider ones, and begin again at zero."""
+    for item in range(len(counters)):
+        for lane in range(LANES):
+            wide[item, lane] += counters[item, lane]
+            counters[item, lane] = 0
+
+
+@njit(nogil=True, cache=True)
+def write_counts(
+    counters: NDArray[Any], first: int, matrix: NDArray[Any], transposed: NDArray[Any]
+) -> None:
+    """Write the counts of the items from `first` on, several groups, as rows and as columns.
+
+    The counters are zero afterwards.
+    """
+    n_items = matrix.shape[1]
+    for left in range(0, n_items, LANES):
+        right = min(left + LANES, n_items)
+        for group in range(len(counters)):
+            tile, top = counters[group], first + group * LANES
+            n_rows = min(LANES, n_items - top)
+            for item in range(left, right):
+                column, counts = transposed[item, top : top + n_rows], tile[item]
+                for lane in range(np.uint64(n_rows)):
+                    column[lane] = counts[lane]
+            for lane in range(n_rows):
+                row = matrix[top + lane, left:right]
+                for j in range(np.uint64(right - left)):
+                    row[j] = tile[np.uint64(left) + j, lane]
+    counters[:] = 0
 
 
 class Popular(NamedTuple):
@@ -49,7 +208,7 @@ class Popular(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lanes:
+class GroupedSpans:
     """Spans that follow the items of a group, group after group, those of a profile together.
 
     The spans of group ``g``, which are items ``16 g`` … ``16 g + 15``, are
@@ -72,12 +231,10 @@ class Lanes:
     def work(self) -> NDArray[np.int64]:
         """About how long each block of items takes, in places that are walked."""
         n_groups = len(self.offsets) - 1
-        steps = np.zeros(-(-n_groups // _GROUPS) * _GROUPS, dtype=np.int64)
-        parts = (self.offsets, self.starts, self.stops, steps)
-        blocks = equal_blocks(np.diff(self.offsets))
-        list(run_blocks(lambda block: count_steps(*block, *parts), blocks))
-        walked: NDArray[np.int64] = steps.reshape(-1, _GROUPS).sum(axis=1)
-        return walked + _STEPS_A_ROW * _ITEMS * self.n_items
+        n_spans = np.diff(self.offsets[np.r_[0:n_groups:_GROUPS, n_groups]])
+        # A span is half of a profile on average, and items of one group share it.
+        length = int((self.stops - (self.starts >> LANE_BITS)).sum()) // max(len(self.stops), 1)
+        return n_spans * length + _STEPS_A_ROW * _ITEMS * self.n_items
 
     def count_popular(self) -> Popular:
         """Find the narrowest integers that hold every count: half the memory, and its traffic.
@@ -103,30 +260,13 @@ class Lanes:
         counted = {block: counts for block, counts in looked if counts is not None}
         return Popular(narrowest(max(beyond, default=0)), counted)
 
-    def count_all(self, advance: Callable[[float], None]) -> NDArray[np.unsignedinteger]:
-        """Count every item's row into one matrix, on all cores; `advance` hears of the work."""
-        popular = self.count_popular()
-        matrix = np.empty((self.n_items, self.n_items), dtype=popular.counter)
-        self._count_into(popular, matrix, matrix[:0], advance)
-        return matrix
-
     def count_both(
-        self, popular: Popular, advance: Callable[[float], None]
+        self, advance: Callable[[float], None], popular: Popular | None = None
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]:
-        """Count every item's row, and give the other direction too, which is the transpose."""
+        """Count every item's row on all cores, and the other direction, which is the transpose."""
+        popular = popular or self.count_popular()
         matrix = np.empty((self.n_items, self.n_items), dtype=popular.counter)
-        transposed = np.empty_like(matrix)
-        self._count_into(popular, matrix, transposed, advance)
-        return matrix, transposed
-
-    def _count_into(
-        self,
-        popular: Popular,
-        matrix: NDArray[Any],
-        transposed: NDArray[Any],
-        advance: Callable[[float], None],
-    ) -> None:
-        work = self.work
+        transposed, work = np.empty_like(matrix), self.work
         unused: deque[NDArray[np.uint16]] = deque()
         wide = set((too_popular(self.support) // _ITEMS).tolist())
 
@@ -145,6 +285,7 @@ class Lanes:
         n_blocks = _worth(_BLOCKS_PER_THREAD, int(work.sum()))
         for done in run_blocks(count_blocks, equal_blocks(work, n_blocks)):
             advance(done)
+        return matrix, transposed
 
     def _groups(self, block: int) -> range:
         return range(block * _GROUPS, min((block + 1) * _GROUPS, len(self.offsets) - 1))
@@ -182,11 +323,11 @@ class Lanes:
 
 
 def _worth(per_thread: int, work: int) -> int:
-    """Give how many blocks to cut work into: none so small that a thread does not pay."""
+    """Return how many blocks to cut work into: none so small that a thread does not pay."""
     return min(per_thread * available_threads(), 1 + work // SMALL_WORK)
 
 
-def lanes(interactions: Interactions, ties: Ties) -> Lanes:
+def lanes(interactions: Interactions, ties: Ties) -> GroupedSpans:
     """Give, for each group of sixteen items, the parts of the profiles that follow them.
 
     Parameters
@@ -200,7 +341,7 @@ def lanes(interactions: Interactions, ties: Ties) -> Lanes:
     --------
     >>> from surerec import Interactions
     >>> index = lanes(Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0]), "order")
-    >>> index.count_all(lambda work: None)
+    >>> index.count_both(lambda work: None)[0]
     array([[0, 1],
            [1, 0]], dtype=uint16)
     """
@@ -232,4 +373,4 @@ def lanes(interactions: Interactions, ties: Ties) -> Lanes:
         place_spans(*users, *profiles, strict, taken, cursors[number], starts, stops)
 
     list(run_blocks(place, blocks))
-    return Lanes(counts.sum(axis=0)[:n_items], offsets, starts, stops, items)
+    return GroupedSpans(counts.sum(axis=0)[:n_items], offsets, starts, stops, items)

@@ -1,17 +1,17 @@
-"""Where rows of precedence counts come from: one protocol, several strategies."""
+"""Where rows of precedence counts come from: one class of stores, several strategies."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from surerec._memory import available_memory, in_words
-from surerec._threads import run_blocks
 from surerec.errors import InputError
-from surerec.precedence._kernels import subtract_users, transpose_rows
+from surerec.precedence._kernels import subtract_users
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from surerec.precedence._spans import Direction, Spans
 
 
-class Source(NamedTuple):
+class RowSource(NamedTuple):
     """Rows of one direction, each wherever it is held.
 
     Places count through the rows of `matrix`, those of `counted`, and then the compressed ones: row
@@ -33,6 +33,17 @@ class Source(NamedTuple):
     counts: NDArray[np.unsignedinteger]
     places: NDArray[np.int64]
 
+    @property
+    def n_columns(self) -> int:
+        """Counts in a row."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def counter(self) -> np.dtype[Any]:
+        """What holds every count, wherever its row is."""
+        held = self.matrix, self.counted, self.counts
+        return np.result_type(*(array.dtype for array in held))
+
 
 _NO_OFFSETS = np.zeros(1, dtype=np.int64)
 _NO_ITEMS = np.empty(0, dtype=np.uint32)
@@ -40,16 +51,16 @@ for _array in (_NO_OFFSETS, _NO_ITEMS):
     _array.flags.writeable = False  # as the arrays of a store: kernels are compiled for one kind
 
 
-def of_matrix(matrix: NDArray[np.unsignedinteger], places: NDArray[np.int64]) -> Source:
-    """Give rows of a matrix, with nothing counted or compressed beside them."""
+def of_matrix(matrix: NDArray[np.unsignedinteger], places: NDArray[np.int64]) -> RowSource:
+    """Return rows of a matrix, with nothing counted or compressed beside them."""
     if matrix.flags.writeable:
         matrix = matrix.view()
         matrix.flags.writeable = False
-    return Source(matrix, matrix[:0], _NO_OFFSETS, _NO_ITEMS, matrix[:0].ravel(), places)
+    return RowSource(matrix, matrix[:0], _NO_OFFSETS, _NO_ITEMS, matrix[:0].ravel(), places)
 
 
-@njit(nogil=True, inline="always")
-def load(source: Source, k: int, left: int, tile: NDArray[Any]) -> None:
+@njit(nogil=True, inline="always")  # a call of it would take longer than a short tile
+def load(source: RowSource, k: int, left: int, tile: NDArray[Any]) -> None:
     """Write the columns of row `k` from `left` on into `tile`."""
     place, width = source.places[k], np.uint64(len(tile))
     if place < len(source.matrix):
@@ -67,7 +78,7 @@ def load(source: Source, k: int, left: int, tile: NDArray[Any]) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _load_compressed(source: Source, place: int, left: int, tile: NDArray[Any]) -> None:
+def _load_compressed(source: RowSource, place: int, left: int, tile: NDArray[Any]) -> None:
     """Write the same of a compressed row."""
     low, end = source.offsets[place], source.offsets[place + 1]
     high, stop = end, left + len(tile)
@@ -93,7 +104,7 @@ def _load_compressed(source: Source, place: int, left: int, tile: NDArray[Any]) 
 
 @njit(nogil=True, cache=True)
 def _pick_compressed(
-    source: Source, place: int, columns: NDArray[np.int64], out: NDArray[Any]
+    source: RowSource, place: int, columns: NDArray[np.int64], out: NDArray[Any]
 ) -> None:
     """Write some columns of a compressed row, each found by bisection."""
     begin, end = source.offsets[place], source.offsets[place + 1]
@@ -110,7 +121,7 @@ def _pick_compressed(
 
 
 @njit(nogil=True, inline="always")  # a call of it would take longer than a few columns
-def pick(source: Source, k: int, columns: NDArray[np.int64], out: NDArray[Any]) -> None:
+def pick(source: RowSource, k: int, columns: NDArray[np.int64], out: NDArray[Any]) -> None:
     """Write some columns of row `k`."""
     place, n_dense, n_counted = source.places[k], len(source.matrix), len(source.counted)
     if place < n_dense:
@@ -124,68 +135,17 @@ def pick(source: Source, k: int, columns: NDArray[np.int64], out: NDArray[Any]) 
 
 
 @njit(nogil=True, cache=True)
-def read_row(source: Source, k: int, row: NDArray[Any]) -> None:
-    """Write the whole of row `k` into `row`."""
-    load(source, k, 0, row)
-
-
-@njit(nogil=True, cache=True)
-def read_rows(source: Source, n_columns: int, matrix: NDArray[Any]) -> None:
+def read_rows(source: RowSource, n_columns: int, matrix: NDArray[Any]) -> None:
     """Write every row into the row of a matrix, and zeros behind its columns."""
     for k in range(len(source.places)):
-        load(source, k, 0, matrix[k, :n_columns])
+        row = matrix[k, :n_columns]
+        load(source, k, 0, row)
         matrix[k, n_columns:] = 0
 
 
-_ROWS_AT_ONCE = 256
 _SURELY_FITS = 1 << 26  # looking at the free memory costs more than so small a block
 _BYTES_AN_INTERACTION = 1 << 10
 _LEAST_BUDGET = 1 << 24  # bytes: so small a store may grow as it likes
-
-
-class RowStore(Protocol):
-    """Gives rows of precedence counts; all that the rest of surerec knows of their storage.
-
-    Rows are unsigned integers, as wide as the counts need, one for each item, and not to be written
-    to: make them wider before adding them up. A store answers the same
-    whatever it holds and whatever it counts when asked.
-    """
-
-    kind: ClassVar[str | None] = None
-    """The strategy by which a model folder calls it; None if it cannot be stored."""
-    holds_all: ClassVar[bool] = False
-    """Whether every row of both directions lies in one matrix, which `block` gives."""
-    keeps_rows: ClassVar[bool] = False
-    """Whether rows asked for a moment ago are still there, and the same: to ask again is cheap."""
-    has_counts: ClassVar[bool] = True
-    """Whether there are rows at all."""
-
-    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(item, ·)``: how many users took each item after this one."""
-
-    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(·, item)``: how many users took each item before this one."""
-
-    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
-        """Give the rows of several items at once, with no copy where the store holds them."""
-
-    def source(self, direction: Direction, items: NDArray[np.int64]) -> Source:
-        """Give the rows of several items for a kernel; a store that would copy says where they are.
-
-        By default they are those of `block`.
-        """
-        return of_matrix(*self.block(direction, items))
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the arrays that make up the store, by their role in a model folder.
-
-        The profiles are not among them; :func:`rows_from` puts the store together again.
-        """
-
-
-def source(rows: RowStore, direction: Direction, items: NDArray[np.int64]) -> Source:
-    """Give the rows of several items, with no copy where the store can do without."""
-    return rows.source(direction, items)
 
 
 class Block(NamedTuple):
@@ -193,6 +153,57 @@ class Block(NamedTuple):
 
     matrix: NDArray[np.unsignedinteger]
     picks: NDArray[np.int64]
+
+
+class RowStore(ABC):
+    """Holds or counts rows of precedence counts; hides how from the rest of surerec.
+
+    Rows are unsigned integers, as wide as the counts need, one for each item, and not to be written
+    to: make them wider before adding them up. A store answers the same whatever it holds and
+    whatever it counts when asked.
+    """
+
+    kind: ClassVar[str | None] = None
+    """The strategy by which a model folder calls it; None if it cannot be stored."""
+    holds_all: ClassVar[bool] = False
+    """Whether every row of both directions lies in one matrix."""
+    keeps_rows: ClassVar[bool] = False
+    """Whether rows asked for a moment ago are still there, and the same: to ask again is cheap."""
+    has_counts: ClassVar[bool] = True
+    """Whether there are rows at all."""
+
+    @abstractmethod
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
+        """Return the rows of several items for a kernel, with no copy where they are held."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that make up the store, by their role in a model folder.
+
+        The profiles are not among them; :func:`rows_from` puts the store together again.
+        """
+        return {}
+
+    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+        """Return a copy of the rows of several items."""
+        found = self.source(direction, np.asarray(items, dtype=np.int64))
+        n_items, counter = found.n_columns, found.counter
+        check_fits(len(items), n_items, counter)
+        matrix = np.empty((len(items), n_items), dtype=counter)
+        read_rows(found, n_items, matrix)
+        return Block(matrix, np.arange(len(items)))
+
+    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
+        """Return ``PC(item, ·)``: how many users took each item after this one."""
+        return self._row("followers", item)
+
+    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
+        """Return ``PC(·, item)``: how many users took each item before this one."""
+        return self._row("predecessors", item)
+
+    def _row(self, direction: Direction, item: int) -> NDArray[np.unsignedinteger]:
+        row: NDArray[np.unsignedinteger] = self.block(direction, np.array([item])).matrix[0]
+        row.flags.writeable = False
+        return row
 
 
 def linear_budget(n_rows: int, n_fitted: int = 0) -> int:
@@ -230,26 +241,6 @@ def check_fits(n_rows: int, n_items: int, counter: np.dtype[Any]) -> None:
         )
 
 
-def stacked(rows: RowStore, direction: Direction, items: NDArray[np.integer]) -> Block:
-    """Ask a store for rows one by one and stack them, within the free memory."""
-    give = rows.followers if direction == "followers" else rows.predecessors
-    first = give(int(items[0]))
-    check_fits(len(items), len(first), first.dtype)
-    matrix = np.empty((len(items), len(first)), dtype=first.dtype)
-    matrix[0] = first
-    for place in range(1, len(items)):
-        matrix[place] = give(int(items[place]))
-    return Block(matrix, np.arange(len(items)))
-
-
-def _transposed(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Give the transpose of a square matrix, made on all cores."""
-    transposed = np.empty_like(matrix, order="C")
-    starts = range(0, len(matrix), _ROWS_AT_ONCE)
-    list(run_blocks(lambda i: transpose_rows(matrix[i : i + _ROWS_AT_ONCE], i, transposed), starts))
-    return transposed
-
-
 class DenseRows(RowStore):
     """All rows of both directions in memory."""
 
@@ -259,35 +250,23 @@ class DenseRows(RowStore):
     def __init__(
         self,
         followers: NDArray[np.unsignedinteger],
-        predecessors: NDArray[np.unsignedinteger] | None = None,
+        predecessors: NDArray[np.unsignedinteger],
     ) -> None:
-        self._followers = followers.view()
-        self._predecessors = _transposed(followers) if predecessors is None else predecessors.view()
-        self._followers.flags.writeable = False
-        self._predecessors.flags.writeable = False
+        self._followers, self._predecessors = followers.view(), predecessors.view()
+        self._followers.flags.writeable = self._predecessors.flags.writeable = False
 
     @staticmethod
     def bytes_needed(n_items: int, counter: np.dtype[Any]) -> int:
-        """Give the memory that both directions of `n_items` items take."""
+        """Return the memory that both directions of `n_items` items take."""
         return 2 * n_items * n_items * counter.itemsize
 
-    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(item, ·)``."""
-        row: NDArray[np.unsignedinteger] = self._followers[item]
-        return row
-
-    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(·, item)``."""
-        row: NDArray[np.unsignedinteger] = self._predecessors[item]
-        return row
-
-    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
-        """Give the whole matrix, and which of its rows are meant."""
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
+        """Return the whole matrix, and which of its rows are meant."""
         matrix = self._followers if direction == "followers" else self._predecessors
-        return Block(matrix, np.asarray(items, dtype=np.int64))
+        return of_matrix(matrix, items)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the matrix of each direction."""
+        """Return the matrix of each direction."""
         return {"followers": self._followers, "predecessors": self._predecessors}
 
 
@@ -300,20 +279,16 @@ class OnDemandRows(RowStore):
     following: Spans
     preceding: Spans
 
-    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(item, ·)``."""
-        return self.following.count_row(item)
-
-    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(·, item)``."""
-        return self.preceding.count_row(item)
-
-    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
         """Count the rows of several items."""
-        return stacked(self, direction, items)
+        spans = self.following if direction == "followers" else self.preceding
+        check_fits(len(items), spans.n_items, spans.counter)
+        matrix = np.empty((len(items), spans.n_items), dtype=spans.counter)
+        spans.count_listed(items, np.arange(len(items)), matrix)
+        return of_matrix(matrix, np.arange(len(items)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the spans of each direction."""
+        """Return the spans of each direction."""
         return self.following.arrays("following") | self.preceding.arrays("preceding")
 
 
@@ -329,36 +304,23 @@ class LeftOutRows(RowStore):
     instants: NDArray[np.int64]
     """When: an item precedes another of the same user if its instant is smaller."""
 
-    def followers(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(item, ·)`` over the other users."""
-        return self._row("followers", item, self.rows.followers(item))
-
-    def predecessors(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Give ``PC(·, item)`` over the other users."""
-        return self._row("predecessors", item, self.rows.predecessors(item))
-
-    def block(self, direction: Direction, items: NDArray[np.integer]) -> Block:
-        """Give the rows of several items over the other users."""
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:
+        """Return the rows of several items over the other users."""
         matrix, picks = self.rows.block(direction, items)
-        check_fits(len(picks), matrix.shape[1], matrix.dtype)
-        rest = matrix[picks]
-        self._subtract(direction, np.asarray(items, dtype=np.int64), rest)
-        return Block(rest, np.arange(len(picks)))
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give none: only whole stores are stored."""
-        return {}
-
-    def _row(
-        self, direction: Direction, item: int, row: NDArray[np.unsignedinteger]
-    ) -> NDArray[np.unsignedinteger]:
-        rest = row[None].copy()
-        self._subtract(direction, np.array([item]), rest)
-        found: NDArray[np.unsignedinteger] = rest[0]
-        return found
-
-    def _subtract(
-        self, direction: Direction, items: NDArray[np.int64], matrix: NDArray[Any]
-    ) -> None:
         following = direction == "followers"
         subtract_users(self.offsets, self.items, self.instants, items, following, matrix)
+        return of_matrix(matrix, picks)
+
+
+class NoRows(RowStore):
+    """Refuses to be asked for counts: who took what before what was never counted."""
+
+    kind = "none"
+    has_counts = False
+
+    def source(self, direction: Direction, items: NDArray[np.int64]) -> RowSource:  # noqa: ARG002
+        """Refuse."""
+        raise InputError(
+            "Who took what before what was not counted here, as a wrapped model needs no counts: "
+            "fit a measure of precedence on the interactions, in a folder of its own."
+        )

@@ -13,7 +13,6 @@ from surerec._grouping import group_pairs
 from surerec._threads import available_threads, equal_blocks, run_blocks, run_together
 from surerec.precedence._kernels import (
     count_listed,
-    count_pairs,
     count_rows,
     find_spans,
 )
@@ -39,17 +38,17 @@ _WORTH_A_THREAD = 200_000  # pairs
 
 
 def narrowest(largest: int) -> np.dtype[Any]:
-    """Give the narrowest integers that counts up to the largest fit in."""
+    """Return the narrowest integers that counts up to the largest fit in."""
     return np.dtype(np.uint16) if largest <= _MOST_IN_16_BITS else WIDE
 
 
 def narrow_codes(taken: NDArray[np.uint32], n_items: int) -> NDArray[Any]:
-    """Give item codes as narrow as they fit in: half as much to read while rows are counted."""
+    """Return item codes as narrow as they fit in: half as much to read while rows are counted."""
     return taken.astype(narrowest(max(n_items - 1, 0)), copy=False)
 
 
 def too_popular(support: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Give the codes of the items whose counts 16 bits may not hold, whatever their order.
+    """Return the codes of the items whose counts 16 bits may not hold, whatever their order.
 
     No count is above the support of either item, so one popular item alone has none.
 
@@ -88,7 +87,7 @@ class Spans:
         return cls(**{part: arrays[f"{side}_{part}"] for part in _STORED}, items=items)
 
     def arrays(self, side: str) -> dict[str, NDArray[Any]]:
-        """Give the arrays by role, as those of ``"following"`` or ``"preceding"`` items."""
+        """Return the arrays by role, as those of ``"following"`` or ``"preceding"`` items."""
         return {f"{side}_{part}": getattr(self, part) for part in _STORED}
 
     def check(self, longest: int) -> None:
@@ -101,16 +100,11 @@ class Spans:
             raise ValueError("a span is longer than any profile")
 
     @cached_property
-    def _work(self) -> NDArray[np.int64]:
-        pairs = np.empty(self.n_items, dtype=np.int64)
-        spans = (self.offsets, self.starts, self.stops, pairs)
-        blocks = equal_blocks(np.diff(self.offsets))
-        list(run_blocks(lambda block: count_pairs(*block, *spans), blocks))
-        return pairs
-
     def work(self) -> NDArray[np.int64]:
-        """Give the number of ordered pairs to count for each item."""
-        return self._work
+        """The number of ordered pairs to count for each item."""
+        lengths = self.stops.astype(np.int64) - self.starts.astype(np.int64)
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        return np.diff(ends[self.offsets])
 
     @cached_property
     def counter(self) -> np.dtype[Any]:
@@ -128,11 +122,6 @@ class Spans:
 
         beyond = (count > _MOST_IN_16_BITS for count in run_blocks(largest, heads.tolist()))
         return WIDE if any(beyond) else narrowest(0)
-
-    def count_row(self, item: int) -> NDArray[np.unsignedinteger]:
-        """Count one item's row."""
-        row: NDArray[np.unsignedinteger] = self.count_rows((item, item + 1))[0]
-        return row
 
     def count_rows(self, block: tuple[int, int]) -> NDArray[np.unsignedinteger]:
         """Count the rows of items ``block[0]`` … ``block[1] − 1``."""
@@ -154,13 +143,13 @@ class Spans:
             some = slice(*block)
             count_listed(items[some], slots[some], *parts)
 
-        work = self.work()[items] + self.n_items // 4  # a row is zeroed first
+        work = self.work[items] + self.n_items // 4  # a row is zeroed first
         n_blocks = min(available_threads(), 1 + int(work.sum()) // _WORTH_A_THREAD)
         run_together(count_some, equal_blocks(work, n_blocks))
 
 
 def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans:
-    """Give, for each item, the parts of the profiles that follow it, or that precede it.
+    """Return, for each item, the parts of the profiles that follow it, or that precede it.
 
     Parameters
     ----------
@@ -175,8 +164,8 @@ def spans(interactions: Interactions, direction: Direction, ties: Ties) -> Spans
     --------
     >>> from surerec import Interactions
     >>> index = spans(Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0]), "followers", "order")
-    >>> index.count_row(0)
-    array([0, 1], dtype=uint16)
+    >>> index.count_rows((0, 1))
+    array([[0, 1]], dtype=uint16)
     """
     n_rows = interactions.n_rows
     index = np.uint32 if n_rows < 2**32 else np.uint64  # half the memory traffic where it fits

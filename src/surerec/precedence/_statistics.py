@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -16,12 +16,9 @@ from surerec._progress import compile_progress, progress, stage
 from surerec._shown import shown
 from surerec.errors import InputError, NoUsers
 from surerec.interactions import Interactions, as_interactions
-from surerec.precedence._bounded import BoundedRows
-from surerec.precedence._held import divide_budget, hold_rows
-from surerec.precedence._kernels import items_outside
+from surerec.precedence._bounded import BoundedRows, divide_budget, hold_rows
 from surerec.precedence._lanes import lanes
-from surerec.precedence._popularity import places_by_support, places_without
-from surerec.precedence._rows import DenseRows, LeftOutRows, OnDemandRows
+from surerec.precedence._rows import DenseRows, LeftOutRows, NoRows, OnDemandRows
 from surerec.precedence._spans import Ties, narrow_codes, narrowest, spans
 
 if TYPE_CHECKING:
@@ -29,16 +26,79 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from surerec.precedence._held import HeldRows
-    from surerec.precedence._lanes import Lanes
+    from surerec.precedence._bounded import HeldRows
+    from surerec.precedence._lanes import GroupedSpans
     from surerec.precedence._rows import RowStore
     from surerec.precedence._spans import Direction, Spans
 
 Strategy = Literal["auto", "dense", "bounded", "on-demand"]
 
 _MOST_ITEMS, _MOST_USERS = 2**31 - 1, 2**32 - 1
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: codes in pseudo-random order
+_UNROUNDED = 1 - 1e-9  # what rounding may add to a square at the most
 _NO_ITEMS = np.empty(0, dtype=np.uint32)
 _NO_TIMES = _NO_CODES = np.empty(0, dtype=np.int64)
+
+
+def places_by_support(support: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the place of each item in the order of popularity, 0 for the most consumed.
+
+    Codes that are numbered by support keep their order. Otherwise items of equal support come in a
+    pseudo-random order: codes of a larger data set would tell which of them became popular later.
+
+    Examples
+    --------
+    >>> places_by_support(np.array([5, 3, 3])), places_by_support(np.array([1, 2, 5]))
+    (array([0, 1, 2]), array([2, 1, 0]))
+    """
+    n_items = len(support)
+    taken = support.astype(np.int64)
+    if (taken[1:] <= taken[:-1]).all():
+        return np.arange(n_items)
+    places = np.empty(n_items, dtype=np.int64)
+    places[np.lexsort((_mixed(np.arange(n_items)), -taken))] = np.arange(n_items)
+    return places
+
+
+def places_without(
+    places: NDArray[np.int64], support: NDArray[np.integer], own: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """Return the places when the consumers of `own` are left out, each occurrence one consumer.
+
+    An item goes to a pseudo-random place among those of its smaller support. Kept in front of them,
+    its place would tell that it was consumed.
+
+    Parameters
+    ----------
+    places : array of int
+        The place of each item with all users.
+    support : array of int
+        How many users consumed each item, with all users.
+    own : array of int
+        The items of the users to leave out.
+
+    Examples
+    --------
+    >>> support = np.array([4, 3, 3, 2, 2, 2])
+    >>> places_without(np.arange(6), support, np.array([1]))
+    array([0, 4, 1, 2, 3, 5])
+    """
+    items, times = np.unique(own.astype(np.int64), return_counts=True)
+    taken = support.astype(np.int64)
+    ordered = np.empty(len(places), dtype=np.int64)
+    ordered[places] = -taken
+    smaller = times - taken[items]
+    begin = np.searchsorted(ordered, smaller, side="left")
+    end = np.searchsorted(ordered, smaller, side="right")
+    keys = places.astype(np.float64)
+    keys[items] = begin - 0.5 + _mixed(places[items]) * 2.0**-64 * (end - begin)
+    moved = np.empty(len(places), dtype=np.int64)
+    moved[np.argsort(keys, kind="stable")] = np.arange(len(places))
+    return moved
+
+
+def _mixed(codes: NDArray[np.int64]) -> NDArray[np.uint64]:
+    return codes.astype(np.uint64) * _MIX
 
 
 class PrecedenceStatistics:
@@ -139,7 +199,7 @@ class PrecedenceStatistics:
         if taken.max(initial=0) > people or (both > np.minimum.outer(taken, taken)).any():
             raise InputError("No more users can have taken two items than took either of them.")
         counter = narrowest(int(matrix.max(initial=0)))
-        rows = DenseRows(np.ascontiguousarray(matrix, dtype=counter))
+        rows = DenseRows(*(np.array(each, dtype=counter, order="C") for each in (matrix, matrix.T)))
         return cls(
             people,
             taken.astype(np.uint32),
@@ -170,7 +230,7 @@ class PrecedenceStatistics:
         return self.base or self
 
     def grown_from(self, earlier: PrecedenceStatistics) -> PrecedenceStatistics:
-        """Give the same counts, as grown from earlier ones under the same codes."""
+        """Return the same counts, as grown from earlier ones under the same codes."""
         if self.base is earlier.counted:
             return self
         same = copy(self)
@@ -181,11 +241,11 @@ class PrecedenceStatistics:
         return f"PrecedenceStatistics({self.n_users:,} users, {self.n_items:,} items)"
 
     def followers(self, item: int) -> NDArray[np.uint32]:
-        """Give ``PC(item, ·)``: how many users took each item after this one."""
+        """Return ``PC(item, ·)``: how many users took each item after this one."""
         return _as_given(self.rows.followers(check_code("item", item, self.n_items)))
 
     def predecessors(self, item: int) -> NDArray[np.uint32]:
-        """Give ``PC(·, item)``: how many users took each item before this one."""
+        """Return ``PC(·, item)``: how many users took each item before this one."""
         return _as_given(self.rows.predecessors(check_code("item", item, self.n_items)))
 
     def items_outside(
@@ -203,25 +263,21 @@ class PrecedenceStatistics:
             The users who are left out: what only they consumed, nobody else knows.
         """
         known = check_codes("known", known, self.n_items)
-        unknown = self.unknown_without(users)
-        return items_outside(
-            np.concatenate((known, unknown)) if len(unknown) else known, self.n_items
-        )
+        outside = np.ones(self.n_items, dtype=bool)
+        outside[known] = False
+        outside[self.unknown_without(users)] = False
+        return np.flatnonzero(outside)
 
     def unknown_without(self, users: Sequence[int]) -> NDArray[np.int64]:
         """Return the codes of the items that nobody consumed other than the given users."""
         if len(users) == 0 or not self.counts_profiles:
             return self._unconsumed
         if len(users) == 1:
-            own = self.taken_by(users[0])[0]
-            only = own[self.support[own] == 1]
-            if not len(only):
-                return self._unconsumed
-            only = only.astype(np.int64)
+            own, times = self.taken_by(users[0])[0], np.ones(1, dtype=np.int64)
         else:
             own, times = np.unique(self._consumed_by(users), return_counts=True)
-            only = own[self.support[own] == times].astype(np.int64)
-        return np.concatenate((self._unconsumed, only)) if len(self._unconsumed) else only
+        only = own[self.support[own] == times].astype(np.int64)
+        return np.concatenate((self._unconsumed, only)) if len(only) else self._unconsumed
 
     def popularity_without(
         self, users: Sequence[int], known: NDArray[np.integer] = _NO_ITEMS
@@ -243,7 +299,7 @@ class PrecedenceStatistics:
         return np.concatenate([_NO_ITEMS, *(self.taken_by(user)[0] for user in self._each(users))])
 
     def _each(self, users: Iterable[int]) -> dict[int, None]:
-        """Give users by code, each once, or refuse them."""
+        """Return users by code, each once, or refuse them."""
         n_users = self.require_profiles("no user can be left out").n_users
         if not np.iterable(users):
             raise InputError(f"users is {shown(users)}; it must be a list of codes.")
@@ -255,14 +311,14 @@ class PrecedenceStatistics:
         return np.flatnonzero(self.support == 0) if self.has_profiles else _NO_CODES
 
     def without_user(self, user: int) -> PrecedenceStatistics:
-        """Give the statistics without one user (leave-one-out), exactly as if counted without them.
+        """Return the statistics without one user (leave-one-out), as if counted without them.
 
         Nothing is counted again: the user's part is subtracted from each row that is asked for.
         """
         return self.without_users((user,))
 
     def without_users(self, users: Iterable[int]) -> PrecedenceStatistics:
-        """Give the statistics without several users at once, exactly as if counted without them.
+        """Return the statistics without several users at once, exactly as if counted without them.
 
         Nothing is counted again, as in :meth:`without_user`; a user who is named twice is left out
         once.
@@ -291,14 +347,14 @@ class PrecedenceStatistics:
         )
 
     def taken_by(self, user: int | None) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Give what a user took in time order, and when; nobody (None) took nothing."""
+        """Return what a user took in time order, and when; nobody (None) took nothing."""
         if user is None:
             return _NO_ITEMS, _NO_TIMES
         profiles = self.require_profiles("no user can be left out")
         return profiles.taken(user), profiles.times_of(user)
 
     def profile_of(self, user: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Give what a user contributed: items by code, and when each was taken.
+        """Return what a user contributed: items by code, and when each was taken.
 
         The instants are numbers such that one item precedes another if its instant is smaller,
         under the tie rule of these counts.
@@ -312,7 +368,7 @@ class PrecedenceStatistics:
 
 
 def _as_given(row: NDArray[np.unsignedinteger]) -> NDArray[np.uint32]:
-    """Give a row of one type, however narrow it is held, not to be written to."""
+    """Return a row of one type, however narrow it is held, not to be written to."""
     same = row.astype(np.uint32, copy=False)
     same.flags.writeable = False
     return same
@@ -397,7 +453,7 @@ def count_like(
 
 
 def as_statistics(who: str, data: object) -> PrecedenceStatistics:
-    """Give counts as they are, and count interactions, a frame or a file; `who` takes no others.
+    """Return counts as they are, and count interactions, a frame or a file; `who` takes no others.
 
     Examples
     --------
@@ -410,10 +466,39 @@ def as_statistics(who: str, data: object) -> PrecedenceStatistics:
     return count_precedence(as_interactions(who, data))
 
 
+def without_counts(
+    interactions: Interactions, support: NDArray[np.integer] | None = None
+) -> PrecedenceStatistics:
+    """Return statistics of profiles in which no precedence is counted.
+
+    Parameters
+    ----------
+    interactions : Interactions
+        The profiles.
+    support : array of int, optional
+        How many users took each item in what a model was fitted on; by default in these profiles.
+
+    Examples
+    --------
+    >>> from surerec import Interactions
+    >>> statistics = without_counts(Interactions.from_profiles([0, 2, 3], [1, 0, 1]))
+    >>> statistics.support.tolist(), statistics.rows.kind
+    ([2, 1], 'none')
+    """
+    taken = support
+    if taken is None:
+        taken = np.bincount(interactions.items_taken, minlength=interactions.n_items)
+    made = PrecedenceStatistics(
+        interactions.n_users, taken.astype(np.uint32), NoRows(), interactions=interactions
+    )
+    made.counts_profiles = support is None
+    return made
+
+
 def _rows(
     interactions: Interactions, ties: Ties, strategy: Strategy, budget: int
 ) -> tuple[NDArray[np.int64], RowStore]:
-    """Give how many users took each item, and the rows."""
+    """Return how many users took each item, and the rows."""
     narrow = DenseRows.bytes_needed(interactions.n_items, narrowest(0))
     if strategy == "dense" or (strategy == "auto" and narrow <= budget):
         index = lanes(interactions, ties)
@@ -473,7 +558,7 @@ def _bounded(following: Spans, preceding: Spans, budget: int) -> BoundedRows:
     return BoundedRows(following, preceding, held, cache_bytes)
 
 
-def _dense(index: Lanes, budget: int | None) -> DenseRows | None:
+def _dense(index: GroupedSpans, budget: int | None) -> DenseRows | None:
     """Count every row; none if there is a budget that counts of their width do not fit in."""
     with progress("Counting who took what before what", total=int(index.work.sum())) as advance:
         popular = index.count_popular()
@@ -481,4 +566,68 @@ def _dense(index: Lanes, budget: int | None) -> DenseRows | None:
             _check_dense(index.n_items, popular.counter)
         elif DenseRows.bytes_needed(index.n_items, popular.counter) > budget:
             return None
-        return DenseRows(*index.count_both(popular, advance))
+        return DenseRows(*index.count_both(advance, popular))
+
+
+@dataclass(frozen=True)
+class PrecedencePair:
+    """Two items, by code, and how many users took them in either order."""
+
+    first: int
+    second: int
+    support: int
+    """Users who took the first."""
+    forward: int
+    """Users who took the second after the first."""
+    backward: int
+    """Users who took the second before the first."""
+
+
+def strongest_pairs(statistics: PrecedenceStatistics, n_pairs: int = 10) -> list[PrecedencePair]:
+    """Return the pairs of items of strongest order: the furthest from a coin's toss.
+
+    Of the users who took both, ``PC(i, h)`` took i first and ``PC(h, i)`` took h first. Pairs are
+    ranked by the sign test's ``z = (PC(i, h) − PC(h, i)) / √(PC(i, h) + PC(h, i))``: a description
+    of the data, not a test, for the strongest of millions of pairs were picked. Pairs that are
+    equally strong come by code.
+
+    Parameters
+    ----------
+    statistics : PrecedenceStatistics
+        The counts.
+    n_pairs : int, default=10
+        How many pairs to give at the most.
+
+    Examples
+    --------
+    >>> from surerec import Interactions, count_precedence
+    >>> statistics = count_precedence(Interactions.from_profiles([0, 2, 4, 6], [0, 1, 0, 1, 1, 0]))
+    >>> strongest_pairs(statistics)
+    [PrecedencePair(first=0, second=1, support=3, forward=2, backward=1)]
+    """
+    check_kind(
+        "statistics", statistics, PrecedenceStatistics, "counts (see surerec.count_precedence)"
+    )
+    check_whole("n_pairs", n_pairs)
+    best: list[tuple[float, PrecedencePair]] = []
+    for item in range(statistics.n_items):
+        support = int(statistics.support[item])
+        # As z² ≤ PC(i, h) ≤ Sup(i), items of few takers have no pair as strong; most are of those.
+        if len(best) == n_pairs and support < best[-1][0] ** 2 * _UNROUNDED:
+            continue
+        forward = statistics.followers(item).astype(np.int64)
+        backward = statistics.predecessors(item).astype(np.int64)
+        z = (forward - backward) / np.sqrt(np.maximum(forward + backward, 1))
+        top = np.argsort(-z, kind="stable")[:n_pairs]
+        best += [
+            (
+                float(z[other]),
+                PrecedencePair(
+                    item, int(other), support, int(forward[other]), int(backward[other])
+                ),
+            )
+            for other in top
+            if z[other] > 0
+        ]
+        best = sorted(best, key=lambda scored: -scored[0])[:n_pairs]
+    return [pair for _, pair in best]

@@ -3,7 +3,7 @@
 How wide counts are, how rows are held within a budget, and which budgets are refused.
 """
 
-from surerec.precedence._held import RowForm, divide_budget, slots_of
+from surerec.precedence._bounded import RowForm, divide_budget, slots_of
 from surerec.precedence._rows import DenseRows
 from surerec.precedence._spans import WIDE, narrowest, too_popular
 from surerec.precedence._statistics import check_budget

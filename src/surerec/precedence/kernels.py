@@ -1,6 +1,6 @@
-"""Kernels of precedence counts that kernels of other rooms call: pure functions on arrays."""
+"""Kernels of precedence counts that other packages call: pure functions on arrays."""
 
-from surerec.precedence._kernels import count_rows, find_spans
-from surerec.precedence._rows import load, pick
+from surerec.precedence._kernels import compress_rows, count_rows, find_spans
+from surerec.precedence._rows import load, pick, read_rows
 
-__all__ = ["count_rows", "find_spans", "load", "pick"]
+__all__ = ["compress_rows", "count_rows", "find_spans", "load", "pick", "read_rows"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkBackend:
-    """Counts on Spark, into a model folder; a :class:`surerec.precedence.CountingBackend`."""
+    """Counts on Spark, into a model folder."""
 
     folder: Path
     """The folder to write, on a path that driver and executors share."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.measures._tiles import LeftOut
-    from surerec.precedence import Source
+    from surerec.precedence import RowSource
 
 (
     COUNT,
@@ -235,15 +235,15 @@ def _sum_strips(
 
 
 @njit(nogil=True, cache=True)
-def _load_block(source: Source, left: int, block: NDArray[Any]) -> None:
+def _load_block(source: RowSource, left: int, block: NDArray[Any]) -> None:
     """Write the columns of all rows from `left` on."""
     for k in range(len(block)):
         load(source, k, left, block[k])
 
 
 def sums_in_parts(
-    forward: Source,
-    reverse: Source,
+    forward: RowSource,
+    reverse: RowSource,
     out: LeftOut,
     weights: NDArray[np.float32],
     n_columns: int,
@@ -254,7 +254,7 @@ def sums_in_parts(
 
     Parameters
     ----------
-    forward, reverse : Source
+    forward, reverse : RowSource
         The followers of the profile's items, and their predecessors.
     out : LeftOut
         The user to leave out.

@@ -1,4 +1,3 @@
-import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -6,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
+from surerec.errors import NoUsers
 from tests import oracle
 
 some_rows = st.lists(
@@ -48,22 +48,6 @@ def test_counts_agree_with_the_oracle(rows, ties, strategy):
     assert [support[i] for i in interactions.items.ids] == statistics.support.tolist()
 
 
-@given(some_rows, ties_rules, strategies, st.data())
-def test_leaving_a_user_out_is_counting_without_them(rows, ties, strategy, data):
-    interactions = read(rows)
-    user = data.draw(st.sampled_from(interactions.users.ids.to_list()))
-    rest = [row for row in rows if row[0] != user]
-    left = sr.count_precedence(interactions, ties=ties, strategy=strategy).without_user(
-        interactions.users.code(user)
-    )
-    expected = by_id(interactions, oracle.precedence(oracle.profiles(rest), ties))
-    for direction in matrices(left):
-        np.testing.assert_array_equal(direction, expected)
-    support = oracle.support(oracle.profiles(rest))
-    assert [support[i] for i in interactions.items.ids] == left.support.tolist()
-    assert left.n_users == len({row[0] for row in rest})
-
-
 def test_leaving_a_user_out_does_not_touch_the_others_counts():
     interactions = read([(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 1)])
     statistics = sr.count_precedence(interactions)
@@ -74,45 +58,13 @@ def test_leaving_a_user_out_does_not_touch_the_others_counts():
         statistics.followers(0)[0] = 9
 
 
-@pytest.mark.parametrize("ties", ["order", "strict"])
-def test_counts_agree_with_a_duckdb_self_join(ties):
-    interactions = sr.datasets.synthetic(300, 80, 6_000, ties=0.4, seed=5)
-    rows = interactions.to_frame().with_row_index("place")  # noqa: F841  # duckdb finds it by name
-    before = "a.place < b.place" if ties == "order" else "a.datetime < b.datetime"
-    joined = duckdb.sql(
-        f"""SELECT a.item_id, b.item_id, count(*) FROM rows a JOIN rows b
-            ON a.user_id = b.user_id AND {before} GROUP BY ALL"""  # noqa: S608
-    ).fetchall()
-    expected = by_id(interactions, {(a, b): n for a, b, n in joined})
-    for direction in matrices(sr.count_precedence(interactions, ties=ties)):
-        np.testing.assert_array_equal(direction, expected)
-
-
-@pytest.mark.parametrize("threads", ["1", "2", "7"])
-def test_threads_change_nothing(monkeypatch, threads):
-    interactions = sr.datasets.synthetic(2_000, 150, 80_000, seed=2)
-    reference = matrices(sr.count_precedence(interactions))
-    monkeypatch.setenv("SUREREC_THREADS", threads)
-    again = matrices(sr.count_precedence(interactions))
-    for old, new in zip(reference, again, strict=True):
-        np.testing.assert_array_equal(old, new)
-
-
-def test_renaming_ids_changes_nothing():
-    rows = [(u, i, t) for t, (u, i) in enumerate((k % 7, k * k % 11) for k in range(80))]
-    renamed = [(f"user {9 - u}", f"item {99 - i}", t) for u, i, t in rows]
-    for old, new in zip(
-        matrices(sr.count_precedence(read(rows))),
-        matrices(sr.count_precedence(read(renamed))),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(old, new)
-
-
-def test_one_item_profiles_precede_nothing():
-    statistics = sr.count_precedence(read([(1, 5, 1), (2, 6, 1)]))
-    assert not np.concatenate(matrices(statistics)).any()
-    assert statistics.support.tolist() == [1, 1]
+def test_threads_change_nothing(monkeypatch):
+    interactions, found = sr.datasets.synthetic(2_000, 150, 80_000, seed=2), []
+    for threads in ("1", "2", "7"):
+        monkeypatch.setenv("SUREREC_THREADS", threads)
+        found.append(np.stack(matrices(sr.count_precedence(interactions))))
+    assert (found[0] == found[1]).all()
+    assert (found[0] == found[2]).all()
 
 
 def test_the_automatic_strategy_keeps_to_a_budget_where_dense_rows_do_not_fit(monkeypatch):
@@ -131,16 +83,6 @@ def test_unknown_settings_are_refused():
         sr.count_precedence(interactions, ties="loose")
     with pytest.raises(sr.InputError, match="strategy is 'sparse'"):
         sr.count_precedence(interactions, strategy="sparse")
-
-
-def test_the_strongest_pair_is_the_one_whose_order_is_most_certain():
-    rows = [(user, item, time) for user in range(9) for time, item in enumerate("ab")]
-    rows += [(9, "b", 0), (9, "a", 1), (10, "a", 0), (10, "c", 1)]
-    interactions = read(rows)
-    best = sr.strongest_pairs(sr.count_precedence(interactions), 1)[0]
-    names = interactions.items.ids
-    assert (names[best.first], names[best.second]) == ("a", "b")
-    assert (best.support, best.forward, best.backward) == (11, 9, 1)
 
 
 @given(rows=some_rows, ties=ties_rules, n_pairs=st.integers(1, 12), in_one_order=st.booleans())
@@ -210,18 +152,6 @@ def test_counts_are_as_wide_as_they_must_be(n_users, bits, strategy):
         assert statistics.followers(1)[item] == statistics.predecessors(item)[1] == taken
 
 
-def test_many_takers_alone_need_no_wide_counts():
-    # Items 0 and 1 have 70,000 takers each, but nobody took both more than 60,000 times in order.
-    users = np.arange(70_000)
-    first = (users % 2).repeat(2)
-    first[1::2] = 1 - first[::2]
-    data = sr.Interactions.from_profiles(np.arange(0, 140_001, 2), first)
-    statistics = sr.count_precedence(data)
-    assert statistics.rows.followers(0).dtype == np.uint16
-    assert statistics.followers(0).tolist() == [0, 35_000]
-    assert statistics.predecessors(0).tolist() == [0, 35_000]
-
-
 @given(some_rows, ties_rules, strategies, st.data())
 def test_leaving_a_group_out_is_counting_without_it(rows, ties, strategy, data):
     interactions = read(rows)
@@ -240,3 +170,130 @@ def test_leaving_a_group_out_is_counting_without_it(rows, ties, strategy, data):
     for direction, matrix in (("followers", expected), ("predecessors", expected.T)):
         block = left.rows.block(direction, np.array(asked))
         np.testing.assert_array_equal(block.matrix[block.picks], matrix[asked])
+
+
+@st.composite
+def some_profiles(draw):
+    """Profiles of distinct items and their instants, over a catalogue of a few groups."""
+    n_items = draw(st.integers(1, 90))
+    item = st.integers(0, n_items - 1)
+    found = draw(st.lists(st.lists(item, max_size=40, unique=True), min_size=1, max_size=12))
+    # The last item is taken by somebody, so that the catalogue is as long as it was drawn.
+    profiles = [*found, [n_items - 1]]
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    times = [np.sort(random.integers(0, 10, len(p))) for p in profiles]
+    offsets = np.concatenate(([0], np.cumsum([len(p) for p in profiles])))
+    items = np.concatenate([np.array(p, dtype=np.uint32) for p in profiles])
+    return sr.Interactions.from_profiles(offsets, items, np.concatenate(times))
+
+
+def slowly(data, ties):
+    """Counts pair by pair."""
+    counts = np.zeros((data.n_items, data.n_items), dtype=int)
+    for user in range(data.n_users):
+        items, times = data.taken(user), data.times_of(user)
+        for i in range(len(items)):
+            for j in range(i + 1, len(items)):
+                counts[items[i], items[j]] += ties == "order" or times[i] < times[j]
+    return counts
+
+
+def with_most(monkeypatch, most):
+    """Take `most` for what 16 bits hold."""
+    monkeypatch.setattr("surerec.precedence._lanes._MOST_IN_16_BITS", most)
+    monkeypatch.setattr("surerec.precedence._spans._MOST_IN_16_BITS", most)
+
+
+@given(some_profiles(), st.sampled_from(["order", "strict"]))
+def test_both_directions_are_counted_as_pair_by_pair(data, ties):
+    expected = slowly(data, ties)
+    for counts in matrices(sr.count_precedence(data, ties=ties, strategy="dense")):
+        np.testing.assert_array_equal(counts, expected)
+
+
+@pytest.mark.parametrize("ties", ["order", "strict"])
+@pytest.mark.parametrize(("most", "wide"), [(40, True), (90, False)])
+def test_counts_that_pass_what_16_bits_hold_are_counted_once_and_wider(
+    monkeypatch, ties, most, wide
+):
+    data = sr.datasets.synthetic(150, 130, 6_000, ties=0.3, sequels=0.0, seed=3)
+    expected = slowly(data, ties)
+    assert expected.max() in range(41, 90)
+    assert (np.bincount(data.items_taken) > 90).sum() > 1
+    with_most(monkeypatch, most)
+    statistics = sr.count_precedence(data, ties=ties)
+    assert statistics.rows.followers(0).dtype == (np.uint32 if wide else np.uint16)
+    for counts in matrices(statistics):
+        np.testing.assert_array_equal(counts, expected)
+
+
+def test_wide_counts_beyond_the_budget_are_held_as_far_as_it_goes(monkeypatch):
+    data = sr.datasets.synthetic(150, 130, 6_000, seed=3)
+    narrow = 2 * 2 * data.n_items**2
+    assert sr.count_precedence(data, memory=narrow).rows.kind == "dense"
+    with_most(monkeypatch, 40)
+    assert sr.count_precedence(data, memory=narrow).rows.kind == "bounded"
+    assert sr.count_precedence(data, memory=2 * narrow).rows.kind == "dense"
+
+
+def test_nobody_and_nothing_is_counted():
+    assert matrices(sr.count_precedence(sr.Interactions.from_profiles([0, 0], [])))[0].size == 0
+
+
+# The paper's Example 3: thirty users, ten items.
+COUNTS = [
+    [0, 9, 8, 11, 7, 8, 6, 7, 7, 3],
+    [8, 0, 10, 11, 9, 7, 7, 6, 8, 4],
+    [8, 8, 0, 5, 7, 6, 5, 6, 4, 3],
+    [5, 11, 12, 0, 6, 8, 6, 6, 3, 2],
+    [7, 9, 7, 13, 0, 8, 7, 6, 9, 4],
+    [5, 9, 6, 8, 6, 0, 5, 6, 4, 1],
+    [4, 6, 5, 7, 5, 5, 0, 4, 4, 1],
+    [4, 8, 6, 10, 8, 6, 5, 0, 7, 2],
+    [7, 11, 10, 16, 7, 7, 6, 5, 0, 3],
+    [2, 1, 0, 2, 1, 2, 1, 3, 1, 0],
+]
+SUPPORT = [20, 25, 21, 25, 22, 18, 15, 18, 20, 6]
+
+
+def test_the_papers_example_can_be_given_as_counts():
+    statistics = sr.PrecedenceStatistics.from_counts(COUNTS, SUPPORT, n_users=30)
+    o2, o9 = 1, 8
+    assert statistics.followers(o9)[o2] == 11
+    assert statistics.predecessors(o2).tolist() == [row[o2] for row in COUNTS]
+    # Example 3: Score(o2) = 25/30 · 9/25 · 8/25 · 9/25 · 6/25 · 11/25 over o1, o3, o5, o7, o9
+    profile = [0, 2, 4, 6, 8]
+    shares = statistics.predecessors(o2)[profile] / statistics.support[o2]
+    assert round(statistics.support[o2] / 30 * np.prod(shares), 4) == 0.0036
+
+
+def test_given_counts_have_profiles_of_no_users():
+    statistics = sr.PrecedenceStatistics.from_counts(COUNTS, SUPPORT, n_users=30)
+    profiles = statistics.interactions
+    assert (statistics.n_users, statistics.has_profiles) == (30, False)
+    assert (profiles.n_users, profiles.n_rows, profiles.titles) == (0, 0, None)
+    assert profiles.items.ids.to_list() == list(range(10))
+    with pytest.raises(NoUsers, match="have no users: nobody can be asked"):
+        statistics.require_profiles("nobody can be asked")
+
+
+def test_given_counts_cannot_leave_a_user_out():
+    statistics = sr.PrecedenceStatistics.from_counts(COUNTS, SUPPORT, n_users=30)
+    for leave_out in (statistics.without_user, statistics.taken_by, statistics.profile_of):
+        with pytest.raises(NoUsers, match="no user can be left out"):
+            leave_out(0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "support", "says"),
+    [
+        ([[0, 1]], [1, 1], "2 × 2, not"),
+        ([[0, -1], [0, 0]], [1, 1], "never negative"),
+        ([[1, 0], [0, 0]], [1, 1], "no item precedes itself"),
+        ([[0, 2], [0, 0]], [1, 2], "than took either"),
+        ([[0, 1], [0, 0]], [9, 1], "than took either"),
+    ],
+)
+def test_impossible_counts_are_refused(counts, support, says):
+    with pytest.raises(sr.InputError, match=says):
+        sr.PrecedenceStatistics.from_counts(counts, support, n_users=3)
