@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surerec.calibration._held_out import Cases
-    from surerec.measures import Query, Scorer, Scores
+    from surerec.measures import Query, Scorer
     from surerec.precedence import PrecedenceStatistics
 
 LIST_MOST: Final = 100
@@ -314,7 +314,7 @@ class Outcomes:
 
 
 def observe(
-    scorer: Scorer | Scores,
+    scorer: object,
     statistics: PrecedenceStatistics,
     cases: Cases,
     *,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from surerec.interactions import RowsRead
     from surerec.precedence import Direction
-    from surerec.spark._source import RowSource
+    from surerec.spark._source import Source
 
 
 _ROWS_WORTH_A_TASK = 25_000
@@ -84,7 +84,7 @@ def tasks_for(n_rows: int, n_tasks: int) -> int:
 
 
 def stage_profiles(
-    spark: SparkSession, source: RowSource, staging: Staging, *, min_length: int, n_tasks: int
+    spark: SparkSession, source: Source, staging: Staging, *, min_length: int, n_tasks: int
 ) -> StagedProfiles:
     """Build the profiles in the order of users, and give items their codes by popularity."""
     bundle = BundleRows(staging, source.threshold)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.measures._tiles import LeftOut
+    from surerec.measures._tiles import LeftOutUser
     from surerec.precedence import RowSource
 
 (
@@ -184,7 +184,7 @@ sum_strip: Any = _sum_strip  # as numba calls it: without the context
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _about_rows(
-    out: LeftOut, recent: NDArray[np.float32], n_columns: int
+    out: LeftOutUser, recent: NDArray[np.float32], n_columns: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int32]]:
     """Return the numbers and instants of rows, and the instants of columns; see `_Rows`."""
     n_rows, one = len(recent), np.float32(1.0)
@@ -244,7 +244,7 @@ def _load_block(source: RowSource, left: int, block: NDArray[Any]) -> None:
 def sums_in_parts(
     forward: RowSource,
     reverse: RowSource,
-    out: LeftOut,
+    out: LeftOutUser,
     weights: NDArray[np.float32],
     n_columns: int,
 ) -> tuple[NDArray[np.float32], list[Callable[[], None]]]:
@@ -256,7 +256,7 @@ def sums_in_parts(
     ----------
     forward, reverse : RowSource
         The followers of the profile's items, and their predecessors.
-    out : LeftOut
+    out : LeftOutUser
         The user to leave out.
     weights : array of float32
         Of the rows, where recency counts.
