@@ -19,7 +19,7 @@ SOURCE = Path(surerec.__file__).parent
     [
         ("surerec.audit._report", "surerec.reports", True),
         ("surerec.audit._report", "surerec.reports._html", False),
-        ("surerec.measures.learned._recipe", "surerec.measures._recipe", True),
+        ("surerec.measures.learned._scorer", "surerec.measures._recipe", True),
         ("surerec.measures._recipes", "surerec.measures.learned._parts", False),
         ("surerec.cli._fit", "surerec._threads", True),
         ("surerec.cli", "surerec.cli._fit", True),
