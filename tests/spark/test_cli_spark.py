@@ -61,7 +61,8 @@ def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     ],
 )
 def test_options_of_spark_need_spark(cli, data, tmp_path, command, option):
-    given = (data, tmp_path / "model") if command == "fit" else ("--datasets", data)
+    to = tmp_path / "model"
+    given = (data, to) if command == "fit" else ("--datasets", data, "--output", to)
     result = cli(command, *given, option, "1")
     assert result.code == 2
     assert f"{option} is for Spark: add --engine spark." in result.err
