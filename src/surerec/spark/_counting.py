@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from surerec.precedence.kernels import count_rows, find_spans
 from surerec.spark._profiles import read_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -30,51 +30,45 @@ if TYPE_CHECKING:
     from surerec.spark._profiles import ProfilePart
     from surerec.spark._staging import Staging
 
+    RowWriter = Callable[[Staging, str, NDArray[np.unsignedinteger]], None]
+    """Writes the rows of one block as parts, the same each time."""
+
 
 _ITEM = 4  # bytes of an item in a profile
-_NAMES: dict[str, Direction] = {"following": "followers", "preceding": "predecessors"}
+_COLUMNS_AT_ONCE = 1024
+_WIDTHS: tuple[np.dtype[np.unsignedinteger], ...] = (
+    np.dtype(np.uint8),
+    np.dtype(np.uint16),
+    np.dtype(np.uint32),
+)
+_PLACE = np.dtype(np.uint32)
+SIDES: dict[str, Direction] = {"following": "followers", "preceding": "predecessors"}
 
 
-@dataclass(frozen=True)
-class IndexItems:
+def write_spans(
+    staging: Staging,
+    parts: tuple[ProfilePart, ...],
+    block: tuple[int, int],
+    number: int,
+    *,
+    index_type: str,
+    strict: bool,
+) -> None:
     """Write the spans of a block of items over all users, and how much work each item is."""
-
-    staging: Staging
-    parts: tuple[ProfilePart, ...]
-    item_blocks: tuple[tuple[int, int], ...]
-    index_type: str
-    strict: bool
-
-    def __call__(self, number: int) -> None:
-        """Run the task of one block."""
-        for name, direction in _NAMES.items():
-            self._write(number, name, direction)
-
-    def _write(self, number: int, name: str, direction: Direction) -> None:
-        block = self.item_blocks[number]
+    for name, direction in SIDES.items():
         owners, starts, stops = [], [], []
-        for part in self.parts:
-            found = part_spans(self.staging, part, block, direction, strict=self.strict)
-            base = np.array(part.first_row, dtype=self.index_type)
+        for part in parts:
+            found = part_spans(staging, part, block, direction, strict=strict)
+            base = np.array(part.first_row, dtype=index_type)
             owners.append(found[0])
             starts.append(found[1] + base)
             stops.append(found[2] + base)
         offsets, order = group_rows(np.concatenate(owners), block[1] - block[0])
         begin, end = np.concatenate(starts)[order], np.concatenate(stops)[order]
         done = np.concatenate(([0], np.cumsum(end - begin, dtype=np.int64)))
-        self.staging.write_array(f"{name}_starts-{number:06d}", begin)
-        self.staging.write_array(f"{name}_stops-{number:06d}", end)
-        self.staging.write_array(f"{name}_work-{number:06d}", np.diff(done[offsets]))
-
-
-_COLUMNS_AT_ONCE = 1024
-
-
-class RowWriter(Protocol):
-    """Writes the rows of one block as parts, the same each time."""
-
-    def __call__(self, staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
-        """Write."""
+        staging.write_array(f"{name}_starts-{number:06d}", begin)
+        staging.write_array(f"{name}_stops-{number:06d}", end)
+        staging.write_array(f"{name}_work-{number:06d}", np.diff(done[offsets]))
 
 
 def write_both(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
@@ -100,29 +94,15 @@ def write_largest(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]
     staging.write_facts(f"{name}-largest", {"largest": int(rows.max(initial=0))})
 
 
-@dataclass(frozen=True)
-class WriteHeld:
+def write_held(staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
     """Write each row dense or compressed, as a model within a memory budget holds it."""
-
-    counter: str
-
-    def __call__(self, staging: Staging, name: str, rows: NDArray[np.unsignedinteger]) -> None:
-        """Write."""
-        form = RowForm(rows.shape[1], np.dtype(self.counter))
-        ends, is_dense, items, counts = form.compress(rows)
-        staging.write_array(f"{name}-dense", rows[is_dense].astype(narrowest(0)))
-        staging.write_array(f"{name}-items", items)
-        staging.write_array(f"{name}-counts", counts)
-        lengths = np.diff(ends, prepend=0)
-        staging.write_array(f"{name}-lengths", np.where(is_dense, -1, lengths))
-
-
-_WIDTHS: tuple[np.dtype[np.unsignedinteger], ...] = (
-    np.dtype(np.uint8),
-    np.dtype(np.uint16),
-    np.dtype(np.uint32),
-)
-_PLACE = np.dtype(np.uint32)
+    form = RowForm(rows.shape[1], rows.dtype)
+    ends, is_dense, items, counts = form.compress(rows)
+    staging.write_array(f"{name}-dense", rows[is_dense].astype(narrowest(0)))
+    staging.write_array(f"{name}-items", items)
+    staging.write_array(f"{name}-counts", counts)
+    lengths = np.diff(ends, prepend=0)
+    staging.write_array(f"{name}-lengths", np.where(is_dense, -1, lengths))
 
 
 def pack(rows: NDArray[np.unsignedinteger]) -> bytes:

@@ -38,7 +38,7 @@ from surerec.storage.adopting import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import polars as pl
     from numpy.typing import NDArray
@@ -289,8 +289,17 @@ class _Files:
         self.in_parts += profiles.arrays()
 
     def seal(self, spark: SparkSession) -> None:
-        """Let executors put together what is in parts."""
-        for name, size, checksum in _seal_arrays(spark, self.staging, self.in_parts):
+        """Let executors join parts into the model's files, one task a file."""
+        staging = self.staging
+        largest_first = sorted(self.in_parts, key=lambda array: -array.nbytes)  # none is left over
+
+        def seal(number: int) -> tuple[str, int, str]:
+            name, record = staging.seal(largest_first[number])
+            return name, record.bytes, record.sha256
+
+        for name, size, checksum in run_numbered(
+            spark, len(largest_first), seal, "Writing the model"
+        ):
             self.records[name] = FileRecord(size, checksum)
 
 
@@ -331,16 +340,3 @@ def _require_room(staging: Staging, needed: int) -> None:
             f"Dense counts need {in_words(2 * needed)} beside the model folder while they are "
             f"made, and {in_words(free)} is free: use strategy='bounded', or another disk."
         )
-
-
-def _seal_arrays(
-    spark: SparkSession, staging: Staging, arrays: Sequence[SealedArray]
-) -> list[tuple[str, int, str]]:
-    """Join parts into the model's files, one task a file; give name, size and checksum of each."""
-    largest_first = sorted(arrays, key=lambda array: -array.nbytes)  # none is left for the end
-
-    def seal(number: int) -> tuple[str, int, str]:
-        name, record = staging.seal(largest_first[number])
-        return name, record.bytes, record.sha256
-
-    return [tuple(x) for x in run_numbered(spark, len(arrays), seal, "Writing the model")]

@@ -9,14 +9,15 @@ import numpy as np
 
 from surerec.precedence.counting import WIDE, RowForm, narrowest, slots_of, too_popular
 from surerec.spark._counting import (
+    SIDES,
     CombineCells,
     CountCells,
-    IndexItems,
-    WriteHeld,
     item_blocks,
     plan_counting,
     write_both,
+    write_held,
     write_largest,
+    write_spans,
 )
 from surerec.spark._profiles import tasks_for
 from surerec.spark._session import collect, map_arrow, run_numbered, settings
@@ -116,7 +117,7 @@ class RowCounting:
             done = len(lengths)
             wave = _wave(guess[done:], taken / max(int(guess[:done].sum()), 1), budget - taken)
             rows = (done, min(done + wave, self.n_items))
-            plan = self._count(rows, direction, counter.name, WriteHeld(counter.name))
+            plan = self._count(rows, direction, counter.name, write_held)
             names += plan.names
             found = [self.staging.array(f"{x}-lengths", "int64") for x in plan.names]
             lengths = np.concatenate([lengths, *found])
@@ -194,20 +195,23 @@ def index_items(
     n_tasks = tasks_for(profiles.n_rows, n_tasks)
     n_blocks = max(n_tasks, -(-profiles.n_rows // _ROWS_AN_INDEX))
     blocks = item_blocks(profiles.support, n_blocks, len(profiles.support))
-    task = IndexItems(staging, profiles.parts, blocks, profiles.index_type, strict)
-    run_numbered(spark, len(blocks), task, "Indexing profiles by item")
+    parts, index_type = profiles.parts, profiles.index_type
+
+    def write(number: int) -> None:
+        write_spans(staging, parts, blocks[number], number, index_type=index_type, strict=strict)
+
+    run_numbered(spark, len(blocks), write, "Indexing profiles by item")
 
     def names(role: str) -> tuple[str, ...]:
         return tuple(f"{role}-{k:06d}" for k in range(len(blocks)))
 
     arrays = [
         SealedArray(role, profiles.index_type, (profiles.n_rows,), names(role))
-        for side in ("following", "preceding")
+        for side in SIDES
         for role in (f"{side}_starts", f"{side}_stops")
     ]
-    sides: dict[str, Direction] = {"following": "followers", "preceding": "predecessors"}
     work = {
         direction: np.concatenate([staging.array(name, "int64") for name in names(f"{side}_work")])
-        for side, direction in sides.items()
+        for side, direction in SIDES.items()
     }
     return arrays, work
