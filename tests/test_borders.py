@@ -19,8 +19,8 @@ SOURCE = Path(surerec.__file__).parent
     [
         ("surerec.audit._report", "surerec.reports", True),
         ("surerec.audit._report", "surerec.reports._pages", False),
-        ("surerec.measures.learned._recipe", "surerec.measures._recipe", True),
-        ("surerec.measures._recipes", "surerec.measures.learned._parts", False),
+        ("surerec.measures.learned._scorer", "surerec.measures._scorer", True),
+        ("surerec.measures._own", "surerec.measures.learned._scorer", False),
         ("surerec.cli._fit", "surerec._threads", True),
         ("surerec.cli", "surerec.cli._fit", True),
         ("surerec.climate", "surerec.cli._fit", False),

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.errors import InputError
+from surerec.measures.learned import FEATURES, Ridge
 from surerec.measures.learned._features import Features
-from surerec.measures.learned._offered import FEATURES
-from surerec.measures.learned._ridge import Ridge
 from tests.learned.slow_features import SlowFeatures
 
 N_ITEMS = 12
@@ -125,31 +124,9 @@ def test_an_empty_history_is_refused():
         Features(sr.count_precedence(films)).of(np.empty(0, dtype=np.int64))
 
 
-def test_a_user_left_out_may_have_taken_anything():
-    """Not a bit of the features changes with the profile of the user who is left out."""
-    films = sr.datasets.synthetic(n_users=60, n_items=40, n_rows=1200, seed=3)
-    where = slice(films.offsets[7], films.offsets[8])
-    changed = films.items_taken.copy()
-    changed[where] = np.random.default_rng(0).permutation(films.n_items)[: len(changed[where])]
-    other = sr.Interactions(films.users, films.items, films.offsets, changed, films.times)
-    history = np.array([3, 9, 30, 12])
-    both = [
-        Features(sr.count_precedence(each)).of(history, without=(7,)) for each in (films, other)
-    ]
-    exact = [row for row, name in enumerate(FEATURES) if "ridge" not in name]
-    np.testing.assert_array_equal(both[0][exact], both[1][exact])
-    np.testing.assert_allclose(both[0], both[1], rtol=1e-5, atol=1e-7)
-
-
 def test_items_that_nobody_took_have_features_too():
     taken = sr.Interactions.from_profiles([0, 2, 4], [0, 1, 1, 0], item_ids=range(4))
     statistics = sr.count_precedence(taken)
     for users in ((), (0,), (0, 1)):
         found = Features(statistics).of(np.arange(taken.n_items), without=users)
         assert np.isfinite(found).all()
-
-
-def test_counts_without_profiles_are_refused():
-    counts = sr.PrecedenceStatistics.from_counts([[0, 2], [1, 0]], [3, 3], n_users=3)
-    with pytest.raises(InputError, match="no users: the learned measure needs profiles"):
-        Features(counts)

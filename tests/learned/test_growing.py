@@ -2,14 +2,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from surerec.measures.learned._choice import LARGER, SMALL, Binned, Growth, Kept, grow_best
-from surerec.measures.learned._offered import EXTRAS, in_words
-from surerec.measures.learned._text import read_trees
 
 from surerec.measures.learned import INGREDIENTS
-from surerec.measures.learned import _choice as choice
+from surerec.measures.learned import _growing as growing
 from surerec.measures.learned._examples import MOST_HELD_OUT, Examples, Sampling, TrainedFuture
-from surerec.measures.learned._trees import Trees
+from surerec.measures.learned._features import EXTRAS, in_words
+from surerec.measures.learned._growing import LARGER, SMALL, Binned, Kept, grow_best
+from surerec.measures.learned._trees import read_trees
 
 NAMES = [*in_words(tuple(EXTRAS))]
 N_USERS, N_EACH = 60, 50
@@ -30,12 +29,6 @@ def binned(examples):
     return Binned.of(examples, NAMES)
 
 
-def margins(text, features):
-    scores = np.zeros(len(features))
-    Trees.of(read_trees(text)).add_to(scores, np.ascontiguousarray(features.T))
-    return scores
-
-
 def splits(text):
     return {feature for tree in read_trees(text) for feature in tree.features}
 
@@ -47,23 +40,6 @@ def test_trees_look_at_the_columns_that_they_are_given_and_no_others(binned):
     assert splits(binned.grow(np.array([3, 7]), SMALL, 0)) <= {3, 7}
 
 
-def test_bins_are_those_of_growing_from_scratch(examples, binned):
-    """Made once for all, they grow the trees that bins of their own would."""
-    columns, growth = np.arange(len(NAMES)), Growth(leaves=7, rate=0.3, most=5)
-    first = binned.grow(columns, growth, 3)
-    binned.grow(columns[:4], SMALL, 1)  # leaves nothing behind
-    assert binned.grow(columns, growth, 3) == first
-    assert Binned.of(examples, NAMES).grow(columns, growth, 3) == first
-
-
-def test_some_users_are_learned_from_as_if_they_were_all(examples, binned):
-    some, growth = binned.of_users(3), Growth(leaves=7, rate=0.3, most=5)
-    learned_from = examples.owners[~examples.held_out]
-    assert set(some.owners) == {each for each in learned_from.tolist() if each % 3 == 0}
-    counts = [sum(tree.leaf_counts) for tree in read_trees(some.grow(np.arange(4), growth, 0))]
-    assert set(counts) == {len(some.owners)}
-
-
 def test_the_users_held_out_stop_it(examples):
     """What is learned by heart is of no use to them, so that few trees are left."""
     chance = np.random.default_rng(2)
@@ -73,25 +49,19 @@ def test_the_users_held_out_stop_it(examples):
 
 
 def test_larger_trees_are_half_of_the_answer(examples):
-    grown = {
-        names: grow_best(examples, [], Kept(names), 0, lambda _: None) for names in ((), (LARGER,))
-    }
-    small, both = (margins(each.text, examples.features) for each in grown.values())
-    sizes = [len(tree.leaf_values) for tree in read_trees(grown[LARGER,].text)]
-    assert max(sizes) > SMALL.leaves
-    n_small = len(read_trees(grown[()].text))
-    large = sum(
-        (margins_of(tree, examples.features) for tree in read_trees(grown[LARGER,].text)[n_small:]),
-        np.zeros(len(examples.features)),
+    """The small trees as they are alone come first, at half their weight."""
+    alone, both = (
+        read_trees(grow_best(examples, [], Kept(names), 0, lambda _: None).text)
+        for names in ((), (LARGER,))
     )
-    np.testing.assert_allclose(both, small / 2 + large, atol=1e-6)
-    assert np.corrcoef(both, examples.taken)[0, 1] > 0.5
+    assert [tree.times(0.5) for tree in alone] == both[: len(alone)]
+    assert max(len(tree.leaf_values) for tree in both[len(alone) :]) > SMALL.leaves
 
 
 @pytest.mark.parametrize(("gain", "kept"), [(-0.1, ()), (0.04, ()), (0.06, INGREDIENTS)])
 def test_what_gains_more_than_half_a_standard_error_is_kept(examples, monkeypatch, gain, kept):
-    monkeypatch.setattr(choice, "_judge", lambda *_: None)
-    monkeypatch.setattr(choice, "_gain", lambda *_: (gain, 0.1))
+    monkeypatch.setattr(growing, "_judge", lambda *_: None)
+    monkeypatch.setattr(growing, "_gain", lambda *_: (gain, 0.1))
     found = grow_best(examples, [None] * 30, None, 0, lambda _: None).kept
     assert found.names == kept
     assert dict(found.gains) == dict.fromkeys(INGREDIENTS, gain)
@@ -107,18 +77,6 @@ def test_folds_grow_side_by_side_as_one_after_the_other(examples):
     alone = [grow(fold) for fold in range(4)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(grow, list(range(4)) * 6)) == alone * 6
-
-
-def margins_of(tree, features):
-    """What a tree says, walked node by node."""
-    found = []
-    for row in features:
-        node = 0 if tree.left else -1
-        while node >= 0:
-            goes_left = row[tree.features[node]] <= tree.thresholds[node]
-            node = tree.left[node] if goes_left else tree.right[node]
-        found.append(tree.leaf_values[~node])
-    return np.array(found)
 
 
 def test_of_many_users_a_smaller_share_is_set_aside():

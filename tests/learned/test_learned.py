@@ -8,19 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from surerec.measures.learned._choice import INGREDIENTS
-from surerec.measures.learned._offered import EXTRAS, extras_of, in_words
-from surerec.measures.learned._text import read_trees, write_trees
 
 import surerec as sr
 from surerec._calendar import DAY
 from surerec.errors import InputError
-from surerec.evaluation import choose_users, evaluate, split_user
-from surerec.measures import MeasureScorer, Query, State, find_measure
-from surerec.measures.learned import FEATURES, LearnedMeasure, LearnedRecipe, LearnedScorer
-from surerec.measures.learned import _choice as choice
+from surerec.evaluation import choose_users, split_user
+from surerec.measures import MeasureScorer, Query, State
+from surerec.measures.learned import (
+    FEATURES,
+    INGREDIENTS,
+    LearnedMeasure,
+    LearnedRecipe,
+    LearnedScorer,
+)
+from surerec.measures.learned import _growing as growing
 from surerec.measures.learned._examples import TrainedFuture
-from surerec.recommenders import make_recommender, recommender_names
+from surerec.measures.learned._features import EXTRAS, extras_of, in_words
+from surerec.measures.learned._trees import read_trees, write_trees
 
 
 def with_profile(films, user, items):
@@ -146,14 +150,6 @@ def test_contributions_add_up_to_the_score(scorer):
         assert difference == pytest.approx(score[20] - score[30], abs=1e-6)
 
 
-@pytest.mark.parametrize("strategy", ["bounded", "on-demand"])
-def test_other_row_stores_give_the_same(films, learned, scorer, strategy):
-    rows = sr.count_precedence(films, strategy=strategy, memory=20_000)
-    history = np.array([5, 1, 9, 60])
-    scores = LearnedScorer(rows, learned).score(history, without_user=8)
-    np.testing.assert_array_equal(scores, scorer.score(history, without_user=8))
-
-
 def test_it_serves_without_lightgbm_and_says_so_where_it_cannot(
     statistics, learned, scorer, monkeypatch
 ):
@@ -200,25 +196,6 @@ def test_too_few_users_are_refused():
         LearnedMeasure.train(counts)
 
 
-def test_other_features_are_refused(statistics, learned):
-    other = replace(learned, feature_names=["count"])
-    with pytest.raises(InputError, match="train it anew"):
-        LearnedScorer(statistics, other)
-
-
-def test_it_is_a_measure_like_any_other(model):
-    picks = model.recommend(user=7, confidence=0.8)
-    frame = picks.to_frame()
-    assert 0 < len(picks) < picks.n_candidates
-    assert frame["score"].is_between(0, 1).all()
-    assert (frame["p_value"] > 0.2 - 1e-9).all()
-    many = model.recommend_many([7, 8], confidence=0.8)
-    assert many.filter(user_id=7)["item_id"].to_list() == picks.items
-    assert model.recommend_many([7], confidence=0.8, k=3)["item_id"].to_list() == picks.items[:3]
-    assert len(model.recommend(history=picks.items[:4], confidence=0.8))
-    assert model.p_values(user=7)["p_value"].is_between(0, 1).all()
-
-
 def test_explain_says_which_features_moved_it(model):
     why = model.explain(user=7, item=model.recommend(user=7, confidence=0.8).items[0])
     assert why.contributions[0].feature in FEATURES.values()
@@ -230,29 +207,6 @@ def test_explain_says_which_features_moved_it(model):
         .contributions
         == ()
     )
-
-
-def test_names(model):
-    assert model.default_name() == "icrs-learned"
-    assert "icrs-learned" in recommender_names()
-    assert make_recommender("ICRS-learned").measure == "learned"
-    with pytest.raises(InputError, match="learned"):
-        find_measure("lerned")
-
-
-def test_evaluation_trains_once(statistics, monkeypatch):
-    train, calls = LearnedMeasure.train, []
-
-    def counted(*arguments, **settings):
-        calls.append(1)
-        return train(*arguments, **settings)
-
-    monkeypatch.setattr(LearnedMeasure, "train", counted)
-    algorithms = {"learned": sr.InductiveConformal("learned"), "ICRS12": sr.InductiveConformal()}
-    found = evaluate(algorithms, statistics, n_users=100)
-    assert len(calls) == 1
-    means = dict(found.metrics().filter(metric="ap").select("algorithm", "mean").iter_rows())
-    assert means["learned"] > 0.9 * means["ICRS12"]  # on 400 users there is little to learn
 
 
 @pytest.mark.parametrize("future", [{"horizon": 3}, {"window": 60.0}, {"horizon": 2, "window": 60}])
@@ -307,7 +261,7 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
     assert "Its trees were tried on users set aside, by their" in why
     assert re.search(r"larger trees \((kept|left out): [\d.]+% (better|worse)\)", why)
     # Whatever is said to gain is kept, stored, and computed where people are scored.
-    monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
+    monkeypatch.setattr(growing, "_gain", lambda *_: (0.5, 0.1))
     every = LearnedMeasure.train(statistics, n_users=200, n_folds=3)
     assert [fold["kept"] for fold in every.params["ingredients"]] == [[*INGREDIENTS]] * 3
     assert every.feature_names == [*in_words([*EXTRAS])]
@@ -338,7 +292,7 @@ def test_ingredients_are_kept_where_users_set_aside_gain(statistics, learned, mo
 
 
 def test_given_ingredients_are_not_tried(statistics, monkeypatch):
-    monkeypatch.setattr(choice, "_gain", None)
+    monkeypatch.setattr(growing, "_gain", None)
     given = LearnedMeasure.train(
         statistics, n_users=200, n_folds=3, ingredients=["larger trees", "past to future"]
     )
@@ -374,29 +328,15 @@ def test_sizes_of_sets_are_those_of_trying_every_cut(seed):
     shares = [np.sort(chance.random(chance.integers(3, 9)).astype(np.float32)) for _ in range(4)]
     taken = [chance.permutation(each)[: chance.integers(1, 4)] for each in shares]
     draws = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [0, 0, 3, 1]])
-    found = choice._Judged(shares, taken).sizes(draws)
+    found = growing._HeldOutRanks(shares, taken).sizes(draws)
     for row, draw in enumerate(draws):
         people = np.repeat(np.arange(4), draw)
         expected = slow_sizes([shares[k] for k in people], [taken[k] for k in people])
         np.testing.assert_allclose(found[row], expected)
 
 
-def test_many_people_are_scored_as_one_by_one_to_the_last_bit(films, statistics):
-    learned = LearnedMeasure.train(statistics, n_users=200, n_folds=3, ingredients=[*EXTRAS])
-    scorer = LearnedScorer(statistics, learned)
-    scorer.at_once = 3
-    two = tuple(np.flatnonzero(learned.fold_of == 1)[:2].tolist())
-    queries = [
-        *(Query.of_user(films, user) for user in (0, 7, 399, 4)),
-        Query(np.array([5, 1, 9])),
-        Query(np.array([3, 140]), users=two),
-    ]
-    one_by_one = [scorer.score_query(query) for query in queries]
-    np.testing.assert_array_equal(scorer.score_many(queries), one_by_one)
-
-
 def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch):
-    monkeypatch.setattr(choice, "_gain", lambda *_: (0.5, 0.1))
+    monkeypatch.setattr(growing, "_gain", lambda *_: (0.5, 0.1))
     every = LearnedMeasure.train(statistics, n_users=200, n_folds=3)
     # Fold 0 is as it was learned; fold 1 has trees that split by none of the ingredients.
     usual = LearnedMeasure.train(statistics, n_users=200, n_folds=3, ingredients=[])
@@ -404,7 +344,7 @@ def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch
     mixed = replace(every, folds=[every.folds[0], plain, plain])
     scorer = LearnedScorer(statistics, mixed)
     computed = []
-    for name, method in (("forward", "score_all"), ("factors", "score")):
+    for name, method in (("forward", "score"), ("factors", "score")):
         part = getattr(scorer._features, name)
         real = getattr(type(part), method)
 
@@ -419,7 +359,7 @@ def test_what_no_tree_of_a_fold_looks_at_is_not_computed(statistics, monkeypatch
         computed.clear()
         scores = scorer.score(history, without_user=user)
         assert sorted(computed) == sorted(expected)  # side by side
-        monkeypatch.setattr(scorer, "_looked_at", [None] * 3)
+        monkeypatch.setattr(scorer, "_looked_at", [tuple(EXTRAS)] * 3)
         np.testing.assert_array_equal(scorer.score(history, without_user=user), scores)
         monkeypatch.setattr(scorer, "_looked_at", [tuple(EXTRAS), (), ()])
 
@@ -432,17 +372,13 @@ def test_without_implicit_no_factors_are_tried(statistics, monkeypatch):
         assert "matrix factorisation" not in fold["kept"]
 
 
-def test_what_was_learned_before_there_were_ingredients_is_read(statistics, scorer):
+def test_damaged_settings_are_refused(statistics, learned, scorer):
     arrays, texts = scorer.state()
     settings = json.loads(texts["settings"])
-    del settings["params"]["ingredients"]
-    before = {**texts, "settings": json.dumps(settings)}
-    back = LearnedRecipe().from_state(statistics, State(arrays, before))
-    history = np.array([5, 1, 9])
-    np.testing.assert_array_equal(back.score(history), scorer.score(history))
-    assert back.about(Query(history)) == ""
-    for damaged in ([], "x", [{"kept": []}] * 3, [{"kept": 1, "gains": {}}] * 3):
+    for damaged in (None, [], "x", [{"kept": []}] * 3, [{"kept": 1, "gains": {}}] * 3):
         settings["params"]["ingredients"] = damaged
         texts = {**texts, "settings": json.dumps(settings)}
         with pytest.raises((KeyError, ValueError)):
             LearnedRecipe().from_state(statistics, State(arrays, texts))
+    with pytest.raises(InputError, match="train it anew"):
+        LearnedScorer(statistics, replace(learned, feature_names=["count"]))

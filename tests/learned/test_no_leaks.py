@@ -8,17 +8,15 @@ from sklearn.metrics import roc_auc_score
 
 import surerec as sr
 from surerec._calendar import DAY
-from surerec.measures.als import Factorisation
-from surerec.measures.learned import LearnedMeasure, _forward, _ridge
-from surerec.measures.learned import _choice as choice_module
+from surerec.measures.als import AlsSettings, Factorisation
+from surerec.measures.learned import LearnedMeasure, _ridge
 from surerec.measures.learned import _features as features_module
-from surerec.measures.learned._features import Features
-from surerec.measures.learned._forward import ForwardRidge
-from surerec.measures.learned._offered import EXTRAS
-from surerec.measures.learned._preference import train_factors
-from surerec.measures.learned._ridge import Ridge
+from surerec.measures.learned import _growing as growing
+from surerec.measures.learned._features import EXTRAS, Features
+from surerec.measures.learned._ridge import ForwardRidge, Ridge
 
 USER, CUT = 7, 8
+HOW = AlsSettings(folds=3, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +75,8 @@ def rare_items(n_users=60):
 def test_left_out_is_as_never_there(monkeypatch, most_items):
     """In the codes of a fit without the user, to the last zero; ridges may know a part of all."""
     data = rare_items()
-    monkeypatch.setattr(_ridge.Ridge.fit.__func__, "__defaults__", (1.5, most_items))
-    monkeypatch.setattr(_forward.ForwardRidge.fit.__func__, "__defaults__", (0.5, most_items))
+    monkeypatch.setattr(Ridge.fit.__func__, "__defaults__", (1.5, most_items))
+    monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, most_items))
     statistics = sr.count_precedence(data)
     extras = tuple(EXTRAS)
     features = Features(statistics, extras=extras)
@@ -142,14 +140,14 @@ def left_out(features, history, user):
 
 def test_nothing_tells_what_a_user_left_out_consumed(goods, monkeypatch):
     assert abs(recognised(goods, left_out) - 0.5) < 0.04
-    monkeypatch.setattr(_forward.ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
+    monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
     assert abs(recognised(goods, left_out) - 0.5) < 0.04
 
 
 def test_a_planted_cut_of_the_catalogue_is_recognised(goods, monkeypatch):
     """A ridge over the first 400 items, whatever their support without the user."""
-    monkeypatch.setattr(_forward.ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
-    monkeypatch.setattr(_forward, "whole_classes", lambda _, most: most)
+    monkeypatch.setattr(ForwardRidge.fit.__func__, "__defaults__", (0.5, 400))
+    monkeypatch.setattr(_ridge, "_whole_classes", lambda data, most: min(most, data.n_items))
     monkeypatch.setattr(Features, "_least_support", lambda *_: 0)
     assert recognised(goods, left_out) > 0.55
 
@@ -185,15 +183,14 @@ def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films
     def planted(_, data, history, without=()):
         weights = np.ones((1, len(history)))
         own = [data.taken(user) for user in without]
-        return ForwardRidge.fit(data).score(history, weights, own, np.arange(data.n_items))
+        return ForwardRidge.fit(data).score(history, weights, own, data.n_items)
 
     def half_left_out(_, data, history):
         """Without the first half alone: what it was followed by is still in the weights."""
         own = data.taken(USER)
         known = own[: len(own) // 2]
-        return ForwardRidge.fit(data).score(
-            history, np.ones((1, len(history))), [known], np.arange(data.n_items)
-        )
+        weights = np.ones((1, len(history)))
+        return ForwardRidge.fit(data).score(history, weights, [known], data.n_items)
 
     assert leaks(films, planted)
     assert leaks(films, half_left_out)
@@ -203,12 +200,12 @@ def test_a_ridge_from_past_to_future_planted_with_the_persons_own_is_found(films
 def test_factors_that_saw_the_person_are_found(films):
     def by_fold_of(person):
         def score(features, _, history):
-            factors = train_factors(features.statistics, 3, 0)
+            factors = Factorisation.train(features.statistics, HOW)
             return factors.score(factors.fold_for((person,), history), history)
 
         return score
 
-    folds = train_factors(sr.count_precedence(films), 3, 0).fold_of
+    folds = Factorisation.train(sr.count_precedence(films), HOW).fold_of
     stranger = int(np.flatnonzero(folds != folds[USER])[0])
     assert leaks(films, by_fold_of(stranger))
     assert not leaks(films, by_fold_of(USER))
@@ -216,7 +213,7 @@ def test_factors_that_saw_the_person_are_found(films):
 
 def test_no_feature_knows_the_future_where_factors_are_among_them(films):
     def of(features, _, history):
-        factors = train_factors(features.statistics, 3, 0)
+        factors = Factorisation.train(features.statistics, HOW)
         every = Features(features.statistics, extras=tuple(EXTRAS), factors=factors)
         found = every.of(history, without=(USER,))
         assert np.abs(found[-1]).max() > 0
@@ -249,7 +246,7 @@ def test_examples_come_from_users_whom_the_features_do_not_know(films, monkeypat
 
 def test_the_choice_of_a_fold_knows_nothing_of_its_users(films, monkeypatch):
     """Ingredients are chosen by others: a fold's choice stays as it is whatever its users took."""
-    monkeypatch.setattr(choice_module, "_FEWEST_JUDGED", 5)
+    monkeypatch.setattr(growing, "_FEWEST_JUDGED", 5)
     learned = LearnedMeasure.train(sr.count_precedence(films), n_users=60, n_folds=3)
     changed = other_future(films, USER, CUT)
     again = LearnedMeasure.train(sr.count_precedence(changed), n_users=60, n_folds=3)

@@ -3,11 +3,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from surerec.measures.learned._choice import contributions
-from surerec.measures.learned._text import read_trees, write_trees
 
 from surerec.errors import InputError
-from surerec.measures.learned._trees import Trees
+from surerec.measures.learned._growing import contributions
+from surerec.measures.learned._trees import Trees, read_trees, write_trees
 
 
 def from_text(text):

@@ -10,8 +10,7 @@ from surerec.errors import InputError
 from surerec.live import Live, Playing, replay
 from surerec.measures import Query
 from surerec.measures.learned import LearnedMeasure, LearnedRecipe, LearnedScorer
-from surerec.measures.learned._features import Features
-from surerec.measures.learned._offered import EXTRAS
+from surerec.measures.learned._features import EXTRAS, Features
 from surerec.precedence import GrowingStatistics
 
 _DAY = 86_400_000_000

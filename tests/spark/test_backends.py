@@ -5,22 +5,12 @@ import polars as pl
 import pytest
 
 import surerec as sr
-from surerec.errors import InputError
+from surerec.precedence import MemoryBackend
 from surerec.spark import Counting, SparkBackend, read_frame
 from surerec.storage import read_card, save_model
 from tests import oracle
 
 pytestmark = pytest.mark.spark
-
-
-class MemoryBackend:
-    """Counts in this machine's memory."""
-
-    def __init__(self, reading=None):
-        self.reading = reading or {}
-
-    def count(self, frame, **how):
-        return sr.count_precedence(sr.read_interactions(frame, **self.reading), **how)
 
 
 def some_rows(seed=3, n=400):
@@ -139,13 +129,6 @@ def test_without_a_sequence_strict_counts_are_the_same_by_id(spark, tmp_path):
     for code, same in enumerate(codes):
         assert counted.followers(code).tolist() == expected.followers(int(same))[codes].tolist()
     assert counted.interactions.users.ids.is_sorted()
-
-
-def test_order_without_a_sequence_is_refused(spark, tmp_path):
-    rows = spark.createDataFrame([(1, 2, 3)], ["user", "item", "time"])
-    with pytest.raises(InputError, match="needs a sequence column"):
-        SparkBackend(tmp_path / "model").count(rows)
-    assert not list(tmp_path.iterdir())
 
 
 def test_statistics_from_spark_serve_a_recommender(spark, tmp_path):

@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import surerec as sr
-from surerec.errors import InputError
-from surerec.spark._counting import count_cell
-from surerec.spark._packing import add_packed, pack
-from surerec.spark._plan import item_blocks, plan_counting
-from surerec.spark._profiles import Part
+from surerec.spark._counting import add_packed, count_cell, item_blocks, pack, plan_counting
+from surerec.spark._profiles import ProfilePart
 from surerec.spark._staging import Staging
 
 counts = st.sampled_from([0, 0, 0, 1, 255, 256, 70_000])
@@ -49,7 +46,7 @@ def stage_parts(folder, interactions, cuts):
     staging, parts = Staging(str(folder)), []
     for number, (first, last) in enumerate(pairwise(cuts)):
         where = slice(interactions.offsets[first], interactions.offsets[last])
-        part = Part(number, last - first, where.start, where.stop - where.start)
+        part = ProfilePart(number, last - first, where.start, where.stop - where.start)
         lengths = np.diff(interactions.offsets[first : last + 1])
         staging.write_array(part.name("lengths"), lengths)
         staging.write_array(part.name("items_taken"), interactions.items_taken[where])
@@ -76,12 +73,12 @@ def test_cells_add_up_to_the_counts_in_memory(tmp_path, ties):
 
 def test_the_plan_shuffles_counts_only_where_that_moves_fewer_bytes():
     few_items = np.full(100, 1_000_000, dtype=np.uint32)
-    parts = [Part(k, 1_000, 0, 2_000_000) for k in range(50)]
+    parts = [ProfilePart(k, 1_000, 0, 2_000_000) for k in range(50)]
     cut_by_users = plan_counting(parts, few_items, (0, 100), n_tasks=64, task_memory=1 << 20)
     assert len(cut_by_users.user_blocks) > 1
     assert cut_by_users.most_shuffled == 2 * len(cut_by_users.user_blocks) * 100 * 100
     many_items = np.full(20_000, 50, dtype=np.uint32)
-    small = [Part(k, 1_000, 0, 20_000) for k in range(50)]
+    small = [ProfilePart(k, 1_000, 0, 20_000) for k in range(50)]
     by_items = plan_counting(small, many_items, (0, 20_000), n_tasks=64, task_memory=1 << 28)
     assert len(by_items.user_blocks) == 1
     assert by_items.most_shuffled == 0
@@ -91,7 +88,7 @@ def test_the_plan_shuffles_counts_only_where_that_moves_fewer_bytes():
 def test_a_long_profile_is_spread_over_many_tasks():
     n_items = 32_000
     plan = plan_counting(
-        [Part(0, 1, 0, n_items)],
+        [ProfilePart(0, 1, 0, n_items)],
         np.ones(n_items, dtype=np.uint32),
         (0, n_items),
         n_tasks=16,
@@ -100,10 +97,3 @@ def test_a_long_profile_is_spread_over_many_tasks():
     largest = max(last - first for first, last in plan.item_blocks)
     assert largest * n_items * 2 <= 256_000_000
     assert largest <= n_items / 8
-
-
-def test_a_row_that_does_not_fit_is_refused():
-    with pytest.raises(InputError, match="give task_memory"):
-        plan_counting(
-            [Part(0, 1, 0, 9)], np.ones(9, dtype=np.uint32), (0, 9), n_tasks=1, task_memory=17
-        )

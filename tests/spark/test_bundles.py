@@ -1,7 +1,6 @@
 """From rows to parts in the order of users, without Spark: against what is plain to see."""
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -12,9 +11,8 @@ from hypothesis import strategies as st
 
 import surerec as sr
 from surerec.spark import _bundles
-from surerec.spark._arranging import arrange, write_part
 from surerec.spark._bundles import COLUMNS, N_BUCKETS, BundleRows, Bundles, read_share
-from surerec.spark._profiles import BuildProfiles, Part
+from surerec.spark._profiles import BuildProfiles, arrange, write_part
 from surerec.spark._staging import Staging
 
 INTEGERS = (pa.int64(), pa.int64())
@@ -40,21 +38,22 @@ def bundled(staging, source, threshold=None):
     return Bundles.told(pa.Table.from_batches(told, schema))
 
 
-@given(st.lists(st.tuples(whole, whole, st.one_of(whole, seconds), whole)), st.integers(1, 4))
-def test_shares_hold_the_rows_of_their_users(tmp_path_factory, rows, n_shares):
-    check_shares(tmp_path_factory.mktemp("shares"), rows, n_shares, INTEGERS)
+texts = st.text(max_size=3)
+TEXTS = (pa.string(), pa.string())
 
 
 @given(
-    st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3), seconds, whole)),
+    st.one_of(
+        st.tuples(
+            st.lists(st.tuples(whole, whole, st.one_of(whole, seconds), whole)), st.just(INTEGERS)
+        ),
+        st.tuples(st.lists(st.tuples(texts, texts, seconds, whole)), st.just(TEXTS)),
+    ),
     st.integers(1, 4),
 )
-def test_shares_hold_texts(tmp_path_factory, rows, n_shares):
-    check_shares(tmp_path_factory.mktemp("shares"), rows, n_shares, (pa.string(), pa.string()))
-
-
-def check_shares(folder, rows, n_shares, kinds):
-    staging = Staging(str(folder))
+def test_shares_hold_the_rows_of_their_users(tmp_path_factory, case, n_shares):
+    rows, kinds = case
+    staging = Staging(str(tmp_path_factory.mktemp("shares")))
     bundles = bundled(staging, batches(rows, kinds=kinds))
     assert bundles.n_rows == bundles.facts["usable"] == len(rows)
     n_dealt = bundles.deal(staging, n_shares)
@@ -77,12 +76,6 @@ def test_what_a_task_wrote_that_failed_is_not_read(tmp_path):
     again = bundled(staging, batches(rows[::-1]))
     assert again.deal(staging, 1) == 1
     assert sorted(read_share(staging, 0).rows()) == rows
-
-
-def test_whole_seconds_and_small_numbers_take_four_bytes_each(tmp_path):
-    rows = [(10**12 + k, 7 * k, 10**15 + 10**9 * k, 2 * k) for k in range(10_000)]
-    list(BundleRows(Staging(str(tmp_path)), None)(batches(rows)))
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 16 * len(rows) + 3_000
 
 
 maybe = st.one_of(st.none(), st.integers(0, 3))
@@ -174,13 +167,3 @@ def test_equal_sequences_go_by_user_and_item(tmp_path):
     assert ids == [9, 7, 8]
     assert [ids[code] for code in taken] == [9, 8, 7, 9]
     assert times.tolist() == [1, 5, 0, 5]
-
-
-def test_parts_are_cut_by_rows(tmp_path):
-    rows = [(user, item, 0, 10 * user + item) for user in range(6) for item in range(user + 1)]
-    arrangement, *_ = build(tmp_path, rows, 2)
-    parts = arrangement.parts(3)
-    assert parts[0] == Part(0, parts[0].n_users, 0, parts[0].n_rows)
-    assert all(a.first_row + a.n_rows == b.first_row for a, b in pairwise(parts))
-    assert sum(part.n_users for part in parts) == 6
-    assert sum(part.n_rows for part in parts) == len(rows)

@@ -50,9 +50,20 @@ def test_order_without_a_sequence_is_refused(cli, data, tmp_path):
     assert "needs a sequence column" in result.err
 
 
-@pytest.mark.parametrize("option", ["--master", "--sequence", "--task-memory", "--executor-memory"])
-def test_options_of_spark_need_spark(cli, data, tmp_path, option):
-    result = cli("fit", data, tmp_path / "model", option, "1")
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("fit", "--master"),
+        ("fit", "--sequence"),
+        ("fit", "--task-memory"),
+        ("fit", "--executor-memory"),
+        ("reproduce", "--master"),
+    ],
+)
+def test_options_of_spark_need_spark(cli, data, tmp_path, command, option):
+    to = tmp_path / "model"
+    given = (data, to) if command == "fit" else ("--datasets", data, "--output", to)
+    result = cli(command, *given, option, "1")
     assert result.code == 2
     assert f"{option} is for Spark: add --engine spark." in result.err
 

@@ -61,13 +61,6 @@ def test_a_run_goes_on_on_spark_with_what_is_there(spark, settings, expected, tm
 
 
 def test_a_folder_that_executors_do_not_see_is_refused(spark, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr("surerec.spark._evaluating.save_model", lambda *_: None)  # elsewhere
+    monkeypatch.setattr("surerec.spark._recommend.save_model", lambda *_: None)  # elsewhere
     with pytest.raises(InputError, match=r"An executor does not see .*\.statistics-"):
         run(settings, tmp_path / "out", engine=SparkEngine(spark))
-
-
-def test_options_of_spark_need_spark(cli, ratings, tmp_path):
-    given = ("--datasets", ratings, "--output", tmp_path / "out", "--master", "local[2]")
-    refused = cli("reproduce", *given)
-    assert refused.code == 2
-    assert "--master is for Spark: add --engine spark." in refused.err

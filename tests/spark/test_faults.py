@@ -11,10 +11,9 @@ import surerec as sr
 from surerec.errors import InputError
 from surerec.spark import Counting, count_precedence_spark, spark_session
 from surerec.spark import _rows as counting_rows
-from surerec.spark._counting import CountCells
-from surerec.spark._jobs import run_numbered
+from surerec.spark._counting import CountCells, write_both
+from surerec.spark._session import run_numbered
 from surerec.spark._staging import SealedArray, Staging
-from surerec.spark._writing import counter_name, transposed_name, write_both
 from surerec.storage import read_card
 
 pytestmark = pytest.mark.spark
@@ -98,12 +97,12 @@ def test_narrow_and_wide_parts_are_sealed_as_one_wide_array(tmp_path):
     names = ("narrow", "wide")
     for name, some in zip(names, (rows[:3], rows[3:]), strict=True):
         write_both(staging, name, some)
-    kinds = tuple(staging.facts(counter_name(name))["counter"] for name in names)
+    kinds = tuple(staging.facts(f"{name}-counter")["counter"] for name in names)
     assert kinds == ("uint16", "uint32")
     arrays = [
         SealedArray("followers", "uint32", rows.shape, names, kinds),
         SealedArray("predecessors", "uint32", rows.T.shape,
-                    tuple(map(transposed_name, names)), kinds, across=True),
+                    tuple(f"{name}-transposed" for name in names), kinds, across=True),
     ]  # fmt: skip
     for array, expected in zip(arrays, (rows, rows.T), strict=True):
         name, _ = staging.seal(array)

@@ -9,8 +9,7 @@ from surerec.spark import Counting, fit_spark, recommend_spark
 
 pytestmark = pytest.mark.spark
 
-NAMES = ("precedence-mining", "crs-max", "population-cm12")
-LEARNED = ("population-learned", "icrs-learned", "population-als", "icrs-als")
+NAMES = ("precedence-mining", "crs-max", "population-cm12", "population-learned", "icrs-als")
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +18,7 @@ def folder(tmp_path_factory):
     films = sr.datasets.synthetic(n_users=300, n_items=80, n_rows=6_000, ties=0.2, seed=12)
     counts = sr.count_precedence(films, strategy="bounded", memory=20_000)
     place = tmp_path_factory.mktemp("films") / "model"
-    save_all(place, {name: make_recommender(name).fit(counts) for name in (*NAMES, *LEARNED)})
+    save_all(place, {name: make_recommender(name).fit(counts) for name in NAMES})
     return place
 
 
@@ -45,7 +44,7 @@ def test_titles_are_those_of_a_fit_in_memory(spark, tmp_path):
         fit_spark(frame, tmp_path / "m2", {}, counting=Counting(ties="strict"), title="x")
 
 
-@pytest.mark.parametrize("name", [*NAMES, *LEARNED])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_rows_are_those_of_recommend_many(spark, folder, tmp_path, name):
     model = sr.load(folder, name)
     wanted = {"significance": 0.2} if "confidence" in model.model_.features else {}

@@ -1,4 +1,4 @@
-"""Rows on their way to their users: bundles of many, in columns as narrow as they can be.
+"""Rows on their way to their users: bundles of many, in columns.
 
 They lie in the staging folder, so that Spark moves none of its own rows. A task that is tried again
 may get its rows in another order, so its bundles have other names: those count that the task told
@@ -33,7 +33,6 @@ N_BUCKETS = 1024
 """Of users, by a hash: more than there are tasks, for how many rows come is not known yet."""
 
 _ROWS_AT_ONCE = 1 << 20  # that a task holds, and then writes as one bundle
-_UNITS = (1, 1_000_000)  # times are in microseconds, and most are whole seconds
 _BUNDLES = "bundles"
 
 
@@ -70,12 +69,12 @@ class BundleRows:
             buckets = rows["bucket"].to_numpy().astype(np.uint32)
             offsets, order = group_rows(buckets, N_BUCKETS)
             sizes = np.diff(offsets)
-            self.staging.write(name, [Narrowed.of(rows).taken(order).packed()])
+            self.staging.write(name, [_packed(rows, order)])
         told = {"name": name, "sizes": sizes.tobytes(), "facts": json.dumps(facts)}
         return pa.RecordBatch.from_pylist([told])
 
     def _usable(self, rows: pa.Table, facts: Counter[str]) -> pa.Table:
-        """Give the rows that can be used, and count the others."""
+        """Return the rows that can be used, and count the others."""
         facts["all"] += len(rows)
         roles = [name for name in rows.column_names if name != "bucket"]
         for name in roles:
@@ -134,66 +133,27 @@ def _share_name(number: int) -> str:
     return f"share-{number:06d}"
 
 
-@dataclass(frozen=True)
-class Narrowed:
-    """Columns of rows; whole numbers in 32 bits where those hold what is above the lowest."""
-
-    columns: dict[str, Any]
-    """By name, arrays of numpy or, if they are texts, of Arrow."""
-    scales: dict[str, tuple[int, int]]
-    """By name, the lowest number and the unit that the others are above it in."""
-
-    @classmethod
-    def of(cls, rows: pa.Table) -> Narrowed:
-        """Narrow the columns of a table."""
-        columns, scales = {}, {}
-        for name in COLUMNS:
-            column = rows[name].combine_chunks()
-            if pa.types.is_timestamp(column.type):
-                column = column.cast(pa.int64())  # microseconds since 1970, as Spark has them
-            if pa.types.is_integer(column.type):
-                columns[name], scales[name] = _narrow(column.to_numpy())
-            else:
-                columns[name], scales[name] = column, (0, 1)
-        return cls(columns, scales)
-
-    def taken(self, order: NDArray[np.int64]) -> Narrowed:
-        """Give the rows in another order."""
-        columns = {
-            name: column[order] if isinstance(column, np.ndarray) else column.take(pa.array(order))
-            for name, column in self.columns.items()
-        }
-        return Narrowed(columns, self.scales)
-
-    def packed(self) -> pa.Buffer:
-        """Write the rows."""
-        arrays = [pa.array(column) for column in self.columns.values()]
-        said = {name: f"{lowest} {unit}" for name, (lowest, unit) in self.scales.items()}
-        batch = pa.RecordBatch.from_arrays(arrays, list(self.columns))
-        batch = batch.replace_schema_metadata(said)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        return sink.getvalue()
-
-
-def _narrow(values: NDArray[np.int64]) -> tuple[NDArray[Any], tuple[int, int]]:
-    lowest, highest = int(values.min()), int(values.max())
-    for unit in _UNITS:
-        if (highest - lowest) // unit >= 2**32:
-            continue
-        # Modulo 2⁶⁴: they may be farther apart than 63 bits hold.
-        above = values.view(np.uint64) - np.uint64(lowest % 2**64)
-        if unit == 1:
-            return above.astype(np.uint32), (lowest, unit)
-        quotients = above // np.uint64(unit)
-        if (quotients * np.uint64(unit) == above).all():
-            return quotients.astype(np.uint32), (lowest, unit)
-    return values, (0, 1)
+def _packed(rows: pa.Table, order: NDArray[np.int64]) -> pa.Buffer:
+    """Write rows in an order, whole numbers in 32 bits where those hold them."""
+    columns = []
+    for name in COLUMNS:
+        column = rows[name].combine_chunks()
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.int64())  # microseconds since 1970, as Spark has them
+        if pa.types.is_integer(column.type):
+            numbers = column.to_numpy()
+            narrow = numbers.min() >= -(2**31) and numbers.max() < 2**31
+            columns.append(pa.array(numbers.astype(np.int32 if narrow else np.int64)[order]))
+        else:
+            columns.append(column.take(pa.array(order)))
+    batch, sink = pa.RecordBatch.from_arrays(columns, list(COLUMNS)), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return sink.getvalue()
 
 
 def read_share(staging: Staging, number: int) -> pl.DataFrame:
-    """Give the rows of a task's share, bundle after bundle."""
+    """Return the rows of a task's share, bundle after bundle."""
     slices = staging.array(_share_name(number), "int64").reshape(-1, 2)
     n_rows = int(np.diff(slices).sum())
     columns: dict[str, Any] = {}
@@ -208,18 +168,11 @@ def read_share(staging: Staging, number: int) -> pl.DataFrame:
                 column = batch.column(name)
                 if pa.types.is_integer(column.type):
                     into = columns.setdefault(name, np.empty(n_rows, np.int64))
-                    _widen(batch, name, into[done : done + len(column)])
+                    into[done : done + len(column)] = column.to_numpy()
                 else:
                     copied = column.take(pa.array(range(len(column))))
                     columns.setdefault(name, []).append(pl.Series(pl.from_arrow(copied)))
-        done += len(batch)
+        done += stop - start
     return pl.DataFrame(
         {name: pl.concat(x) if isinstance(x, list) else x for name, x in columns.items()}
     )
-
-
-def _widen(batch: pa.RecordBatch, name: str, into: NDArray[np.int64]) -> None:
-    """Write whole numbers as they were before they were narrowed."""
-    lowest, unit = map(int, batch.schema.metadata[name.encode()].split())
-    np.multiply(batch.column(name).to_numpy(), unit, out=into, dtype=np.int64)
-    into += lowest

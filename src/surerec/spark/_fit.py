@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -17,20 +17,22 @@ from surerec.errors import InputError
 from surerec.interactions import IdMap, read_titles, titles_by_code
 from surerec.precedence import PrecedenceStatistics, Strategy, Ties
 from surerec.precedence.counting import DenseRows, check_budget, divide_budget
-from surerec.spark import _building as building
-from surerec.spark._errors import plain_errors
-from surerec.spark._jobs import stage
-from surerec.spark._rows import RowCounting
-from surerec.spark._shared import check_shared, cores
+from surerec.spark._profiles import stage_profiles
+from surerec.spark._rows import RowCounting, index_items
+from surerec.spark._session import check_shared, cores, plain_errors, run_numbered, stage
 from surerec.spark._source import read_source
 from surerec.spark._staging import SealedArray, Staging
-from surerec.storage import (
+from surerec.storage import load_model
+from surerec.storage.adopting import (
+    Counts,
+    DataCard,
     FileRecord,
+    Settings,
     adopt_model,
     check_free,
-    load_model,
     seal_model,
-    write_file,
+    write_array,
+    write_table,
     writing_errors,
 )
 
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
     from surerec.precedence import Direction
     from surerec.recommenders import Recommender
-    from surerec.spark._building import StagedProfiles
+    from surerec.spark._profiles import StagedProfiles
 
 
 _TASKS_A_CORE = 3  # so that a slow one does not keep all others waiting
@@ -169,7 +171,7 @@ def fit_spark(
         check_shared(spark, staging)
         with stage(spark, "Looking at the rows"):
             source = read_source(frame, **reading)
-        profiles = building.stage_profiles(
+        profiles = stage_profiles(
             spark, source, staging, min_length=min_profile_length, n_tasks=n_tasks
         )
         files = _Files(staging)
@@ -187,15 +189,9 @@ def fit_spark(
         files.seal(spark)
         seal_model(
             staging.model,
-            {
-                "data": {"name": name, "origin": origin, "rows_read": asdict(profiles.rows_read)},
-                "counts": {
-                    "users": profiles.n_users,
-                    "items": len(profiles.items),
-                    "rows": profiles.n_rows,
-                },
-                "settings": {"ties": counting.ties, "rows": strategy},
-            },
+            DataCard(name, origin, profiles.rows_read),
+            Counts(profiles.n_users, len(profiles.items), profiles.n_rows),
+            Settings(counting.ties, strategy),
             files.records,
         )
         statistics = load_model(staging.model, verify=False).statistics
@@ -220,9 +216,37 @@ def count_precedence_spark(
     return fit_spark(frame, folder, {}, **options)
 
 
+@dataclass(frozen=True)
+class SparkBackend:
+    """Counts on Spark, into a model folder."""
+
+    folder: Path
+    """The folder to write, on a path that driver and executors share."""
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :func:`fit_spark` that say how the DataFrame is read."""
+    counting: Counting = field(default_factory=Counting)
+    """How tasks are cut."""
+
+    def count(
+        self,
+        source: Any,
+        *,
+        ties: Ties = "order",
+        strategy: Strategy = "auto",
+        memory: int | None = None,
+    ) -> PrecedenceStatistics:
+        """Count a Spark DataFrame."""
+        how = replace(self.counting, ties=ties, strategy=strategy)
+        if memory is not None:
+            how = replace(how, memory=memory)
+        return count_precedence_spark(
+            source, self.folder, counting=how, overwrite=True, **self.reading
+        )
+
+
 @contextmanager
 def _staging(place: Path) -> Iterator[Staging]:
-    """Give a folder beside the model's, so that files move by a rename; it vanishes in any case."""
+    """Yield a folder beside the model's, so that files move by a rename; it always vanishes."""
     folder = place.parent / f".{place.name}.{secrets.token_hex(4)}.spark"
     with writing_errors(place):
         folder.mkdir(parents=True)
@@ -246,7 +270,7 @@ class _Files:
 
     def add(self, role: str, array: NDArray[Any]) -> None:
         """Write a small array."""
-        name, record = write_file(self.staging.model, role, array)
+        name, record = write_array(self.staging.model, role, array)
         self.records[name] = record
 
     def add_profiles(self, profiles: StagedProfiles, titles: pl.DataFrame | None) -> None:
@@ -260,14 +284,23 @@ class _Files:
             ("users", {Columns.User: profiles.users}),
             ("items", {Columns.Item: profiles.items, **texts}),
         ):
-            file, record = write_file(self.staging.model, role, columns)
+            file, record = write_table(self.staging.model, role, columns)
             self.records[file] = record
         self.in_parts += profiles.arrays()
 
     def seal(self, spark: SparkSession) -> None:
-        """Let executors put together what is in parts."""
-        for name, size, checksum in building.seal_arrays(spark, self.staging, self.in_parts):
-            self.records[name] = FileRecord(bytes=size, sha256=checksum)
+        """Let executors join parts into the model's files, one task a file."""
+        staging = self.staging
+        largest_first = sorted(self.in_parts, key=lambda array: -array.nbytes)  # none is left over
+
+        def seal(number: int) -> tuple[str, int, str]:
+            name, record = staging.seal(largest_first[number])
+            return name, record.bytes, record.sha256
+
+        for name, size, checksum in run_numbered(
+            spark, len(largest_first), seal, "Writing the model"
+        ):
+            self.records[name] = FileRecord(size, checksum)
 
 
 def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:
@@ -281,7 +314,7 @@ def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:
         _require_room(files.staging, DenseRows.bytes_needed(rows.n_items, counter))
         files.in_parts += rows.dense()
         return strategy
-    arrays, work = building.index_items(
+    arrays, work = index_items(
         rows.spark, files.staging, rows.profiles, strict=rows.strict, n_tasks=rows.n_tasks
     )
     files.in_parts += arrays

@@ -1,23 +1,117 @@
-"""Profiles on executors: from all rows of some users to parts in the order of users."""
+"""Profiles on executors: from all rows of some users to parts in the order of all users."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from surerec.interactions import build_profiles, encode
-from surerec.spark._bundles import read_share
+from surerec._threads import equal_blocks
+from surerec.errors import InputError
+from surerec.interactions import build_profiles, encode, select_profiles
+from surerec.spark._bundles import N_BUCKETS, BundleRows, Bundles, read_share
+from surerec.spark._session import collect, map_arrow, run_numbered, settings
+from surerec.spark._staging import SealedArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
+    from pyspark.sql import SparkSession
 
+    from surerec.interactions import RowsRead
+    from surerec.spark._source import SparkRows
     from surerec.spark._staging import Staging
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Who comes when, as the driver knows it."""
+
+    buckets: tuple[int, ...]
+    users: pl.Series
+    """Ids in order."""
+    lengths: NDArray[np.int64]
+    owners: NDArray[np.uint32]
+    """The bucket of each user, by its place among `buckets`; a bucket's users are in order."""
+    n_repeats: int
+    n_short: int
+
+    def parts(self, n_parts: int) -> tuple[ProfilePart, ...]:
+        """Cut users into parts of about as many rows."""
+        ends = np.concatenate(([0], np.cumsum(self.lengths)))
+        return tuple(
+            ProfilePart(number, last - first, int(ends[first]), int(ends[last] - ends[first]))
+            for number, (first, last) in enumerate(equal_blocks(self.lengths, n_parts))
+        )
+
+    def write(self, staging: Staging, parts: tuple[ProfilePart, ...]) -> None:
+        """Write what the tasks have to know: each part's users, and its rows in each bucket."""
+        first_user, first_rows = 0, np.zeros(len(self.buckets), dtype=np.int64)
+        for part in parts:
+            users = slice(first_user, first_user + part.n_users)
+            lengths, owners = self.lengths[users], self.owners[users]
+            rows = np.zeros_like(first_rows)
+            np.add.at(rows, owners, lengths)
+            staging.write_array(part.name("lengths"), lengths)
+            staging.write_array(part.name("owners"), owners)
+            staging.write_array(part.name("slices"), np.stack([first_rows, rows]))
+            first_user, first_rows = users.stop, first_rows + rows
+
+
+def arrange(staging: Staging) -> Arrangement:
+    """Put the users of all buckets in the order of their first rows, or of their ids."""
+    names = sorted(path.name for path in staging.path("").glob("bucket-??????"))
+    facts = [staging.facts(name) for name in names]
+    numbers = [int(name.removeprefix("bucket-")) for name in names]
+    frames = [
+        pl.DataFrame(
+            {
+                "user": staging.ids(f"bucket_users-{number:06d}"),
+                "first": staging.array(f"bucket_firsts-{number:06d}", "int64"),
+                "length": staging.array(f"bucket_lengths-{number:06d}", "int64"),
+            }
+        ).with_columns(owner=pl.lit(place, pl.UInt32))
+        for place, number in enumerate(numbers)
+    ]
+    users = pl.concat(frames).sort("first", "user")
+    return Arrangement(
+        tuple(numbers),
+        users["user"],
+        users["length"].to_numpy(),
+        users["owner"].to_numpy(),
+        sum(each["repeats"] for each in facts),
+        sum(each["short"] for each in facts),
+    )
+
+
+def write_part(staging: Staging, buckets: tuple[int, ...], part: ProfilePart) -> None:
+    """Write a part's items by code and its times, from its slice of each bucket."""
+    ids = staging.ids("items")
+    table = pl.DataFrame({"id": ids, "code": np.arange(len(ids), dtype=np.uint32)})
+    first_rows, n_rows = staging.array(part.name("slices"), "int64").reshape(2, -1).tolist()
+    items, times = np.empty(part.n_rows, np.uint32), np.empty(part.n_rows, np.int64)
+    done = 0
+    for bucket, first, n in zip(buckets, first_rows, n_rows, strict=True):
+        if not n:
+            continue
+        known = staging.ids(f"bucket_ids-{bucket:06d}").to_frame()
+        codes = known.join(table, on="id", how="left", maintain_order="left")["code"].to_numpy()
+        some = staging.array(f"bucket_items-{bucket:06d}", "uint32", first, n)
+        items[done : done + n] = codes[some]
+        times[done : done + n] = staging.array(f"bucket_times-{bucket:06d}", "int64", first, n)
+        done += n
+    lengths = staging.array(part.name("lengths"), "int64")
+    # Slices lie end to end, each in the order of its users.
+    by_bucket = np.argsort(staging.array(part.name("owners"), "uint32"), kind="stable")
+    sources = np.empty(len(lengths), dtype=np.int64)
+    sources[by_bucket] = np.cumsum(lengths[by_bucket]) - lengths[by_bucket]
+    _, items, times = select_profiles(sources, lengths, items, times)
+    staging.write_array(part.name("items_taken"), items)
+    staging.write_array(part.name("times"), times)
 
 
 @dataclass(frozen=True)
@@ -79,7 +173,7 @@ class BuildProfiles:
 
 
 def in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give rows by sequence, those that share one by user and item.
+    """Return rows by sequence, those that share one by user and item.
 
     Examples
     --------
@@ -101,7 +195,7 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def first_places(codes: NDArray[np.uint32], n_codes: int) -> NDArray[np.intp]:
-    """Give where each code stands first; codes are numbered in the order of first appearance.
+    """Return where each code stands first; codes are numbered in the order of first appearance.
 
     Examples
     --------
@@ -112,7 +206,7 @@ def first_places(codes: NDArray[np.uint32], n_codes: int) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True)
-class Part:
+class ProfilePart:
     """Consecutive users: where their profiles are, and which rows of all they take."""
 
     number: int
@@ -121,12 +215,12 @@ class Part:
     n_rows: int
 
     def name(self, role: str) -> str:
-        """Give the name of one of its files."""
+        """Return the name of one of its files."""
         return f"{role}-{self.number:06d}"
 
 
 def read_part(
-    staging: Staging, part: Part, *, with_times: bool
+    staging: Staging, part: ProfilePart, *, with_times: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64]]:
     """Read offsets, items by code and, if wanted, times of a part."""
     lengths = staging.array(part.name("lengths"), "int64")
@@ -134,3 +228,100 @@ def read_part(
     items = staging.array(part.name("items_taken"), "uint32")
     times = staging.array(part.name("times"), "int64") if with_times else np.empty(0, np.int64)
     return offsets, items, times
+
+
+_ROWS_WORTH_A_TASK = 25_000
+_ROWS_A_PART = 2_000_000
+_ROWS_A_BATCH = 20_000
+_NO_LIMIT = 2**31 - 1  # of bytes a batch; with any other Spark adds them up after every row
+
+
+@dataclass(frozen=True)
+class StagedProfiles:
+    """Profiles that are in the staging folder, by code; here are only their maps."""
+
+    parts: tuple[ProfilePart, ...]
+    users: pl.Series
+    """Ids in order."""
+    lengths: NDArray[np.int64]
+    """Items of each user."""
+    items: pl.Series
+    """Ids by code."""
+    support: NDArray[np.uint32]
+    rows_read: RowsRead
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.users)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of interactions."""
+        return sum(part.n_rows for part in self.parts)
+
+    @property
+    def index_type(self) -> str:
+        """The type of places in the profiles."""
+        return "uint32" if self.n_rows < 2**32 else "uint64"
+
+    def arrays(self) -> list[SealedArray]:
+        """Return the model's arrays of profiles that lie in parts."""
+        return [
+            SealedArray(role, dtype, (self.n_rows,), tuple(part.name(role) for part in self.parts))
+            for role, dtype in (("items_taken", "uint32"), ("times", "int64"))
+        ]
+
+
+def tasks_for(n_rows: int, n_tasks: int) -> int:
+    """Return fewer tasks for few rows, as each costs some time of its own.
+
+    Examples
+    --------
+    >>> tasks_for(50_000, n_tasks=12), tasks_for(1_000_000, n_tasks=12)
+    (2, 12)
+    """
+    return max(1, min(n_tasks, -(-n_rows // _ROWS_WORTH_A_TASK)))
+
+
+def stage_profiles(
+    spark: SparkSession, source: SparkRows, staging: Staging, *, min_length: int, n_tasks: int
+) -> StagedProfiles:
+    """Build the profiles in the order of users, and give items their codes by popularity."""
+    bundle = BundleRows(staging, source.threshold)
+    rows = source.rows.selectExpr("*", f"pmod(hash(user), {N_BUCKETS}) as bucket")
+    with settings(
+        spark,
+        execution__arrow__maxRecordsPerBatch=_ROWS_A_BATCH,
+        execution__arrow__maxBytesPerBatch=_NO_LIMIT,
+    ):
+        bundles = Bundles.told(collect(map_arrow(rows, bundle, bundle.schema), "Reading rows"))
+    read = source.rows_read or source.checked(bundles.facts)
+    n_parts = max(tasks_for(bundles.n_rows, n_tasks), -(-bundles.n_rows // _ROWS_A_PART))
+    n_shares = bundles.deal(staging, n_parts)
+    build = BuildProfiles(staging, min_length, source.item_type)
+    built = map_arrow(spark.range(0, n_shares, 1, n_shares), build, build.schema)
+    query = "select item, sum(support) as support, min(first) as first from {built} group by item"
+    table = collect(spark.sql(query, built=built), "Building profiles")
+    items = (
+        pl.DataFrame(pl.from_arrow(table))
+        .filter(pl.col("support") > 0)
+        .sort("support", "first", "item", descending=[True, False, False])
+    )
+    if not len(items):
+        raise InputError(f"The Spark DataFrame: no user took {min_length} items or more.")
+    staging.write_ids("items", items["item"])
+    arrangement = arrange(staging)
+    parts, buckets = arrangement.parts(n_parts), arrangement.buckets
+    arrangement.write(staging, parts)
+    run_numbered(
+        spark, len(parts), lambda k: write_part(staging, buckets, parts[k]), "Arranging profiles"
+    )
+    return StagedProfiles(
+        parts,
+        arrangement.users,
+        arrangement.lengths,
+        items["item"],
+        items["support"].to_numpy().astype(np.uint32),
+        replace(read, repeats=arrangement.n_repeats, short_profiles=arrangement.n_short),
+    )

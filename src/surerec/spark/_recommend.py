@@ -1,4 +1,4 @@
-"""Recommending on Spark: the model mapped once in each worker, rows written as Parquet."""
+"""Recommending and evaluating on Spark: the model mapped once in each worker."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import secrets
 import shutil
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,19 +22,62 @@ from surerec._files import follow
 from surerec.errors import InputError, LeftOutWarning
 from surerec.interactions import read_members
 from surerec.recommenders import load
-from surerec.spark._jobs import map_arrow, stage
-from surerec.spark._shared import check_seen, cores
+from surerec.spark._session import check_seen, cores, map_arrow, run_numbered, stage
+from surerec.storage import load_model, save_model
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Unpack
 
     import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
+    from surerec.experiments import Spread
+    from surerec.precedence import PrecedenceStatistics
     from surerec.recommenders import Recommender, RecommendOptions, RequestOptions
+
+
+@lru_cache(maxsize=1)
+def _statistics(folder: str) -> PrecedenceStatistics:
+    """Map them once in a worker, which lives through many tasks."""
+    return load_model(folder, verify=False).statistics
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """Evaluates the users of an experiment on Spark; a :class:`surerec.experiments.Engine`.
+
+    The output folder of the experiment must be on a path that driver and executors share.
+    """
+
+    spark: SparkSession
+
+    @contextmanager
+    def holding(self, statistics: PrecedenceStatistics, folder: Path) -> Iterator[Spread]:
+        """Write the statistics into the folder for a while, where executors map them."""
+        place = folder.absolute() / f".statistics-{secrets.token_hex(4)}"
+        try:
+            save_model(place, statistics, {})
+            check_seen(self.spark, place)
+            yield partial(self._spread, place)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _spread(
+        self,
+        place: Path,
+        task: Callable[[PrecedenceStatistics, Any], Any],
+        work: Sequence[Any],
+        description: str,
+    ) -> list[Any]:
+        folder, pieces = str(place), list(work)
+
+        def do(number: int) -> Any:
+            return task(_statistics(folder), pieces[number])
+
+        return run_numbered(self.spark, len(pieces), do, description)
 
 
 _USERS_AT_ONCE = 256
@@ -92,7 +136,7 @@ class _Recommend:
 
 
 def _plain(frame: pl.DataFrame) -> pl.DataFrame:
-    """Give columns of the types that Spark has: no unsigned integers."""
+    """Return columns of the types that Spark has: no unsigned integers."""
     return frame.with_columns(pl.selectors.integer().cast(pl.Int64))
 
 
@@ -225,7 +269,7 @@ def _groups(fitted: Recommender, groups: Any, users: Sequence[Any] | None) -> di
 
 
 def _at_once(spark: SparkSession, n: int) -> int:
-    """Give every core some blocks, none larger than is answered at once on one machine."""
+    """Return the size of a block: every core gets some, none larger than one machine takes."""
     return max(1, min(_USERS_AT_ONCE, n // (_TASKS_A_CORE * cores(spark))))
 
 

@@ -1,4 +1,4 @@
-"""The rows of counts, stage after stage: how wide they are, all of them, or what a budget holds."""
+"""The rows of counts: who counts what, how wide they are, all of them or what a budget holds."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surerec.precedence.counting import WIDE, RowForm, narrowest, slots_of, too_popular
-from surerec.spark._building import tasks_for
-from surerec.spark._counting import CombineCells, CountCells
-from surerec.spark._jobs import collect, map_arrow, settings
-from surerec.spark._plan import plan_counting
-from surerec.spark._staging import SealedArray
-from surerec.spark._writing import (
-    WriteHeld,
-    counter_name,
-    transposed_name,
+from surerec.spark._counting import (
+    SIDES,
+    CombineCells,
+    CountCells,
+    item_blocks,
+    plan_counting,
     write_both,
+    write_held,
     write_largest,
+    write_spans,
 )
+from surerec.spark._profiles import tasks_for
+from surerec.spark._session import collect, map_arrow, run_numbered, settings
+from surerec.spark._staging import SealedArray
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
 
     from surerec.precedence import Direction
-    from surerec.spark._building import StagedProfiles
-    from surerec.spark._plan import Plan
+    from surerec.spark._counting import CountingGrid, RowWriter
+    from surerec.spark._profiles import StagedProfiles
     from surerec.spark._staging import Staging
-    from surerec.spark._writing import RowWriter
 
 
 _RECORDS_A_BATCH = 16
+_ROWS_AN_INDEX = 4_000_000
 _FIRST_LOOK = 16  # of the most popular items, whose counts are the largest
 _FEWEST_A_WAVE = 256
 _BEYOND = 1.1  # of what is left of a budget: one wave too much costs less than one more wave
@@ -76,7 +78,7 @@ class RowCounting:
             if rows[0] == rows[1]:
                 continue
             plan = self._count(rows, "followers", WIDE.name, write_largest)
-            found = [self.staging.facts(f"{x}-largest") for x in plan.names("followers")]
+            found = [self.staging.facts(f"{x}-largest") for x in plan.names]
             wanted = narrowest(max(facts["largest"] for facts in found))
             if wanted != narrowest(0):
                 return wanted
@@ -88,10 +90,10 @@ class RowCounting:
         How wide they are is known when they are counted: no look beforehand.
         """
         plan = self._count((0, self.n_items), "followers", self.widest.name, write_both)
-        shape, names = (self.n_items, self.n_items), plan.names("followers")
-        kinds = tuple(self.staging.facts(counter_name(name))["counter"] for name in names)
+        shape, names = (self.n_items, self.n_items), plan.names
+        kinds = tuple(self.staging.facts(f"{name}-counter")["counter"] for name in names)
         counter = max(kinds, key=lambda kind: np.dtype(kind).itemsize)
-        transposed = tuple(transposed_name(name) for name in names)
+        transposed = tuple(f"{name}-transposed" for name in names)
         return [
             SealedArray("followers", counter, shape, names, kinds),
             SealedArray("predecessors", counter, shape, transposed, kinds, across=True),
@@ -115,9 +117,9 @@ class RowCounting:
             done = len(lengths)
             wave = _wave(guess[done:], taken / max(int(guess[:done].sum()), 1), budget - taken)
             rows = (done, min(done + wave, self.n_items))
-            plan = self._count(rows, direction, counter.name, WriteHeld(counter.name))
-            names += plan.names(direction)
-            found = [self.staging.array(f"{x}-lengths", "int64") for x in plan.names(direction)]
+            plan = self._count(rows, direction, counter.name, write_held)
+            names += plan.names
+            found = [self.staging.array(f"{x}-lengths", "int64") for x in plan.names]
             lengths = np.concatenate([lengths, *found])
             taken = int(form.bytes_of(lengths < 0, lengths).sum())
         ends = np.cumsum(form.bytes_of(lengths < 0, lengths))
@@ -151,13 +153,13 @@ class RowCounting:
 
     def _count(
         self, rows: tuple[int, int], direction: Direction, counter: str, write: RowWriter
-    ) -> Plan:
+    ) -> CountingGrid:
         """Count the rows of some items, in blocks."""
         plan = plan_counting(
             list(self.profiles.parts),
             self.profiles.support,
             rows,
-            (direction,),
+            direction,
             counter=counter,
             n_tasks=tasks_for(self.profiles.n_rows, self.n_tasks),
             task_memory=self.task_memory,
@@ -180,7 +182,36 @@ class RowCounting:
 
 
 def _wave(guess: NDArray[np.int64], taken_of_guess: float, left: int) -> int:
-    """Say how many more rows to count, given how much of the guesses those before took."""
+    """Return how many more rows to count, given how much of the guesses those before took."""
     expected = np.cumsum(guess) * (taken_of_guess or 1.0)
     wanted = int(np.searchsorted(expected, _BEYOND * left, side="right"))
     return max(wanted, _FEWEST_A_WAVE)
+
+
+def index_items(
+    spark: SparkSession, staging: Staging, profiles: StagedProfiles, *, strict: bool, n_tasks: int
+) -> tuple[list[SealedArray], dict[Direction, NDArray[np.int64]]]:
+    """Write the spans of every item; give the arrays, and the work of each item by direction."""
+    n_tasks = tasks_for(profiles.n_rows, n_tasks)
+    n_blocks = max(n_tasks, -(-profiles.n_rows // _ROWS_AN_INDEX))
+    blocks = item_blocks(profiles.support, n_blocks, len(profiles.support))
+    parts, index_type = profiles.parts, profiles.index_type
+
+    def write(number: int) -> None:
+        write_spans(staging, parts, blocks[number], number, index_type=index_type, strict=strict)
+
+    run_numbered(spark, len(blocks), write, "Indexing profiles by item")
+
+    def names(role: str) -> tuple[str, ...]:
+        return tuple(f"{role}-{k:06d}" for k in range(len(blocks)))
+
+    arrays = [
+        SealedArray(role, profiles.index_type, (profiles.n_rows,), names(role))
+        for side in SIDES
+        for role in (f"{side}_starts", f"{side}_stops")
+    ]
+    work = {
+        direction: np.concatenate([staging.array(name, "int64") for name in names(f"{side}_work")])
+        for side, direction in SIDES.items()
+    }
+    return arrays, work

@@ -29,14 +29,12 @@ _EPOCH: Final = "timestamp_ntz'1970-01-01 00:00:00'"
 
 
 @dataclass(frozen=True)
-class Source:
+class SparkRows:
     """Rows that can be used, and what became of the others."""
 
     rows: DataFrame
     """user, item, time, sequence; with rating, if they are not looked at yet."""
-    user_type: str
     item_type: str
-    has_sequence: bool
     rows_read: RowsRead | None
     """None if rows are not looked at yet: whoever reads them counts what cannot be used."""
     threshold: float | None
@@ -59,7 +57,7 @@ def read_source(
     threshold: float | None = 0.0,
     time_format: str | None = None,
     skip_bad: bool = False,
-) -> Source:
+) -> SparkRows:
     """Find the columns, look at all rows once, and say which can be used."""
     wanted = {"user": user or None, "item": item or None, "time": time, "rating": rating}
     where = _WHERE
@@ -89,8 +87,7 @@ def read_source(
         micros = _micros(_scale(cells, time_format, where)) if numeric_time else "time"
         others = [role for role in columns if role != "time"]
         rows = cells.selectExpr(*others, f"{micros} as time", "sequence")
-        has_sequence = sequence is not None
-        return Source(rows, "bigint", "bigint", has_sequence, None, threshold, skip_bad)
+        return SparkRows(rows, "bigint", None, threshold, skip_bad)
     found = _look(cells, kinds, columns, threshold, has_sequence=sequence is not None)
     scale = _scale(cells, time_format, where) if numeric_time else None
     _complain(found, where, skip_bad=skip_bad)
@@ -103,15 +100,7 @@ def read_source(
         f"{_micros(scale)} as time",
         "sequence",
     )
-    return Source(
-        rows,
-        types["user"],
-        types["item"],
-        sequence is not None,
-        _rows_read(found),
-        threshold,
-        skip_bad,
-    )
+    return SparkRows(rows, types["item"], _rows_read(found), threshold, skip_bad)
 
 
 def _rows_read(found: Mapping[str, int]) -> RowsRead:
@@ -127,7 +116,7 @@ def _quoted(name: str) -> str:
 
 
 def _cell(role: str, name: str, kind: str, where: str) -> str:
-    """Say how a cell is read; what cannot be used comes out null."""
+    """Return how a cell is read; what cannot be used comes out null."""
     column = _quoted(name)
     number = f"try_cast({column} as double)"
     if role == "rating":
@@ -195,7 +184,7 @@ def _look(
 
 
 def _is_plain_integer(role: str) -> str:
-    """Say whether text is an integer as it is written back.
+    """Return whether text is an integer as it is written back.
 
     The pattern comes first, for each text that cannot be cast costs Spark an exception.
     """

@@ -70,7 +70,7 @@ class Staging:
         return Path(self.folder) / "model"
 
     def path(self, name: str) -> Path:
-        """Give the path of a part."""
+        """Return the path of a part."""
         return Path(self.folder) / name
 
     def write(self, name: str, pieces: Iterable[Any]) -> None:

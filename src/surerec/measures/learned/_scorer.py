@@ -10,8 +10,7 @@ import numpy as np
 from surerec._state import ArraySchema, State, check_arrays
 from surerec._threads import one_thread
 from surerec.measures._folds import folds_of
-from surerec.measures._scorer import Recipe
-from surerec.measures._scorer import Contribution, Scorer
+from surerec.measures._scorer import Contribution, Recipe, Scorer
 from surerec.measures.als import AlsSettings, Factorisation
 from surerec.measures.learned._features import EXTRAS, Features, extras_of
 from surerec.measures.learned._growing import contributions

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec.measures.learned import _ridge
+from surerec.measures.learned._ridge import ForwardRidge, Ridge
+
+
+def ease(interactions, penalty, history, weights, n_items=None):
+    """``−P[i, j] / P[j, j]`` of ``P = (XᵀX + λI)⁻¹``, from a matrix of who took what."""
+    taken = np.zeros((interactions.n_users, interactions.n_items))
+    owners = np.repeat(np.arange(interactions.n_users), np.diff(interactions.offsets))
+    taken[owners, interactions.items_taken] = 1
+    taken = taken[:, :n_items]
+    inverse = np.linalg.inv(taken.T @ taken + penalty * np.eye(taken.shape[1]))
+    return -(weights @ inverse[history]) / inverse.diagonal()
+
+
+def forward(interactions, penalty, history, weights, n_items=None):
+    """``(XᵀX + λI)⁻¹ Xᵀ Y`` from matrices of who took what in which half."""
+    before, after = np.zeros((2, interactions.n_users, interactions.n_items))
+    for user in range(interactions.n_users):
+        profile = interactions.taken(user)
+        cut = max(len(profile) // 2, 1)
+        before[user, profile[:cut]] = 1
+        after[user, profile[cut:]] = 1
+    before, after = before[:, :n_items], after[:, :n_items]
+    gram = before.T @ before + penalty * np.eye(before.shape[1])
+    return weights @ np.linalg.solve(gram, before.T @ after)[history]
+
+
+both = pytest.mark.parametrize(("ridge", "by_definition"), [(Ridge, ease), (ForwardRidge, forward)])
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=80, n_items=50, n_rows=1500, seed=2)
+
+
+@both
+@given(
+    users=st.sets(st.integers(0, 79), max_size=4),
+    seed=st.integers(0, 99),
+    strength=st.sampled_from([0.05, 0.5, 2.0]),
+)
+def test_leaving_users_out_is_fitting_without_them(
+    films, ridge, by_definition, users, seed, strength
+):
+    chance = np.random.default_rng(seed)
+    history = chance.permutation(films.n_items)[: chance.integers(1, 20)]
+    weights = chance.random((3, len(history)))
+    asked = history, weights, [films.taken(user) for user in users], films.n_items
+    fitted = ridge.fit(films, strength)
+    found = fitted.score(*asked)
+    others = films.without_users(np.array(sorted(users), dtype=np.int64))
+    # λ is of the number of users, not of what they took: it stays.
+    expected = by_definition(others, strength * films.n_users, history, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
+    for columns in (np.arange(films.n_items)[::9], np.arange(films.n_items)[::2]):
+        some = fitted.score(*asked, columns)
+        np.testing.assert_allclose(some, found[:, columns], rtol=1e-9, atol=1e-12)
+
+
+@both
+def test_it_keeps_to_the_most_popular_items(films, ridge, by_definition):
+    fitted = ridge.fit(films, 0.3, most_items=20)
+    n_known = fitted.n_items
+    support = np.bincount(films.items_taken)
+    assert 10 < n_known <= 20
+    assert support[n_known] < support[n_known - 1]  # all items of one support, or none
+    weights = np.ones((1, 3))
+    found = fitted.score(np.array([3, 40, 8]), weights, [films.taken(0)], films.n_items)
+    assert (found[0, n_known:] == 0).all()
+    others = films.without_users(np.array([0]))
+    expected = by_definition(others, 0.3 * 80, np.array([3, 8]), weights[:, :2], n_known)
+    np.testing.assert_allclose(found[:, :n_known], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("ridge", "n_bytes"), [(Ridge, 32), (ForwardRidge, 48)])
+def test_it_takes_no_more_memory_than_is_free(films, monkeypatch, ridge, n_bytes):
+    monkeypatch.setattr(_ridge, "available_memory", lambda: n_bytes * 25 * 25)
+    fitted = ridge.fit(films)
+    assert 15 < fitted.n_items <= 25
+    assert f"{fitted.n_items} items" in repr(fitted)

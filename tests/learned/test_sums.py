@@ -1,0 +1,136 @@
+"""Sums over the rows of a profile, and counts of what came soon, against slow versions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surerec as sr
+from surerec.measures._tiles import LeftOut, leave_out
+from surerec.measures.learned import _items, _sums
+from surerec.measures.learned._items import WINDOWS, Near
+from surerec.precedence import of_matrix, spans
+
+
+def slow_sums(forward, back, support, recent):
+    """Row after row in 32 bits, of counts without the user."""
+    one, found = np.float32(1), np.zeros((_sums.N_SUMS, forward.shape[1]), np.float32)
+    ratios = []
+    for k, (after, before) in enumerate(zip(forward, back, strict=True)):
+        taken = np.float32(support[k])
+        share, back_share = after * (one / taken), before * (one / taken)
+        ratio = after / np.maximum(one, taken - before)
+        cosine = (after + before) * (one / np.sqrt(taken))
+        late = share if k >= len(forward) - 5 else 0 * share
+        for which, value in (
+            (_sums.COUNT, after),
+            (_sums.BACK, before),
+            (_sums.SHARE, share),
+            (_sums.RECENT_SHARE, recent[k] * share),
+            (_sums.LAST_SHARE, late),
+            (_sums.RATIO, ratio),
+            (_sums.BACK_SHARE, back_share),
+            (_sums.COSINE, cosine),
+            (_sums.RECENT_COSINE, recent[k] * cosine),
+        ):
+            found[which] += value
+        for which, value in (
+            (_sums.HIGH_SHARE, share),
+            (_sums.HIGH_RATIO, ratio),
+            (_sums.HIGH_COSINE, cosine),
+        ):
+            found[which] = np.maximum(found[which], value)
+        ratios.append(np.floor(ratio * np.float32(65536)) / 65536)
+    found[_sums.MIDDLE_RATIO] = np.median(ratios, axis=0)
+    return found
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n_rows=st.integers(1, 20),
+    n_columns=st.sampled_from([5, 32, 33, 70, 1100]),
+    n_own=st.integers(0, 5),
+    most=st.sampled_from([2, 40, 32_700]),
+    kind=st.sampled_from([np.uint16, np.uint32]),
+)
+def test_sums_are_those_of_row_after_row_without_the_user(
+    seed, n_rows, n_columns, n_own, most, kind
+):
+    chance = np.random.default_rng(seed)
+    support = chance.integers(1, most, n_rows).astype(np.uint32)
+    shares = chance.random((2, n_rows, n_columns)) ** 3
+    others = (shares * support[:, None] / shares.sum(axis=0)).astype(kind)
+    full = chance.random((n_rows, n_columns)) < 0.1  # ratios of 1
+    others[0][full] = (support[:, None] - others[1])[full]
+    own = chance.permutation(n_columns)[:n_own].astype(np.uint32)
+    history = chance.integers(0, n_columns, n_rows)
+    wide = np.zeros(n_columns, np.uint32)
+    times = np.sort(chance.integers(0, max(n_own // 2, 1), n_own))
+    out = LeftOut(own, *leave_out(history, wide, own, times, True))._replace(
+        support=support.astype(np.int64)
+    )
+    instants = np.full(n_columns, -1)
+    instants[own] = out.instants
+    counted = others.copy()
+    for row, at in enumerate(out.of_rows):
+        counted[0, row] += (instants > at) & (at >= 0)
+        counted[1, row] += (instants < at) & (at >= 0) & (instants >= 0)
+    recent = chance.random(n_rows).astype(np.float32)
+    expected = slow_sums(*others.astype(np.float32), support, recent)
+    places = chance.permutation(n_rows)
+    sources = []
+    for each in counted:
+        matrix = np.empty_like(each)
+        matrix[places] = each
+        sources.append(of_matrix(matrix, places))
+    for held in (
+        sources,
+        [each._replace(matrix=each.matrix[:0], counted=each.matrix) for each in sources],
+    ):
+        found, parts = _sums.sums_in_parts(*held, out, recent, n_columns)
+        for part in parts:
+            part()
+        np.testing.assert_array_equal(found, expected)
+
+
+def slow_near(following, last, parts, own_ends, n_items):
+    """Add each user's part, one after the other."""
+    found = np.zeros((len(WINDOWS), n_items))
+    for item, part in zip(last.tolist(), parts, strict=True):
+        for span in range(*following.offsets[item : item + 2]):
+            start, stop = int(following.starts[span]), int(following.stops[span])
+            if stop in own_ends:
+                continue
+            for place in range(start, min(stop, start + WINDOWS[-1])):
+                window = int(np.searchsorted(WINDOWS, place - start, side="right"))
+                found[window, following.items[place]] += part
+    return found
+
+
+@pytest.fixture(scope="module")
+def films():
+    return sr.datasets.synthetic(n_users=150, n_items=130, n_rows=6000, ties=0.2, seed=4)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    room=st.sampled_from([0, 20_000, 1 << 26]),
+    n_out=st.integers(0, 2),
+    ties=st.sampled_from(["order", "strict"]),
+)
+def test_shares_of_what_came_soon_are_added_up_user_by_user(films, seed, room, n_out, ties):
+    chance, following = np.random.default_rng(seed), spans(films, "followers", ties)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_items, "_MOST_BYTES", room)
+        near = Near(following)
+    n_items = films.n_items + 3  # some have come since
+    for _ in range(2):  # counted, and counted before
+        last = chance.permutation(films.n_items)[: chance.integers(1, 6)]
+        parts = chance.random(len(last)).astype(np.float32)
+        ends = films.offsets[1:][chance.permutation(films.n_users)[:n_out]]
+        found = near.shares(last, parts, ends, None, n_items)
+        expected = slow_near(following, last, parts, ends, n_items)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        columns = chance.integers(0, n_items, chance.integers(0, 90))
+        some = near.shares(last, parts, ends, columns, n_items)
+        np.testing.assert_array_equal(some, found[:, columns])
