@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.calibration._assessment import Assessment
+from surerec.calibration._calibration import Assessment
 from surerec.calibration._guarantee import level_of
 from surerec.calibration._users import NO_CHANCES, SWAYED, UserCalibration
 from surerec.conformal import ServedPrecision, bets_needed

@@ -10,8 +10,7 @@ import numpy as np
 
 from surerec._calendar import DAY, day_of
 from surerec._state import State
-from surerec.calibration._assessment import BestOfMany, UserAssessment
-from surerec.calibration._calibration import Calibration
+from surerec.calibration._calibration import BestOfMany, Calibration, UserAssessment
 from surerec.calibration._calibration_users import (
     CalibrationUsers,
     NamedItems,
@@ -20,9 +19,14 @@ from surerec.calibration._calibration_users import (
 )
 from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
 from surerec.calibration._held_out import Cases
-from surerec.calibration._many import best_by_block, ranks_together
 from surerec.calibration._probabilities import FEWEST_USERS, ItemChances
-from surerec.calibration._ranking import Ranking, candidates_of, place_among
+from surerec.calibration._ranking import (
+    Ranking,
+    best_by_block,
+    candidates_of,
+    place_among,
+    ranks_together,
+)
 from surerec.calibration._regressions import list_features, list_hits
 from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
@@ -33,11 +37,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration._assessment import Assessment
-    from surerec.calibration._calibration import UserCoverage
+    from surerec.calibration._calibration import Assessment, UserCoverage
     from surerec.calibration._guarantee import Cut, Promise
     from surerec.calibration._held_out import Horizon
-    from surerec.calibration._many import Best
+    from surerec.calibration._ranking import Best
     from surerec.calibration._regressions import Weights
     from surerec.interactions import Interactions
     from surerec.measures import Queries, Query, Scorer
@@ -406,6 +409,8 @@ class UserCalibration(Calibration):
         if self.listed is not None or not ranks_together(scorer, statistics):
             return None
         lowest = significance + TOLERANCE if in_set else -1.0  # which no level is below
+        if k is None and in_set and self.cut == "rank":
+            k = self._thresholds.most(significance, statistics.n_items)
         parts: list[tuple[NDArray[Any], ...]] = []
         covered: list[NDArray[np.bool_]] = []
         n_before = 0
