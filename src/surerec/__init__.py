@@ -77,7 +77,6 @@ _ROOMS = (
     "conformal",
     "datasets",
     "errors",
-    "futures",
     "interactions",
     "live",
     "measures",

@@ -270,11 +270,8 @@ def highest_rate(errors: int, n: int) -> float:
     if not n:
         return 1.0
     square = _SURE**2
-    share, spread = (
-        errors / n,
-        _SURE * math.sqrt(errors * (n - errors) / n**3 + square / (4 * n**2)),
-    )
-    return min(1.0, (share + square / (2 * n) + spread) / (1 + square / n))
+    spread = _SURE * math.sqrt(errors * (n - errors) / n**3 + square / (4 * n**2))
+    return min(1.0, (errors / n + square / (2 * n) + spread) / (1 + square / n))
 
 
 class Alarm(NamedTuple):
