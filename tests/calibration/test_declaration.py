@@ -5,10 +5,47 @@ import pytest
 
 import surerec as sr
 from surerec.audit import audit
+from surerec.calibration import profile_cases
+from surerec.testing import check_leaves_users_out
 from tests.audit.audited_data import with_duplicates
-from tests.calibration.test_left_out import Forgets, Liar, Memory
 
 FALSE = "declares leaves_users_out = True, which is false"
+
+
+class Memory:
+    """Scores by what the most similar users took: of somebody it has seen, it knows the future."""
+
+    leaves_users_out = False
+
+    def __init__(self, statistics):
+        profiles = statistics.interactions
+        self.taken = np.zeros((profiles.n_users, profiles.n_items))
+        owners = np.repeat(np.arange(profiles.n_users), np.diff(profiles.offsets))
+        self.taken[owners, profiles.items_taken] = 1
+
+    def score(self, history, *, without_user=None):
+        taken = self.taken
+        if self.leaves_users_out and without_user is not None:
+            taken = np.delete(taken, without_user, axis=0)
+        shared = taken[:, history].sum(axis=1) / np.maximum(taken.sum(axis=1), 1) ** 0.5
+        return (shared / max(shared.max(), 1e-9)) ** 8 @ taken
+
+
+class Forgets(Memory):
+    leaves_users_out = True
+
+
+class Silent(Memory):
+    leaves_users_out = None
+
+
+class Liar(Memory):
+    """Says that it leaves users out, and does not."""
+
+    leaves_users_out = True
+
+    def score(self, history, *, without_user=None):  # noqa: ARG002
+        return super().score(history)
 
 
 class Popular:
@@ -74,14 +111,14 @@ def sparse():
 
 
 @pytest.fixture(params=["dense", "sparse"])
-def films(request):
+def either(request):
     return request.getfixturevalue(request.param)
 
 
 @pytest.mark.parametrize("kind", [sr.PopulationConformal, sr.InductiveConformal])
 @pytest.mark.parametrize("fitted", [False, True], ids=["class", "fitted"])
-def test_fit_refuses_a_memoriser_that_declares_it_leaves_users_out(films, kind, fitted):
-    counts = sr.count_precedence(films)
+def test_fit_refuses_a_memoriser_that_declares_it_leaves_users_out(either, kind, fitted):
+    counts = sr.count_precedence(either)
     given = Liar(counts) if fitted else Liar
     with pytest.raises(sr.InputError, match=f"Liar {FALSE}.*declare leaves_users_out = False"):
         kind(given).fit(counts)
@@ -131,10 +168,6 @@ def test_the_check_leaves_what_is_fitted_alone(dense):
     assert own.n_rows == [dense.n_rows]
 
 
-def test_what_declares_that_it_does_not_is_not_checked(dense):
-    assert sr.PopulationConformal(Memory).fit(dense).calibration_
-
-
 def test_an_audit_says_that_a_declaration_is_false(dense):
     found = audit(dense, Liar, n_users=400, window=120)
     assert found.overall.startswith(f"Liar {FALSE}. Calibrated as declared, it delivers")
@@ -151,3 +184,100 @@ def test_an_audit_of_a_fitted_memoriser_says_that_nothing_holds(dense):
     assert set(found.coverage["verdict"]) == {"does not hold"}
     assert f"does not hold, as Liar {FALSE}" in found.verdicts[0].sentence
     assert "rely on neither here" in found.overall
+
+
+def test_calibration_users_are_held_out_of_what_cannot_leave_them_out(dense):
+    model = sr.PopulationConformal(Memory).fit(dense)
+    held_out = model.calibration_.users
+    assert 0 < len(held_out) <= len(profile_cases(dense, 0.4)) // 2
+    assert not model.scorer_.own.taken[held_out].any()
+
+
+@pytest.mark.parametrize("kind", [sr.InductiveConformal, sr.PopulationConformal])
+def test_who_says_nothing_promises_nobody_anything(dense, kind):
+    history = dense.items.ids[:8].to_list()
+    for given in (Silent, Silent(sr.count_precedence(dense))):
+        model = kind(given).fit(dense)
+        for asked in ({"user": dense.users[3]}, {"history": history}):
+            said = str(model.recommend(**asked, confidence=0.7).guarantee)
+            assert said.startswith("No guarantee: the scorer Silent does not say whether")
+
+
+def test_what_comes_fitted_and_cannot_leave_out_promises_nobody_anything(dense):
+    model = sr.PopulationConformal(Memory(sr.count_precedence(dense))).fit(dense)
+    history = dense.items.ids[:8].to_list()
+    for asked in ({"user": dense.users[3]}, {"history": history}):
+        said = str(model.recommend(**asked, confidence=0.8).guarantee)
+        assert said.startswith("No guarantee: the scorer Memory comes fitted")
+    about = model.recommend(history=history, k=10).about_hit_probability
+    assert about.startswith("None: the scorer Memory")
+
+
+def test_item_level_promises_cover_people_whom_it_has_not_seen(dense):
+    model = sr.InductiveConformal(Memory).fit(dense)
+    history = dense.items.ids[:12].to_list()
+    assert "An item new to the user that they will consume" in str(
+        model.recommend(history=history, confidence=0.7).guarantee
+    )
+    known = str(model.recommend(dense.users[3], confidence=0.7).guarantee)
+    assert known.startswith("No guarantee: this user was part of")
+
+
+def test_loaded_again_it_is_fitted_without_whoever_calibrates(dense, tmp_path):
+    model = sr.PopulationConformal(Memory).fit(dense)
+    model.save(tmp_path / "model")
+    back = sr.load(tmp_path / "model", scorer=Memory)
+    np.testing.assert_array_equal(back.scorer_.own.taken, model.scorer_.own.taken)
+    fitted = sr.load(tmp_path / "model", scorer=Memory(sr.count_precedence(dense)))
+    history = dense.items.ids[:8].to_list()
+    assert "comes fitted" in str(fitted.recommend(history=history, confidence=0.8).guarantee)
+
+
+def test_recalibrating_holds_others_out(dense):
+    middle = int(np.quantile(dense.times, 0.7))
+    model = sr.PopulationConformal(Memory).fit(dense.until(middle)).recalibrate(dense)
+    assert model.scorer_.own.taken.sum() == dense.n_rows  # fitted on all, once calibrated
+    calibrates = dense.users[int(model.calibration_.users[0])]
+    assert "cannot be left out" in str(model.recommend(calibrates, confidence=0.8).guarantee)
+    renewed = sr.PopulationConformal(Memory).fit(dense.until(middle))
+    renewed.recalibrate(dense, refit=False)
+    assert not renewed.scorer_.own.taken[renewed.calibration_.users].any()
+
+
+def test_an_audit_measures_both_ways_of_calibrating(dense):
+    found = audit(dense, Memory, n_users=400, window=120)
+    verdicts = {each.kind: each for each in found.verdicts}
+    assert verdicts["miss-rank"].kept
+    assert verdicts["miss-rank-as-used"].verdict == "does not hold"
+    assert "calibrated on people it learned from" in verdicts["miss-rank-as-used"].name
+    assert any("fitted on half of the users" in why for why in found.skipped)
+    assert not any(kind.endswith("as-used") for kind in audit(dense, "CM12").coverage["kind"])
+
+
+@pytest.mark.parametrize("kind", [Memory, Silent])
+def test_an_audit_of_what_comes_fitted_cannot_tell(dense, kind):
+    found = audit(dense, kind(sr.count_precedence(dense)), n_users=200, window=120)
+    assert {each.verdict for each in found.verdicts} == {"cannot tell"}
+    assert set(found.coverage["verdict"]) == {"cannot tell"}
+    assert "comes fitted" in found.overall
+    assert "holds" not in found.overall
+
+
+@pytest.mark.parametrize("recipe", ["CM12", "CM3", "NCM16", Forgets])
+def test_what_leaves_users_out_is_found_to(dense, recipe):
+    check_leaves_users_out(recipe, dense)
+
+
+@pytest.mark.parametrize(("trained", "n_users"), [("learned", 3), ("als", 20)])
+def test_what_is_trained_leaves_users_out(trained, n_users):
+    small = sr.datasets.synthetic(n_users=120, n_items=40, n_rows=2_400, seed=2)
+    check_leaves_users_out(trained, small, n_users=n_users)
+
+
+def test_a_false_declaration_is_caught(dense):
+    with pytest.raises(AssertionError, match="Liar does not leave users out"):
+        check_leaves_users_out(Liar, dense)
+    with pytest.raises(AssertionError, match="does not say leaves_users_out = True"):
+        check_leaves_users_out(Silent, dense)
+    with pytest.raises(AssertionError, match="comes fitted"):
+        check_leaves_users_out(Memory(sr.count_precedence(dense)), dense)

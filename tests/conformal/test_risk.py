@@ -81,12 +81,6 @@ def test_a_group_is_its_users_alone(users, data):
     )
 
 
-def test_the_hit_cut_is_the_conformal_quantile_of_the_first_hit():
-    first = np.random.default_rng(0).permutation(99) + 1.0
-    curve = RiskCurve.of_first(first, np.arange(99), 99)
-    assert [curve.cut(epsilon) for epsilon in (0.1, 0.2, 0.5)] == [90, 80, 50]
-
-
 @pytest.mark.parametrize(("epsilon", "needed"), [(0.5, 1), (0.1, 9), (0.05, 19), (0.01, 99)])
 def test_too_few_users_can_promise_nothing(epsilon, needed):
     assert users_needed(epsilon) == needed

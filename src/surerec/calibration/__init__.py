@@ -1,18 +1,16 @@
 """From scores to sets, on a user's own items or over users; and what that guarantees."""
 
-from surerec.calibration._assessment import (
+from surerec.calibration._calibration import (
     Assessment,
     BestOfMany,
-    ItemAssessment,
-    UserAssessment,
-)
-from surerec.calibration._calibration import (
     Calibration,
+    ItemAssessment,
     LeftOutUsers,
     Newcomers,
     Nobody,
     OfTheFit,
     Uncalibrated,
+    UserAssessment,
     UserCoverage,
     guarantee_of,
 )
@@ -44,8 +42,12 @@ from surerec.calibration._held_out import (
 )
 from surerec.calibration._items import (
     ItemCalibration,
+    OverLater,
+    TransductiveCalibration,
     check_share,
     compare_with_items,
+    p_counts_in_halves,
+    ranks_by_later_item,
     split,
 )
 from surerec.calibration._precision import PrecisionCalibration
@@ -66,12 +68,6 @@ from surerec.calibration._ranking import (
     place_among,
 )
 from surerec.calibration._regressions import ItemCurve, hit_probabilities, list_features
-from surerec.calibration._transductive import (
-    OverLater,
-    TransductiveCalibration,
-    p_counts_in_halves,
-    ranks_by_later_item,
-)
 from surerec.calibration._users import UserCalibration, cases_of, next_items
 
 __all__ = [

@@ -361,6 +361,14 @@ class Thresholds:
         words = self._segments.words[segment]
         return Threshold(self._curves[segment], None if own < 0 else own, words)
 
+    def most(self, significance: float, n_items: int) -> int:
+        """Return how many ranks are in a set at ε at the most, whoever is left out."""
+        ranks = np.arange(1.0, n_items + 1)
+        sums = [
+            (curve.levels(ranks) * (curve.n_users + 1), curve.n_users) for curve in self._curves
+        ]
+        return max(int(np.count_nonzero(left > significance * n)) for left, n in sums)
+
     def levels(
         self, people: Sequence[Query], owners: NDArray[np.int64], entries: NDArray[np.float64]
     ) -> NDArray[np.float64]:

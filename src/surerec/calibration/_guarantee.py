@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from surerec._arguments import check_choice
-from surerec._shown import counted
 from surerec.conformal import RiskCurve
 from surerec.errors import InputError
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surerec.calibration._assessment import Assessment
     from surerec.calibration._held_out import Horizon
 
 Cut: TypeAlias = Literal["rank", "score"]
@@ -146,29 +144,6 @@ RANKING: Final = Guarantee(
 def level_of(significance: float) -> float:
     """Return 1 − ε, without the noise of binary fractions."""
     return round(1 - significance, 12)
-
-
-def item_guarantee(
-    significance: float, assessment: Assessment | None, known: str, note: str
-) -> Guarantee:
-    """Return the item-level guarantee; `known` names the items that it is based on."""
-    n = None if assessment is None else assessment.n_calibration
-    based_on = f"{known} items" if n is None else counted(n, f"{known} items")
-    return Guarantee(
-        kind="item",
-        level=level_of(significance),
-        claim=(
-            "An item new to the user that they will consume is left out with probability at most "
-            f"{significance:.4g}"
-        ),
-        horizon=NEW_ITEMS,
-        n_calibration=n,
-        covers="each user",
-        assumptions=(
-            f"Assumes that the user's {based_on} and the items consumed next are exchangeable.",
-            note,
-        ),
-    )
 
 
 class Promise(ABC):

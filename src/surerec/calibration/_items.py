@@ -1,38 +1,49 @@
-"""Item-level calibration, on a user's own items: the paper's p-values."""
+"""Item-level calibrations, on a user's own items: the paper's p-values, and its ancestors'."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
 from surerec._arguments import check_number
-from surerec.calibration._assessment import BestOfMany, ItemAssessment, LaterAssessment
-from surerec.calibration._calibration import Calibration, cannot_have_seen, seen_before
-from surerec.calibration._guarantee import item_guarantee
+from surerec._shown import counted
+from surerec.calibration._calibration import (
+    BestOfMany,
+    Calibration,
+    ItemAssessment,
+    LaterAssessment,
+    cannot_have_seen,
+    seen_before,
+)
+from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
 from surerec.calibration.kernels import (
     RoughScores,
     exact_ratios,
     find_best,
     has_rough_scores,
-    is_known,
+    rank_among,
     score_on_all_cores,
     score_roughly,
     uniforms,
 )
 from surerec.conformal import TOLERANCE, left_out_up_to, smoothed_p_values
 from surerec.conformal.kernels import counts_among
+from surerec.measures import ProfileRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from surerec.calibration._assessment import Assessment
-    from surerec.calibration._guarantee import Guarantee
+    from surerec.calibration._calibration import Assessment
     from surerec.measures import Queries, Query, Scorer
     from surerec.measures.kernels import ScoringPlan
     from surerec.precedence import PrecedenceStatistics
+
+OverLater: TypeAlias = Literal["max", "median"]
+"""How the p-values of one item for several later ones are made one."""
 
 
 def split(
@@ -99,8 +110,58 @@ def compare_with_items(
 
 
 @dataclass(frozen=True)
-class ItemCalibration(Calibration):
-    """The known profile is split in time order: scored by its beginning, calibrated by the rest.
+class SplitCalibration(Calibration):
+    """The known profile is split in time order: its beginning scores, the rest calibrates.
+
+    Parameters
+    ----------
+    train_share : float
+        The share of the known profile that is training.
+    """
+
+    features = frozenset({"confidence", "levels"})
+    based_on: ClassVar[str]
+    """Names the items that p-values are based on."""
+
+    train_share: float = 0.5
+
+    @property
+    def note(self) -> str:
+        """What a guarantee depends on, as a sentence."""
+        return ""
+
+    def splitting(self, train_share: float) -> Self:
+        """Return the calibration that splits a history elsewhere."""
+        return replace(self, train_share=train_share)
+
+    def scored(self, query: Query) -> Query:
+        """Return the training items."""
+        return query.first(training_size(len(query.history), self.train_share))
+
+    def guarantee(self, significance: float, assessment: Assessment | None = None) -> Guarantee:
+        """Return what the confidence guarantees, to a user or to every covered one."""
+        n = None if assessment is None else assessment.n_calibration
+        known = f"{self.based_on} items" if n is None else counted(n, f"{self.based_on} items")
+        return Guarantee(
+            kind="item",
+            level=level_of(significance),
+            claim=(
+                "An item new to the user that they will consume is left out with probability at "
+                f"most {significance:.4g}"
+            ),
+            horizon=NEW_ITEMS,
+            n_calibration=n,
+            covers="each user",
+            assumptions=(
+                f"Assumes that the user's {known} and the items consumed next are exchangeable.",
+                self.note,
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class ItemCalibration(SplitCalibration):
+    """The inductive method: candidates' scores are compared with those of calibration items.
 
     Parameters
     ----------
@@ -112,10 +173,10 @@ class ItemCalibration(Calibration):
         Of the random numbers for that: the same for the same user and item, always.
     """
 
-    features = frozenset({"confidence", "levels"})
     compares_scores = True
+    based_on = "calibration"
+    note = "It holds less well the more tastes drift."
 
-    train_share: float = 0.5
     smoothed: bool = False
     seed: int = 0
 
@@ -125,14 +186,6 @@ class ItemCalibration(Calibration):
             f"keeps {confidence:.0%} of items new to the user that they will consume, if their "
             "taste stands still"
         )
-
-    def splitting(self, train_share: float) -> ItemCalibration:
-        """Return the calibration that splits a history elsewhere."""
-        return replace(self, train_share=train_share)
-
-    def scored(self, query: Query) -> Query:
-        """Return the proper training items."""
-        return query.first(training_size(len(query.history), self.train_share))
 
     def assess(
         self,
@@ -238,11 +291,6 @@ class ItemCalibration(Calibration):
             covered=covered,
         )
 
-    def guarantee(self, significance: float, assessment: Assessment | None = None) -> Guarantee:
-        """Return what the confidence guarantees, to a user or to every covered one."""
-        note = "It holds less well the more tastes drift."
-        return item_guarantee(significance, assessment, "calibration", note)
-
 
 def _rough_scores(
     plan: ScoringPlan,
@@ -255,7 +303,8 @@ def _rough_scores(
     """Return rough scores of one user's candidates; None where only exact ones decide."""
     history, training = query.history, query.history[:n_training]
     own = statistics.taken_by(query.user)
-    if not has_rough_scores(plan) or not is_known(own[0], history):
+    # Rough scores of what a user to leave out consumed beside the history would be wrong.
+    if not has_rough_scores(plan) or (len(own[0]) and not np.array_equal(own[0], history)):
         return None
     score = score_on_all_cores if len(plan.forward.places) else score_roughly
     rough, ordered, is_outside = score(plan, history, n_training, *own, candidates)
@@ -284,3 +333,129 @@ def _hides(statistics: PrecedenceStatistics, queries: Queries) -> bool:
     return any(
         len(np.setdiff1d(statistics.unknown_without(query.users), query.history)) for query in found
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransductiveCalibration(SplitCalibration):
+    """Each later item of the known profile asks anew which candidate precedes it as well.
+
+    It compares precedence counts with each later item, and no scores.
+
+    Parameters
+    ----------
+    aggregate : {"max", "median"}
+        CRS-max or CRS-med.
+    literal : bool
+        Take the paper's product literally, zeros and all.
+    plain : bool
+        Compare every pair instead of searching.
+    train_share : float
+        The share of the known profile that is training.
+    """
+
+    based_on = "training"
+    reasons = MappingProxyType(
+        {
+            "groups": (
+                "TransductiveConformal has no sets for groups, as its p-values are not proven "
+                "valid and so cannot be merged; InductiveConformal and PopulationConformal have."
+            )
+        }
+    )
+
+    aggregate: OverLater
+    literal: bool
+    plain: bool
+
+    @property
+    def note(self) -> str:
+        """What is not proven."""
+        return f"Taking the {self.aggregate} over later items is not proven to keep that."
+
+    def headline(self, confidence: float) -> str:
+        """Return what is guaranteed in a few words."""
+        return (
+            f"keeps {confidence:.0%} of items new to the user that they will consume: the older "
+            "method, not proven"
+        )
+
+    def assess(
+        self,
+        scorer: Scorer,  # noqa: ARG002  # counts are compared
+        statistics: PrecedenceStatistics,
+        query: Query,
+        candidates: NDArray[np.int64],
+    ) -> ItemAssessment:
+        """Return every candidate's p-value over the later items."""
+        training, later = split(query.history, self.train_share)
+        rows = ProfileRows(statistics, later, query.user)
+        ranks = ranks_by_later_item(
+            rows, training, candidates, literal=self.literal, plain=self.plain
+        )
+        n_levels = len(training) + 1
+        mean = (ranks.mean(axis=0) + 1) / n_levels if len(ranks) else np.ones(len(candidates))
+        return ItemAssessment(
+            candidates=candidates,
+            score=mean,
+            shown=mean.__getitem__,
+            popularity=statistics.popularity,
+            n_calibration=len(training) if len(ranks) else 0,
+            counts=p_counts_in_halves(ranks, len(training), self.aggregate),
+            levels=2 * n_levels,
+            rises_with_score=False,
+        )
+
+
+def ranks_by_later_item(
+    rows: ProfileRows,
+    training: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    *,
+    literal: bool = False,
+    plain: bool = False,
+) -> NDArray[np.int32]:
+    """Count for each later item and candidate the training items that conform no better.
+
+    Parameters
+    ----------
+    rows : ProfileRows
+        Of the later items. One that nobody else took says nothing, and has no row in the result.
+    training, candidates : array of int
+        Item codes.
+    literal : bool, default=False
+        Take the paper's product literally: with a zero in it, no training item conforms better.
+    plain : bool, default=False
+        Compare every pair instead of searching.
+    """
+    if not len(rows.history):
+        return np.empty((0, len(candidates)), dtype=np.int32)
+    thresholds = np.sort(rows.columns("predecessors", training).matrix, axis=1)
+    counts = rows.columns("predecessors", candidates).matrix
+    ranks = np.empty(counts.shape, dtype=np.int32)
+    for k in range(len(ranks)):
+        if literal and thresholds[k, 0] == 0:
+            ranks[k] = len(training)
+        elif plain:
+            ranks[k] = (thresholds[k][:, None] <= counts[k]).sum(axis=0)
+        else:
+            rank_among(thresholds[k], counts[k], ranks[k])
+    informed: NDArray[np.int32] = ranks[rows.support > 0]
+    return informed
+
+
+def p_counts_in_halves(
+    ranks: NDArray[np.int32], n_training: int, aggregate: OverLater
+) -> NDArray[np.int64]:
+    """Aggregate the p-values over the later items, as twice their counts.
+
+    Doubled, so that a median between two p-values is a whole number as well. Where nothing is known
+    of any later item nothing can be left out, and every p-value is 1.
+    """
+    doubled = np.full(ranks.shape[1], 2 * n_training, dtype=np.int64)
+    if len(ranks) and aggregate == "max":
+        doubled[:] = 2 * ranks.max(axis=0)
+    elif len(ranks):
+        middle = [(len(ranks) - 1) // 2, len(ranks) // 2]
+        doubled[:] = np.sort(ranks, axis=0)[middle].sum(axis=0)
+    doubled += 2
+    return doubled

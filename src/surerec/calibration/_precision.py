@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from surerec.calibration._assessment import Assessment
+from surerec.calibration._calibration import Assessment
 from surerec.calibration._guarantee import level_of
 from surerec.calibration._users import NO_CHANCES, SWAYED, UserCalibration
 from surerec.conformal import ServedPrecision, bets_needed
@@ -180,31 +180,18 @@ class PrecisionCalibration(UserCalibration):
     ) -> Assessment:
         """Return every candidate's bin; without a precision they are only ranked."""
         query = query.known_to(statistics)
-        scores, values, ranking = self.rank(scorer, statistics, query)
-        gap, place = self.gap(scorer, query), self.users.place_of(query.user)
-        at = ranking.places(candidates, statistics.n_items)
-        chances, about = self.probabilities(query, ranking, at, gap)
-        gap = gap or self._segments.gap(query)
-        if not gap and place is not None and self.chances and self.chances.swayed[place]:
-            gap = SWAYED
-        shared: dict[str, Any] = {
-            "candidates": candidates,
-            "score": scores[candidates],
-            "shown": values[candidates].__getitem__,
-            "popularity": statistics.popularity,
-            "gap": gap,
-            "chances": chances,
-            "about_chances": about,
-            "ranking": ranking,
-        }
+        fields, _ = self._assessed(scorer, statistics, query, candidates)
+        place = self.users.place_of(query.user)
+        if not fields["gap"] and place is not None and self.chances and self.chances.swayed[place]:
+            fields["gap"] = SWAYED
         if self.precision is None:
-            return Assessment(**shared)
+            return Assessment(**fields)
         served, n_known = self._lists[self._segments.of(query)], len(query.history)
         assert self.chances is not None  # noqa: S101  # or there were no lists
         return PrecisionAssessment(
-            **shared,
+            **fields,
             n_calibration=len(self.users) - (place is not None),
-            bins=self.chances.bins_of(ranking, n_known, statistics.n_items)[candidates],
+            bins=self.chances.bins_of(fields["ranking"], n_known, statistics.n_items)[candidates],
             served=served,
             precision=self.precision,
             own=served.place(place),

@@ -60,13 +60,7 @@ class _Cells(NamedTuple):
 
     def only(self, chosen: NDArray[np.bool_]) -> _Cells:
         """Return some of them."""
-        return _Cells(
-            self.users[chosen],
-            self.counts[chosen],
-            self.hits[chosen],
-            self.log_ranks[chosen],
-            self.values[chosen],
-        )
+        return self._replace(**{name: part[chosen] for name, part in self._asdict().items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +132,8 @@ class ItemCurve:
             A calibration user to leave out, with a tenth of the users, so that nobody is served by
             their own future.
         """
+        if owners is None:
+            owners = np.zeros(len(bins), dtype=np.int64)
         fit = self._fit(None if without is None else without % FOLDS)
         odds, errors = fit.log_odds(bins, ranks, n_known, owners)
         low, high = _expit(odds - _Z * errors), _expit(odds + _Z * errors)
@@ -168,17 +164,13 @@ class ItemCurve:
         design = fit.design(known, np.log(ranks), fit.middles[bins])
         return np.asarray((groups * (found * (1 - found))) @ design @ fit.root)
 
-    @cached_property
-    def _cells(self) -> _Cells:
-        return _cells(_middles(self.bins.edges), self.counts, self.hits)
-
     def _fit(self, fold: int | None) -> _Fit:
         if fold not in self._fits:
-            cells = self._cells
+            middles = _middles(self.bins.edges)
+            cells = _cells(middles, self.counts, self.hits)
             known = np.log(np.maximum(self.n_known, 1))[cells.users]
             if fold is None:
-                blank = _Fit.blank(_middles(self.bins.edges), cells, known)
-                self._fits[fold] = blank.fitted(cells, known)
+                self._fits[fold] = _Fit.blank(middles, cells, known).fitted(cells, known)
             else:
                 kept = cells.users % FOLDS != fold
                 self._fits[fold] = self._fit(None).fitted(cells.only(kept), known[kept])
@@ -200,7 +192,7 @@ class _Fit:
     weights: NDArray[np.float64]
     root: NDArray[np.float64]
     """A square root of the covariance of the weights."""
-    _tables: dict[str, NDArray[np.float64]] = field(default_factory=dict, init=False)
+    _ranks: list[NDArray[np.float64]] = field(default_factory=list, init=False)
 
     @classmethod
     def blank(cls, middles: NDArray[np.float64], cells: _Cells, known: NDArray[np.float64]) -> _Fit:
@@ -257,7 +249,7 @@ class _Fit:
             rates = _expit(design @ weights)
             information = _gram(design, counts * rates * (1 - rates))
             bread = information + np.diag(ridge)
-            slope = _gradient(design, hits - counts * rates) - ridge * weights
+            slope = (design * (hits - counts * rates)[:, None]).sum(axis=0) - ridge * weights
             step = np.linalg.lstsq(bread, slope, rcond=None)[0]
             while (found := _likelihood(design, weights + step, counts, hits, ridge)) < (
                 reached - _CLOSE * abs(reached)
@@ -282,23 +274,14 @@ class _Fit:
         bins: NDArray[np.int64],
         ranks: NDArray[np.int64],
         n_known: NDArray[np.int64],
-        owners: NDArray[np.int64] | None,
+        owners: NDArray[np.int64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the log odds of items, never rising down a list, and their standard errors."""
         history = self._by_history(np.log(np.maximum(n_known, 1)))
-        cut = 4 + 1 + len(self.anchors)
+        by_history, slopes = _times(history, self._both[:3]), history[:, 1:2] * self._both[3]
+        by_rank = self._rank_table(int(ranks.max(initial=1)))
         odds, errors = np.empty(len(bins)), np.empty(len(bins))
-        _look_up(
-            bins,
-            ranks,
-            np.zeros(len(bins), dtype=np.int64) if owners is None else owners,
-            _times(history, self._both[:3]),
-            history[:, 1:2] * self._both[3],
-            self._rank_table(int(ranks.max(initial=1)), cut),
-            self._bin_table(cut),
-            odds,
-            errors,
-        )
+        _look_up(bins, ranks, owners, by_history, slopes, by_rank, self._by_bin, odds, errors)
         return odds, errors
 
     @cached_property
@@ -306,19 +289,19 @@ class _Fit:
         """The coefficients, and beside them the root."""
         return np.column_stack((self.weights, self.root))
 
-    def _rank_table(self, n: int, cut: int) -> NDArray[np.float64]:
+    def _rank_table(self, n: int) -> NDArray[np.float64]:
         """Return what each rank adds, after its logarithm; of at least n ranks."""
-        table = self._tables.get("ranks")
-        if table is None or len(table) < n:
+        table = self._ranks[-1] if self._ranks else np.empty((0, 0))
+        if len(table) < n:
             features = self._by_rank(np.log(np.arange(1.0, n + 1)))
-            table = np.hstack((features[:, :1], _times(features, self._both[4:cut])))
-            self._tables["ranks"] = table
+            added = _times(features, self._both[4 : 5 + len(self.anchors)])
+            table = np.hstack((features[:, :1], added))
+            self._ranks[:] = [table]  # of which others may have set a shorter one since
         return table
 
-    def _bin_table(self, cut: int) -> NDArray[np.float64]:
-        if "bins" not in self._tables:
-            self._tables["bins"] = self._by_value(self.middles) @ self._both[cut:]
-        return self._tables["bins"]
+    @cached_property
+    def _by_bin(self) -> NDArray[np.float64]:
+        return self._by_value(self.middles) @ self._both[5 + len(self.anchors) :]
 
 
 def _expit(odds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -335,20 +318,7 @@ def _gram(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np
             part = weights[row] * rows[row, i]
             for j in range(i + 1):
                 found[i, j] += part * rows[row, j]
-    for i in range(n):
-        for j in range(i):
-            found[j, i] = found[i, j]
-    return found
-
-
-@njit(nogil=True, cache=True)
-def _gradient(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum ``w · x`` over rows in their order."""
-    found = np.zeros(rows.shape[1])
-    for row in range(len(rows)):
-        for i in range(len(found)):
-            found[i] += weights[row] * rows[row, i]
-    return found
+    return found + np.tril(found, -1).T
 
 
 @njit(nogil=True, cache=True)

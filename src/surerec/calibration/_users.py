@@ -10,8 +10,7 @@ import numpy as np
 
 from surerec._calendar import DAY, day_of
 from surerec._state import State
-from surerec.calibration._assessment import BestOfMany, UserAssessment
-from surerec.calibration._calibration import Calibration
+from surerec.calibration._calibration import BestOfMany, Calibration, UserAssessment
 from surerec.calibration._calibration_users import (
     CalibrationUsers,
     NamedItems,
@@ -20,9 +19,14 @@ from surerec.calibration._calibration_users import (
 )
 from surerec.calibration._guarantee import NEW_ITEMS, Guarantee, level_of
 from surerec.calibration._held_out import Cases
-from surerec.calibration._many import best_by_block, ranks_together
 from surerec.calibration._probabilities import FEWEST_USERS, ItemChances
-from surerec.calibration._ranking import Ranking, candidates_of, place_among
+from surerec.calibration._ranking import (
+    Ranking,
+    best_by_block,
+    candidates_of,
+    place_among,
+    ranks_together,
+)
 from surerec.calibration._regressions import list_features, list_hits
 from surerec.conformal import TOLERANCE, CalibratedProbability, users_needed
 from surerec.errors import InputError
@@ -33,11 +37,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from surerec.calibration._assessment import Assessment
-    from surerec.calibration._calibration import UserCoverage
+    from surerec.calibration._calibration import Assessment, UserCoverage
     from surerec.calibration._guarantee import Cut, Promise
     from surerec.calibration._held_out import Horizon
-    from surerec.calibration._many import Best
+    from surerec.calibration._ranking import Best
     from surerec.calibration._regressions import Weights
     from surerec.interactions import Interactions
     from surerec.measures import Queries, Query, Scorer
@@ -268,9 +271,8 @@ class UserCalibration(Calibration):
     ) -> UserAssessment:
         """Return the ε below which every candidate is in the set."""
         query = query.known_to(statistics)
-        scores, values, ranking = self.rank(scorer, statistics, query)
-        threshold = self._thresholds.of(query)
-        at = ranking.places(candidates, statistics.n_items)
+        fields, at = self._assessed(scorer, statistics, query, candidates)
+        threshold, ranking = self._thresholds.of(query), fields["ranking"]
         # In the order of the ranking, as that finds them fastest; at last of what is not ranked.
         ranks = np.arange(1.0, len(ranking.items) + 1)
         entries = (
@@ -278,24 +280,44 @@ class UserCalibration(Calibration):
         )
         levels = threshold.levels(entries)[at]
         if scorer.is_partial:
-            levels = np.where(scores[candidates] > -np.inf, levels, 0.0)  # in no set
-        gap = self.gap(scorer, query)
-        chances, about = self.probabilities(query, ranking, at, gap)
+            levels = np.where(fields["score"] > -np.inf, levels, 0.0)  # in no set
         return UserAssessment(
-            candidates=candidates,
-            score=scores[candidates],
-            shown=values[candidates].__getitem__,
-            popularity=statistics.popularity,
+            **fields,
             n_calibration=threshold.n_users,
             levels_below=levels,
             lowest_level=float(threshold.levels(np.array([np.inf]))[0]),
             group=threshold.group,
-            gap=gap or self._segments.gap(query),
-            chances=chances,
-            about_chances=about,
-            ranking=ranking,
             at=at,
         )
+
+    def _assessed(
+        self,
+        scorer: Scorer,
+        statistics: PrecedenceStatistics,
+        query: Query,
+        candidates: NDArray[np.int64],
+    ) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        """Return the fields of every assessment of a user, and where candidates are ranked.
+
+        All items are ranked, or all of the item list, whatever else is allowed: ranks and shares
+        must mean what they meant in calibration.
+        """
+        scores, values, ranked = self._scored(scorer, statistics, query)
+        popularity = statistics.popularity_without(query.users, query.history)
+        ranking = Ranking.of(ranked, scores, values, popularity)
+        at, gap = ranking.places(candidates, statistics.n_items), self.gap(scorer, query)
+        chances, about = self._probabilities(query, ranking, at, gap)
+        fields = {
+            "candidates": candidates,
+            "score": scores[candidates],
+            "shown": values[candidates].__getitem__,
+            "popularity": statistics.popularity,
+            "gap": gap or self._segments.gap(query),
+            "chances": chances,
+            "about_chances": about,
+            "ranking": ranking,
+        }
+        return fields, at
 
     def level(
         self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query, item: int
@@ -322,19 +344,7 @@ class UserCalibration(Calibration):
         listed = None if self.listed is None else self.listed.codes
         return scores, values, candidates_of(scorer, statistics, query, scores, listed)
 
-    def rank(
-        self, scorer: Scorer, statistics: PrecedenceStatistics, query: Query
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], Ranking]:
-        """Return every item's score and value, and the items outside the history ranked by them.
-
-        All of them, or all of the named list, whatever else is allowed: ranks and shares must mean
-        what they meant in calibration.
-        """
-        scores, values, ranked = self._scored(scorer, statistics, query)
-        popularity = statistics.popularity_without(query.users, query.history)
-        return scores, values, Ranking.of(ranked, scores, values, popularity)
-
-    def probabilities(
+    def _probabilities(
         self, query: Query, ranking: Ranking, at: NDArray[np.int64], gap: str
     ) -> tuple[Callable[[NDArray[np.intp]], CalibratedProbability], str]:
         """Return what computes the probabilities of some candidates, and what these mean.
@@ -406,6 +416,8 @@ class UserCalibration(Calibration):
         if self.listed is not None or not ranks_together(scorer, statistics):
             return None
         lowest = significance + TOLERANCE if in_set else -1.0  # which no level is below
+        if k is None and in_set and self.cut == "rank":
+            k = self._thresholds.most(significance, statistics.n_items)
         parts: list[tuple[NDArray[Any], ...]] = []
         covered: list[NDArray[np.bool_]] = []
         n_before = 0

@@ -14,7 +14,7 @@ from numba import njit
 
 from surerec._kernels import scramble
 from surerec._threads import run_together
-from surerec.conformal.kernels import count_at_most, counts_among, levels_of
+from surerec.conformal.kernels import counts_among
 from surerec.measures.kernels import (
     NARROW,
     RATIO,
@@ -64,20 +64,6 @@ def has_rough_scores(plan: ScoringPlan) -> bool:
         return False
     sources = plan.forward, plan.reverse
     return all(rows.matrix.itemsize == rows.counted.itemsize == NARROW for rows in sources)
-
-
-@njit(nogil=True, cache=True)
-def is_known(own: NDArray[np.uint32], history: NDArray[np.int64]) -> bool:
-    """Return whether a user to leave out consumed nothing but the history, in order, or nothing.
-
-    Rough scores of what they consumed beside it would be wrong.
-    """
-    if len(own) != len(history):
-        return len(own) == 0
-    differ = 0
-    for place in range(len(own)):
-        differ += own[place] != history[place]
-    return differ == 0
 
 
 @njit(nogil=True, cache=True)
@@ -286,7 +272,7 @@ def find_best(
         lowest = ordered[cut - 1] if cut > 0 else _LOWEST
         n_best = keep_best(found, by_popularity, lowest, items[row], scores[row])
         n_found[row] = n_best
-        count_at_most(levels_of(ordered), scores[row, :n_best], counts[row, :n_best])
+        counts[row, :n_best] = counts_among(ordered, scores[row, :n_best])
     return n_found
 
 

@@ -163,15 +163,9 @@ class ServedPrecision:
         without : int, optional
             Somebody to leave out, so that nobody is served by their own future.
         """
-        tests = ~self.chooses
-        losses = self.losses
-        choosing = losses[:, self.chooses]
-        if without is not None:
-            tests = tests.copy()
-            tests[without] = False
-            if self.chooses[without]:
-                choosing = np.delete(choosing, int(self.chooses[:without].sum()), axis=1)
-        level = 1 - precision
+        others = np.arange(len(self.chooses)) != (-1 if without is None else without)
+        losses, tests = self.losses, ~self.chooses & others
+        choosing, level = losses[:, self.chooses & others], 1 - precision
         doubts = [_p_value(row, level, delta) for row in choosing]
         found = None
         for threshold in range(int(np.argmin(doubts)), -1, -1):

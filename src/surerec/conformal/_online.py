@@ -270,11 +270,8 @@ def highest_rate(errors: int, n: int) -> float:
     if not n:
         return 1.0
     square = _SURE**2
-    share, spread = (
-        errors / n,
-        _SURE * math.sqrt(errors * (n - errors) / n**3 + square / (4 * n**2)),
-    )
-    return min(1.0, (share + square / (2 * n) + spread) / (1 + square / n))
+    spread = _SURE * math.sqrt(errors * (n - errors) / n**3 + square / (4 * n**2))
+    return min(1.0, (errors / n + square / (2 * n) + spread) / (1 + square / n))
 
 
 class Alarm(NamedTuple):
@@ -286,6 +283,35 @@ class Alarm(NamedTuple):
     """Events since then."""
     errors: int
     """How many of these were errors."""
+
+
+class Bet(NamedTuple):
+    """A bet that the odds of an error have become larger by some factor."""
+
+    capital: float = 0.0
+    """What it has, with one more staked before every event (Shiryaev and Roberts)."""
+    total: float = 0.0
+    """The same with the logarithm held above 0 (Page's CUSUM), which tells since when."""
+    since: int = 0
+    n: int = 0
+    errors: int = 0
+    """When the total was last 0, and the events and errors after that."""
+
+    def after(self, odds: float, rate: float, *, error: bool, time: int) -> Bet:
+        """Return the bet after one more event."""
+        other = odds * rate / (1 + (odds - 1) * rate)
+        factor = other / rate if error else (1 - other) / (1 - rate)
+        last = self._replace(since=time, n=0, errors=0) if self.total <= 0 else self
+        return Bet(
+            (1 + self.capital) * factor,
+            max(0.0, self.total + math.log(factor)),
+            last.since,
+            last.n + 1,
+            last.errors + error,
+        )
+
+
+_NO_BETS: Final = (Bet(),) * len(_ODDS)
 
 
 @dataclass(frozen=True)
@@ -301,12 +327,8 @@ class Watch:
         How often they are expected.
     false_alarms : float
         How many false alarms there may be for each event.
-    capital : tuple of float
-        What each bet has, with one more staked before every event (Shiryaev and Roberts).
-    sums : tuple of float
-        The same with the logarithm held above 0 (Page's CUSUM), which tells since when.
-    since, n, errors : tuple of int
-        For each bet, when its sum was last 0, and the events and errors after that.
+    bets : tuple of Bet
+        One for each of some larger odds of an error.
 
     Notes
     -----
@@ -328,11 +350,7 @@ class Watch:
     rate: float
     expected: float
     false_alarms: float
-    capital: tuple[float, ...]
-    sums: tuple[float, ...]
-    since: tuple[int, ...]
-    n: tuple[int, ...]
-    errors: tuple[int, ...]
+    bets: tuple[Bet, ...]
 
     @classmethod
     def start(
@@ -361,13 +379,12 @@ class Watch:
         epsilon = check_number("significance", significance, 0, 1, "between 0 and 1")
         check_number("tolerance", tolerance, 0, 1, "0 or more, and below 1", ends=(True, False))
         check_number("false_alarms", false_alarms, 0, 1, "between 0 and 1")
-        rate, expected, zeros = epsilon + tolerance, epsilon, (0,) * len(_ODDS)
+        rate, expected = epsilon + tolerance, epsilon
         if usual is not None and usual[1]:
             rate = max(rate, highest_rate(*usual))
             expected = max(expected, usual[0] / usual[1])
         rate = min(rate, (1 + expected) / 2)
-        capital = (0.0,) * len(_ODDS)
-        return cls(rate, expected, float(false_alarms), capital, capital, zeros, zeros, zeros)
+        return cls(rate, expected, float(false_alarms), _NO_BETS)
 
     def expecting(self, other: Self) -> Self:
         """Return the same with what another one expects, from the next event on."""
@@ -383,41 +400,24 @@ class Watch:
         time : int
             When, to say since when errors come too often.
         """
-        capital, sums, since, n, errors = [], [], [], [], []
-        for place, odds in enumerate(_ODDS):
-            other = odds * self.rate / (1 + (odds - 1) * self.rate)
-            factor = other / self.rate if error else (1 - other) / (1 - self.rate)
-            capital.append((1 + self.capital[place]) * factor)
-            fresh = self.sums[place] <= 0
-            since.append(time if fresh else self.since[place])
-            n.append(1 + (0 if fresh else self.n[place]))
-            errors.append(error + (0 if fresh else self.errors[place]))
-            sums.append(max(0.0, self.sums[place] + math.log(factor)))
-        best = max(range(len(_ODDS)), key=lambda place: capital[place])
-        if sum(capital) / len(_ODDS) >= 1 / self.false_alarms:
-            alarm = Alarm(since[best], n[best], errors[best])
-            nothing, zeros = (0.0,) * len(_ODDS), (0,) * len(_ODDS)
-            anew = replace(self, capital=nothing, sums=nothing, since=zeros, n=zeros, errors=zeros)
-            return anew, alarm
-        return replace(
-            self,
-            capital=tuple(capital),
-            sums=tuple(sums),
-            since=tuple(since),
-            n=tuple(n),
-            errors=tuple(errors),
-        ), None
+        bets = tuple(
+            bet.after(odds, self.rate, error=error, time=time)
+            for bet, odds in zip(self.bets, _ODDS, strict=True)
+        )
+        if sum(bet.capital for bet in bets) / len(bets) >= 1 / self.false_alarms:
+            best = max(bets, key=lambda bet: bet.capital)
+            return replace(self, bets=_NO_BETS), Alarm(best.since, best.n, best.errors)
+        return replace(self, bets=bets), None
 
     def to_state(self) -> dict[str, Any]:
         """Return all of it in a form that JSON holds."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**vars(self), "bets": [list(bet) for bet in self.bets]}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Read it back; KeyError, TypeError or ValueError if it is something else."""
-        parts = {name: tuple(state[name]) for name in ("capital", "sums", "since", "n", "errors")}
-        if any(len(part) != len(_ODDS) for part in parts.values()):
+        bets = tuple(Bet(*bet) for bet in state["bets"])
+        if len(bets) != len(_ODDS):
             raise ValueError("its bets are not those that are made")
-        rate = float(state["rate"])
-        expected = float(state.get("expected", rate))
-        return cls(rate, expected, float(state["false_alarms"]), **parts)
+        rate, expected = float(state["rate"]), float(state["expected"])
+        return cls(rate, expected, float(state["false_alarms"]), bets)

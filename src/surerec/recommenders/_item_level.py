@@ -143,7 +143,7 @@ class TransductiveConformal(Recommender):
 
     def _item_level(self) -> TransductiveCalibration:
         return TransductiveCalibration(
-            self.aggregate,
+            aggregate=self.aggregate,
             literal=self.zeros == "product",
             train_share=self.train_share,
             plain=self.search == "plain",

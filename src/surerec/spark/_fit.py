@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,17 +22,13 @@ from surerec.spark._rows import RowCounting, index_items
 from surerec.spark._session import check_shared, cores, plain_errors, run_numbered, stage
 from surerec.spark._source import read_source
 from surerec.spark._staging import SealedArray, Staging
-from surerec.storage import load_model
-from surerec.storage.adopting import (
-    Counts,
-    DataCard,
+from surerec.storage import (
     FileRecord,
-    Settings,
     adopt_model,
     check_free,
+    load_model,
     seal_model,
-    write_array,
-    write_table,
+    write_file,
     writing_errors,
 )
 
@@ -189,9 +185,15 @@ def fit_spark(
         files.seal(spark)
         seal_model(
             staging.model,
-            DataCard(name, origin, profiles.rows_read),
-            Counts(profiles.n_users, len(profiles.items), profiles.n_rows),
-            Settings(counting.ties, strategy),
+            {
+                "data": {"name": name, "origin": origin, "rows_read": asdict(profiles.rows_read)},
+                "counts": {
+                    "users": profiles.n_users,
+                    "items": len(profiles.items),
+                    "rows": profiles.n_rows,
+                },
+                "settings": {"ties": counting.ties, "rows": strategy},
+            },
             files.records,
         )
         statistics = load_model(staging.model, verify=False).statistics
@@ -270,7 +272,7 @@ class _Files:
 
     def add(self, role: str, array: NDArray[Any]) -> None:
         """Write a small array."""
-        name, record = write_array(self.staging.model, role, array)
+        name, record = write_file(self.staging.model, role, array)
         self.records[name] = record
 
     def add_profiles(self, profiles: StagedProfiles, titles: pl.DataFrame | None) -> None:
@@ -284,7 +286,7 @@ class _Files:
             ("users", {Columns.User: profiles.users}),
             ("items", {Columns.Item: profiles.items, **texts}),
         ):
-            file, record = write_table(self.staging.model, role, columns)
+            file, record = write_file(self.staging.model, role, columns)
             self.records[file] = record
         self.in_parts += profiles.arrays()
 
@@ -295,12 +297,12 @@ class _Files:
 
         def seal(number: int) -> tuple[str, int, str]:
             name, record = staging.seal(largest_first[number])
-            return name, record.bytes, record.sha256
+            return name, record["bytes"], record["sha256"]
 
         for name, size, checksum in run_numbered(
             spark, len(largest_first), seal, "Writing the model"
         ):
-            self.records[name] = FileRecord(size, checksum)
+            self.records[name] = FileRecord(bytes=size, sha256=checksum)
 
 
 def _count(files: _Files, rows: RowCounting, counting: Counting) -> Strategy:

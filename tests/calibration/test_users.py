@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import surerec as sr
 from surerec._calendar import DAY
-from surerec.calibration import profile_cases, window_cases
-from tests.calibration.test_left_out import Forgets, Memory, Silent
+from surerec.calibration import Ranking, UserCalibration, place_among, profile_cases, window_cases
+from surerec.errors import NotOffered
+from surerec.measures import Query
+from tests.calibration.test_declaration import Forgets, Memory, Silent
 
 EPSILON = 0.2
 NOISE = 0.04  # some 200 people with six items each
@@ -95,3 +99,71 @@ def test_what_comes_fitted_or_says_nothing_would_break_it(films, seen, newcomers
     found = by_who(model, films, seen, newcomers)
     assert found["new"][0] > EPSILON + 2 * NOISE  # which is why nobody is promised anything
     assert all(told == {"No guarantee"} for _, told in found.values())
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=30),
+    st.randoms(use_true_random=False),
+    st.booleans(),
+)
+def test_the_place_of_one_is_that_of_the_ranking(whole, chance, negative) -> None:
+    scores = np.array(whole, dtype=np.float64) - (2 if negative else 0)
+    popularity = np.array(chance.sample(range(len(scores)), len(scores)))
+    known = set(chance.sample(range(len(scores)), chance.randrange(len(scores))))
+    candidates = np.array([code for code in range(len(scores)) if code not in known])
+    ranks, shares = Ranking.of(candidates, scores, scores / 7, popularity).by_item(len(scores))
+    for item in range(len(scores)):
+        found = place_among(item, candidates, scores, scores / 7, popularity)
+        assert found == (ranks[item], shares[item])
+
+
+@pytest.mark.parametrize(
+    "settings", [{"cut": "score"}, {"cut": "rank"}, {"groups": 2}, {"promise": "hit"}]
+)
+def test_the_level_of_an_item_is_that_of_an_assessment(settings) -> None:
+    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=3)
+    model = sr.PopulationConformal("CM12", **settings).fit(films)
+    for user in range(0, 120, 7):
+        query = Query.of_user(films, user)
+        candidates = model.model_.candidates(query)
+        levels = model.model_.assess(query).levels_below
+        assert [model.model_.level(query, item) for item in candidates[:9].tolist()] == levels[
+            :9
+        ].tolist()
+
+
+def test_a_promise_of_precision_has_no_levels() -> None:
+    films = sr.datasets.synthetic(n_users=120, n_items=50, n_rows=2400, seed=3)
+    model = sr.PopulationConformal("CM12", promise="precision").fit(films)
+    with pytest.raises(NotOffered, match="no level"):
+        model.model_.level(Query.of_user(films, 1), 2)
+
+
+@pytest.fixture(scope="module")
+def statistics():
+    return sr.count_precedence(sr.datasets.synthetic(n_users=300, n_items=90, n_rows=6000, seed=3))
+
+
+SETTINGS = [
+    {"measure": "CM12", "cut": "score"},
+    {"measure": "CM12", "cut": "rank"},
+    {"measure": "CM12", "cut": "score", "groups": 3},
+    {"measure": "CM3", "cut": "score", "promise": "hit", "horizon": 5},
+    {"measure": "NCM14", "cut": "score"},  # values below 0 are shifted
+    {"measure": "CM4", "cut": "score", "n_calibration": 15},  # without probabilities
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("k", [1, 20, 70, None])  # kept in order as found, and sorted
+@pytest.mark.parametrize("confidence", [0.5, 0.9])
+def test_as_one_by_one(statistics, monkeypatch, settings, k, confidence):
+    model = sr.PopulationConformal(**settings).fit(statistics)
+    fast = model.recommend_many(confidence=confidence, k=k)
+    new = {"ann": model.items_.ids[:6].to_list(), "bob": model.items_.ids[30:33].to_list()}
+    fast_new = model.recommend_many(histories=new, confidence=confidence, k=k)
+    monkeypatch.setattr(UserCalibration, "best_of_many", lambda *_: None)
+    assert fast.equals(model.recommend_many(confidence=confidence, k=k))
+    assert fast_new.equals(model.recommend_many(histories=new, confidence=confidence, k=k))
+    assert fast.height
+    assert fast["user_id"].n_unique() > 100

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surerec as sr
-from surerec.calibration import compare_with_items
-from surerec.calibration.kernels import count_sure
+from surerec.calibration import LengthGroups, compare_with_items
+from surerec.calibration.kernels import count_sure, rank_among
 from surerec.measures import MeasureScorer, Query
 from surerec.measures.kernels import ROUGH
 
@@ -104,17 +104,6 @@ def test_answers_that_are_kept_keep_no_rows_from_others():
         assert found.to_frame().equals(dense.recommend(ids[user], confidence=0.8).to_frame())
 
 
-def test_looking_at_scores_first_changes_nothing():
-    data = films(5)
-    model = sr.InductiveConformal("CM12").fit(data)
-    for user in range(20):
-        query = Query.of_user(data, user)
-        looked, not_looked = model.model_.assess(query), model.model_.assess(query)
-        assert len(looked.score) == len(looked.candidates)
-        np.testing.assert_array_equal(looked.included(0.2), not_looked.included(0.2))
-        np.testing.assert_array_equal(looked.counts, not_looked.counts)
-
-
 def test_who_took_more_than_is_known_and_what_is_known_are_scored_exactly():
     data = films(7)
     counts = sr.count_precedence(data)
@@ -128,3 +117,24 @@ def test_who_took_more_than_is_known_and_what_is_known_are_scored_exactly():
         np.testing.assert_array_equal(found.included(0.3), expected.included(0.3))
         np.testing.assert_array_equal(found.counts, expected.counts)
         np.testing.assert_array_equal(found.score, expected.score)
+
+
+COUNTS = st.one_of(st.integers(0, 50), st.integers(2**20 - 2, 2**20 + 2), st.just(2**32 - 1))
+
+
+@given(st.lists(COUNTS, min_size=1), st.lists(COUNTS))
+def test_ranks_among_huge_counts_are_searched(thresholds, values):
+    ordered = np.sort(np.array(thresholds, dtype=np.uint32))
+    wanted = np.array(values, dtype=np.uint32)
+    ranks = np.empty(len(wanted), dtype=np.int32)
+    rank_among(ordered, wanted, ranks)
+    assert ranks.tolist() == [sum(count <= value for count in thresholds) for value in values]
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=12))
+def test_more_groups_than_people_are_as_many_as_people(lengths):
+    known = np.array(lengths)
+    found = [LengthGroups.equal(known, n).edges.tolist() for n in (len(lengths), 500, 10**9)]
+    shares = np.arange(1, 500) / 500
+    edges = np.unique(np.quantile(known, shares, method="higher"))
+    assert found == [edges[edges > known.min()].tolist()] * 3

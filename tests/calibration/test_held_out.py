@@ -74,32 +74,6 @@ def test_a_window_takes_what_happened_in_it(rows, begin, length, horizon):
     assert begin <= first <= last < begin + length
 
 
-@given(profiles, st.integers(0, 40))
-def test_until_leaves_out_what_came_later_and_keeps_all_codes(rows, time):
-    taken = read(rows)
-    past = taken.until(time)
-    assert past.users is taken.users
-    assert past.items is taken.items
-    for user in range(taken.n_users):
-        where = slice(taken.offsets[user], taken.offsets[user + 1])
-        kept = taken.items_taken[where][taken.times[where] < time].tolist()
-        assert past.items_taken[past.offsets[user] : past.offsets[user + 1]].tolist() == kept
-
-
-def test_counts_of_a_past_are_those_of_the_rows_of_the_past():
-    films = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1200, seed=3)
-    middle = int(np.median(films.times))
-    counts = sr.count_precedence(films.until(middle))
-    alone = sr.count_precedence(
-        sr.read_interactions(
-            films.to_frame().filter(films.to_frame()["datetime"].to_physical() < middle)
-        )
-    )
-    here = films.items.codes(alone.interactions.items.ids)
-    for code, item in enumerate(here):
-        assert counts.followers(int(item))[here].tolist() == alone.followers(code).tolist()
-
-
 @pytest.mark.parametrize("wrong", [0, -1, 1.0, 0.0, 1.5, True, "5", None])
 def test_an_impossible_horizon_is_refused(wrong):
     with pytest.raises(InputError, match="horizon is"):
@@ -112,3 +86,15 @@ def test_a_sample_is_the_same_for_the_same_seed():
     assert cases.sample(10, 1).users.tolist() == cases.sample(10, 1).users.tolist()
     assert cases.sample(10, 1).users.tolist() != cases.sample(10, 2).users.tolist()
     assert cases.sample(10_000, 1).users.tolist() == cases.users.tolist()
+
+
+@given(profiles, st.integers(0, 40))
+def test_until_leaves_out_what_came_later_and_keeps_all_codes(rows, time):
+    taken = read(rows)
+    past = taken.until(time)
+    assert past.users is taken.users
+    assert past.items is taken.items
+    for user in range(taken.n_users):
+        where = slice(taken.offsets[user], taken.offsets[user + 1])
+        kept = taken.items_taken[where][taken.times[where] < time].tolist()
+        assert past.items_taken[past.offsets[user] : past.offsets[user + 1]].tolist() == kept
