@@ -1,9 +1,9 @@
 """The tables of docs/guarantees.md and docs/als.md, beside those of ``benchmarks.new_users``.
 
 ``python -m benchmarks.guarantees ml-1m [--tables misses sizes per_user hits calendar slates
-probabilities precision lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table, and writes the
-reliability diagrams of slates and of probabilities to the output folder. ``drifting`` is synthetic
-data that drift. Seeds are fixed: the same command prints the same numbers.
+probabilities precision lists] [--measures CM12 als] [--as-of] [--output out]`` prints each table,
+and writes the reliability diagrams of slates and of probabilities to the output folder.
+``drifting`` is synthetic data that drift. The same command prints the same numbers.
 """
 
 from __future__ import annotations
@@ -122,15 +122,17 @@ class Study:
             query = Query(cases.known(case), (user,))
             candidates = self.statistics.items_outside(query.history)
             unknown = np.isin(candidates, self.statistics.unknown_without(query.users))
-            p_values = np.where(unknown, 0.0, model.assess(query, candidates).p_values)
+            found = model.assess(query, candidates).p_values
+            assert found is not None  # this kind has them
+            p_values = np.where(unknown, 0.0, found)
             future = np.sort(p_values[np.isin(candidates, cases.future(case))])
             missed += np.searchsorted(future, levels, side="right") / len(future)
             sizes += len(p_values) - np.searchsorted(np.sort(p_values), levels, side="right")
-        found = np.interp(_MISSES, missed / len(cases), sizes / len(cases), left=np.nan)
-        return [pl.DataFrame({f"at {m}": [s] for m, s in zip(_MISSES, found, strict=True)})]
+        at = np.interp(_MISSES, missed / len(cases), sizes / len(cases), left=np.nan)
+        return [pl.DataFrame({f"at {m}": [s] for m, s in zip(_MISSES, at, strict=True)})]
 
     def hits(self) -> list[pl.DataFrame]:
-        """Compute the share without a hit and the list length where one among the next 5 is guaranteed."""
+        """Compute the share without a hit among the next 5, and the length of such lists."""
         levels, n = (0.1, 0.2), self.given.splits
         return [
             coverage_over_splits(outcomes, "rank", "hit", epsilons=levels, n_splits=n).select(

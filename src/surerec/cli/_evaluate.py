@@ -43,6 +43,17 @@ _PLAYING: Final = {
     "min_known": Option(int, "Judge only events of users with so many known items.", 5),
     "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
 }
+_PLAYED: Final = {
+    "epsilon": "{:g}",
+    "model": "{}",
+    "outside": "{:.4f}",
+    "outside_events": "{:.4f}",
+    "worst_window": "± {:.4f}",
+    "size": "{:.1f}",
+    "size_ratio": "{:.3f}",
+    "all_or_nothing": "{:.2%}",
+    "first_alarm": "{}",
+}
 _STUDY: Final = {
     "users": Option(int, "Users evaluated in each data set.", 500),
     "seed": Option(int, "Of the choice of users and the random split.", 0),
@@ -168,17 +179,7 @@ def replay(
     played = live.replay(opt.read(data, **reading), first, measure, playing=how)
     live.write_replay(played, output)
     rows = [
-        (
-            f"{row['epsilon']:g}",
-            row["model"],
-            f"{row['outside']:.4f}",
-            f"{row['outside_events']:.4f}",
-            "–" if row["worst_window"] is None else f"± {row['worst_window']:.4f}",
-            f"{row['size']:.1f}",
-            f"{row['size_ratio']:.3f}",
-            f"{row['all_or_nothing']:.2%}",
-            row["first_alarm"] or "–",
-        )
+        ["–" if row[name] is None else form.format(row[name]) for name, form in _PLAYED.items()]
         for row in live.summary_of(played).to_dicts()
     ]
     headings = ("ε", "Model", "Outside", "Of all events", "Worst window", "Size",

@@ -52,6 +52,7 @@ _ENGINE: Final = {
     "task_memory": Option(str, "On Spark: for the counts of one task; 256MB by default."),
 }
 _SMALLER = "population-learned"
+_NEEDED = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1  # calibration users, to leave anything out
 _THOUSANDS = 500  # users with whom a measure is worth to be trained: tried with 943
 
 
@@ -129,7 +130,7 @@ def fit(
                 given = {"user_groups": user_groups} if "groups" in each.get_params() else {}
                 each.fit(statistics, **given)
                 if recommender is None and "period" in each.model_.features:
-                    _check_supported(each)
+                    _check_supported(len(each.calibration_))
             except InputError as error:
                 if recommender or segments or name == DEFAULT_NAMES[-1]:
                     raise
@@ -150,13 +151,12 @@ def fit(
     )
 
 
-def _check_supported(fitted: Recommender) -> None:
+def _check_supported(n: int) -> None:
     """Refuse a default that has too few calibration users to leave anything out."""
-    needed, found = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1, len(fitted.calibration_)
-    if found < needed:
+    if n < _NEEDED:
         raise InputError(
-            f"A confidence of {DEFAULT_CONFIDENCE:g} needs at least {needed} calibration users, "
-            f"with 5 known items and a future; here {'is' if found == 1 else 'are'} {found}."
+            f"A confidence of {DEFAULT_CONFIDENCE:g} needs at least {_NEEDED} calibration users, "
+            f"with 5 known items and a future; here {'is' if n == 1 else 'are'} {n}."
         )
 
 
