@@ -20,7 +20,9 @@ def ratings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def settings(ratings):
-    return StudySettings((DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=2)
+    return StudySettings(
+        (DataSource.parse(str(ratings)),), n_users=25, timed_users=0, tuning_users=2
+    )
 
 
 @pytest.fixture(scope="module")
