@@ -41,6 +41,14 @@ def test_describe_says_what_a_file_holds_and_which_order_says_most(run, write):
     assert "of 9 people who took a, 9 later took b, 0 the other way round" in done.out
 
 
+def test_describe_counts_titles_and_repeats_the_options(run, write):
+    titles = write("titles.csv", "item,title\na,Thing A\nb,Thing B\nz,New\n")
+    done = run("describe", write("log.csv", GOOD), "--titles", titles)
+    assert "of titles has no interactions and was skipped" in done.out
+    assert "took Thing A" in done.out
+    assert f"--titles {titles}" in done.err
+
+
 def test_bad_rows_are_refused_or_skipped_and_counted(run, write):
     path = write("log.csv", GOOD + "9,a,never\n")
     refused = run("describe", path)

@@ -13,8 +13,8 @@ from surerec.recommenders import load_all, make_recommender
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch):
-    """Write a log of so many people with so many items each."""
+def log(tmp_path, monkeypatch):
+    """Write a log of so many users with so many items each."""
 
     def write(n_users, n_items):
         rows = [
@@ -30,71 +30,51 @@ def shop(tmp_path, monkeypatch):
     return write
 
 
-def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, shop):
-    at = shop(40, 10)
+def test_fit_saves_what_holds_first_and_the_paper_beside_it(cli, log):
+    at = log(40, 10)
     done = cli("fit", "shop.csv", "model")
-    assert done.code == 0
+    assert (done.code, done.out) == (0, "")
     assert list(load_all(at / "model")) == ["population-cm12", "icrs12"]
-    assert (
-        "population-cm12  keeps 90% of items new to the user that they will consume, and answers"
-        in done.err
-    )
-    said = (
-        "icrs12           keeps 90% of items new to the user that they will consume, if their taste"
-    )
-    assert f"{said} stands still" in done.err
-    assert "population-learned" not in done.err  # nobody trains on forty people
-    answer = json.loads(
-        cli("recommend", "model", "--user", "c7", "--confidence", "0.8", "--format", "json").out
-    )
-    assert answer["recommender"] == "population-cm12"
+    promise = "keeps 90% of items new to the user that they will consume"
+    assert f"population-cm12  {promise}, and answers" in done.err
+    assert f"icrs12           {promise}, if their taste stands still" in done.err
+    assert "population-learned" not in done.err  # nobody trains on forty users
+    assert "Saved population-cm12, icrs12 in model." in done.err
+    assert re.search(r"^Fitted in [\d.]+ s(: [\w ,.]+)?\.$", done.err, re.MULTILINE)
+    assert "Calibration: " not in done.err
     assert "by population-cm12" in cli("recommend", "model", "--user", "c7").out
 
 
-def test_fit_says_where_its_time_went(cli, shop):
-    shop(40, 10)
-    err = cli("fit", "shop.csv", "model").err
-    assert "Saved population-cm12, icrs12 in model." in err
-    assert re.search(r"^Fitted in [\d.]+ s(: [\w ,.]+)?\.$", err, re.MULTILINE)
-    assert "Calibration: " not in err
-
-
-def test_verbose_prints_each_stage(cli, shop, monkeypatch):
-    shop(40, 10)
+def test_verbose_prints_each_stage(cli, log, monkeypatch):
+    log(40, 10)
     monkeypatch.setattr(logging.root, "handlers", [])  # pytest adds some
     assert "\nCalibration: " in cli("--verbose", "fit", "shop.csv", "model").err
-    assert "\nScoring calibration users: 40 of 40 users" in (
-        cli("-vv", "fit", "shop.csv", "other").err
-    )
+    more = cli("-vv", "fit", "shop.csv", "other").err
+    assert "\nScoring calibration users: 40 of 40 users" in more
 
 
-def test_the_tip_names_an_extra_only_where_it_is_not_installed(cli, shop, monkeypatch):
-    shop(500, 10)
-    installed: list[object] = [None]
-    monkeypatch.setattr(_show, "find_spec", lambda _: installed[-1])
-    assert "pip install 'surerec[learn]'" in cli("fit", "shop.csv", "model").err
-    installed.append("somewhere")
-    err = cli("fit", "shop.csv", "other").err
-    assert "population-learned" in err
-    assert "pip install" not in err
+def test_the_learned_measure_is_suggested_with_its_extra_if_that_is_missing(cli, log, monkeypatch):
+    log(500, 10)
+    for found, needs in ((None, True), ("somewhere", False)):
+        monkeypatch.setattr(_show, "find_spec", lambda _, found=found: found)
+        err = cli("fit", "shop.csv", f"model-{found}").err
+        assert "--recommender population-learned" in err
+        assert ("pip install 'surerec[learn]'" in err) is needs
 
 
-def test_every_step_says_the_next_one_as_it_is_typed(cli, shop):
-    shop(40, 10)
+def test_every_step_says_the_next_one_as_it_is_typed(cli, log):
+    log(40, 10)
     done = cli("describe", "shop.csv", "--min-profile-length", "3", "--skip-bad")
     next_one = "surerec fit shop.csv FOLDER --min-profile-length 3 --skip-bad"
     assert done.err == f"Next: {next_one}  makes a model of it in FOLDER\n"
     done = cli("describe", "shop.csv", "--ties", "strict")
     assert done.err.startswith("Next: surerec fit shop.csv FOLDER --ties strict  ")
-    done = cli("fit", "shop.csv", "my shop")
-    said = [line[6:] for line in done.err.splitlines()[-3:]]
-    assert said[0].startswith("surerec recommend 'my shop' --user c0  ")
-    assert said[1].startswith("surerec audit 'my shop'  ")
-    assert said[2].startswith("surerec serve 'my shop'  ")
+    said = [line[6:] for line in cli("fit", "shop.csv", "my shop").err.splitlines()[-3:]]
+    for line, command in zip(said, ("recommend", "audit", "serve"), strict=True):
+        assert line.startswith(f"surerec {command} 'my shop' ")
     done = cli("recommend", "my shop", "--user", "c0")
     assert done.err.startswith("Next: surerec explain 'my shop' --user c0 --item ")
-    typed = done.err.split("  ")[0].split()[2:]
-    assert cli("explain", "my shop", *typed[3:]).code == 0
+    assert cli("explain", "my shop", *done.err.split("  ")[0].split()[5:]).code == 0
     done = cli("recommend", "my shop", "--user", "c0", "--history", "3,12,7", "--at", "9000")
     assert " --history 3,12,7 --at 9000 " in done.err
 
@@ -107,43 +87,21 @@ def test_every_step_says_the_next_one_as_it_is_typed(cli, shop):
         (("recommend", "modle", "--user", "c7"), "There is no folder modle; did you mean model?"),
     ],
 )
-def test_a_slip_of_the_fingers_is_answered_with_what_is_there(cli, shop, words, said):
-    (shop(12, 8) / "model").mkdir()
+def test_a_slip_of_the_fingers_is_answered_with_what_is_there(cli, log, words, said):
+    (log(12, 8) / "model").mkdir()
     done = cli(*words)
     assert done.code == 2
     assert said in done.err
 
 
-def test_help_begins_with_the_first_steps(cli):
-    said = cli("--help").out
-    panels = ["First steps", "More from a model", "Looking deeper", "In production"]
-    assert sorted(panels, key=said.index) == panels
-    first = said[said.index(panels[0]) : said.index(panels[1])]
-    steps = ["demo", "describe", "fit", "recommend", "explain", "audit", "serve"]
-    assert [
-        name for name in re.findall(r"^\W+ (\S+)  ", first, re.MULTILINE) if name in steps
-    ] == steps
-
-
-def test_the_learned_measure_is_suggested_where_people_are_many(cli, shop):
-    shop(600, 9)
-    assert "--recommender population-learned" in cli("fit", "shop.csv", "model").err
-
-
-def test_a_small_shop_is_audited_as_far_as_it_goes(cli, shop):
-    shop(15, 12)
+def test_a_small_shop_is_audited_as_far_as_it_goes(cli, log):
+    log(15, 12)
     done = cli("audit", "shop.csv")
     assert done.code == 0
     said = " ".join(done.out.split())
     assert "15 users took 10 items or more, an audit needs 20, and 5 are lacking" in said
     assert "15 users took" in said.split("lacking", 1)[1]
     assert "Not tested: User-level miss rate, of items new to the user, can be given up to" in said
-
-
-def test_settings_over_users_need_no_name_any_more(cli, shop):
-    at = shop(40, 10)
-    assert cli("fit", "shop.csv", "model", "--horizon", "2").code == 0
-    assert load_all(at / "model")["population-cm12"].horizon == 2
 
 
 @pytest.mark.parametrize(
@@ -153,50 +111,33 @@ def test_settings_over_users_need_no_name_any_more(cli, shop):
         (6, 10, "needs at least 9 calibration users, with 5 known items and a future; here are 6"),
     ],
 )
-def test_small_shops_get_the_paper_alone_and_the_reason(cli, shop, n_users, n_items, says):
-    at = shop(n_users, n_items)
+def test_small_shops_get_the_paper_alone_and_the_reason(cli, log, n_users, n_items, says):
+    at = log(n_users, n_items)
     done = cli("fit", "shop.csv", "model")
     assert done.code == 0
     assert list(load_all(at / "model")) == ["icrs12"]
     assert "Without population-cm12:" in done.err
     assert says in " ".join(done.err.split())
+    asked = cli("fit", "shop.csv", "other", "--recommender", "population-cm12")
+    assert asked.code == (2 if n_items < 5 else 0)  # refused rather than left out
 
 
-def test_what_is_asked_for_is_refused_rather_than_left_out(cli, shop):
-    shop(40, 4)
-    done = cli("fit", "shop.csv", "model", "--recommender", "population-cm12")
-    assert done.code == 2
-    assert "no user has 5 known items" in done.err
+def test_what_was_saved_last_leads_a_folder(shop):
+    assert sr.load(shop.at / "all").name_ == "model"
+    assert list(load_all(shop.at / "all")) == ["model", "hit", "precise", "icrs3", "mining"]
 
 
-def test_an_old_folder_keeps_its_order(shop):
-    at = shop(40, 10)
-    counts = sr.count_precedence(sr.read_interactions(at / "shop.csv"))
-    sr.PopulationConformal("CM12").fit(counts).save(at / "old")
-    sr.InductiveConformal("CM12").fit(counts).save(at / "old")
-    assert sr.load(at / "old").name_ == "icrs12"
+KEEPS = "keeps 80% of items new to the user that they will consume"
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("population-cm3", "keeps 80% of items new to the user that they will consume"),
+        ("population-cm3", KEEPS),
         ("hit-cm3", "has at least one hit among items new to the user, for 80% of users"),
         ("precision-cm3", "shows few items new to the user, of which a stated share is consumed"),
-        (
-            "icrs3",
-            (
-                "keeps 80% of items new to the user that they will consume, "
-                "if their taste stands still"
-            ),
-        ),
-        (
-            "crs-max",
-            (
-                "keeps 80% of items new to the user that they will consume: "
-                "the older method, not proven"
-            ),
-        ),
+        ("icrs3", f"{KEEPS}, if their taste stands still"),
+        ("crs-max", f"{KEEPS}: the older method, not proven"),
         ("precedence-mining", "only ranks, and promises nothing"),
     ],
 )
@@ -205,7 +146,78 @@ def test_recommenders_say_what_they_promise_in_a_few_words(name, words):
     assert make_recommender(name).fit(films).headline(0.8) == words
 
 
-def test_help_lists_them_all(cli):
+def test_fit_takes_the_settings_of_what_is_calibrated_over_users(run, shop):
+    done = run(
+        "fit", "then.csv", "fresh", "--recommender", "population-cm4", "--recommender", "hit-cm4",
+        "--cut", "rank", "--horizon", "3", "--groups", "2", "--title", "product_name",
+    )  # fmt: skip
+    assert (done.code, done.out) == (0, "")
+    assert re.search(r"Titles +[0-9]+ of 50 items have one", done.err)
+    model = sr.load(shop.at / "fresh", "hit-cm4")
+    assert (model.cut, model.horizon, model.groups, model.promise) == ("rank", 3, 2, "hit")
+    assert model.model_.titles.equals(sr.load(shop.at / "model").model_.titles)
+
+
+def test_segments_of_users(run, shop):
+    ids = shop.then.users.ids
+    rows = [f"{user},{'DE' if code % 2 else 'AT'}" for code, user in enumerate(ids)]
+    (shop.at / "users.csv").write_text("\n".join(["user,country", *rows]))
+    fit = ("fit", "then.csv", "apart", "--recommender", "population-cm12")
+    assert run(*fit, "--groups", "country,2", "--groups-file", "users.csv").code == 0
+    assert list(sr.load(shop.at / "apart").groups) == ["country", 2]
+    taken = ",".join(str(item) for item in shop.then.items.ids[:6])
+    assert "country 'DE'" in run("recommend", "apart", "--history", taken, "--segment", "DE").out
+
+
+def test_recalibrating_writes_a_renewed_model(run, shop):
+    done = run("recalibrate", "now.csv", "all", "later")
+    assert done.code == 0, done.err
+    assert "Recalibrated model, hit, precise" in done.err
+    old, new = sr.load(shop.at / "model"), sr.load(shop.at / "later", "model")
+    rows = [each.statistics_.interactions.n_rows for each in (old, new)]
+    assert rows[0] < rows[1]
+    assert new.calibration_.period[0] > old.statistics_.interactions.times.max()
+    assert run("recalibrate", "now.csv", "model", "kept", "--no-refit").code == 0
+    assert sr.load(shop.at / "kept").statistics_.interactions.n_rows == rows[0]
+    again = run("recalibrate", "then.csv", "model", "again")
+    assert again.code == 2
+    assert "Nothing has happened since" in again.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("icrs12", "--horizon", "5"), "--horizon is for what is calibrated over users"),
+        (("hit-cm4", "--groups", "country"), "go together"),
+        (("hit-cm4", "--groups-file", "users.csv"), "go together"),
+        (("icrs18",), "no recommender 'icrs18'"),
+        (("icrs12", "--engine", "spark", "--title", "product_name"), "pass --titles FILE"),
+        (("icrs12", "--engine", "spark", "--query", "SELECT 1"), "reads no database here"),
+    ],
+)
+def test_what_does_not_fit_is_refused(run, words, says):
+    done = run("fit", "then.csv", "none", "--recommender", *words)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+
+
+def test_all_17_measures_stand_beside_their_formulas(cli):
+    lines = cli("measures").out.splitlines()
+    assert sum(line.startswith(("CM", "NCM")) for line in lines) == 17
+    said = json.loads(cli("measures", "--format", "json").out)
+    assert len(said["measures"]) == 17
+    assert [each["name"] for each in said["trained"]] == ["learned", "als"]
+
+
+def test_help_begins_with_the_first_steps_and_lists_all_recommenders(cli):
+    said = cli("--help").out
+    panels = ["First steps", "More from a model", "Looking deeper", "In production"]
+    assert sorted(panels, key=said.index) == panels
+    first = said[said.index(panels[0]) : said.index(panels[1])]
+    steps = ["demo", "describe", "fit", "recommend", "explain", "audit", "serve"]
+    assert [
+        name for name in re.findall(r"^\W+ (\S+)  ", first, re.MULTILINE) if name in steps
+    ] == steps
     said = " ".join(cli("fit", "--help").out.split())
     for name in ("population-cm12", "hit-cm12", "precision-cm12", "icrs1 …", "crs-med", "learned"):
         assert name in said

@@ -60,10 +60,3 @@ def test_reproduce_says_that_it_reads_no_database(cli, tmp_path, datasets):
     assert done.code == 2
     assert "reproduce reads no database and takes no --query" in done.err
     assert not (tmp_path / "out").exists()
-
-
-def test_spark_says_that_it_reads_no_database(cli, tmp_path):
-    spark = ("--engine", "spark", "--recommender", "icrs12")
-    done = cli("fit", "sqlite:///shop.db", tmp_path / "shop", "--query", "SELECT 1", *spark)
-    assert done.code == 2
-    assert "Spark reads no database here and takes no --query" in done.err

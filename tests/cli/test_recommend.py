@@ -1,180 +1,354 @@
-"""Fit, recommend and explain as a person does on the command line."""
+"""Recommend and explain as a person does on the command line: to one user, a group, or many."""
 
 import json
 import re
 
+import numpy as np
 import polars as pl
 import pytest
 
 import surerec as sr
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with a ratings file and a model of it with two recommenders."""
-    folder = tmp_path_factory.mktemp("shop")
-    taken = sr.datasets.synthetic(n_users=80, n_items=40, n_rows=1_200, seed=3)
-    taken.to_frame().write_csv(folder / "log.csv")
-    counts = sr.count_precedence(sr.read_interactions(folder / "log.csv"))
-    sr.PrecedenceMining().fit(counts).save(folder / "model")
-    sr.InductiveConformal("CM3").fit(counts).save(folder / "model")
-    return folder
+MANY = ("recommend", "model", "--all")
+TOGETHER = ("recommend", "model", "--confidence", "0.8")
 
 
-@pytest.fixture
-def run(cli, folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    return cli
-
-
-def test_fit_saves_a_model_and_says_so_on_stderr(run, folder):
-    done = run("fit", "log.csv", "fresh", "--recommender", "icrs4", "--recommender", "CRS-max")
-    assert (done.code, done.out) == (0, "")
-    assert "Saved icrs4, crs-max in fresh." in done.err
-    assert repr(sr.load(folder / "fresh", "crs-max")) == "TransductiveConformal()"
-
-
-def test_the_table_says_the_sizes_and_the_promise(run):
-    done = run("recommend", "model", "--user", "9", "--confidence", "0.7", "--show", "3")
-    assert done.code == 0
+def test_the_table_says_the_sizes_and_the_guarantee(run):
+    done = run("recommend", "icrs3", "--user", "9", "--confidence", "0.7", "--show", "3")
     assert "items at confidence 0.7" in done.out
     assert "Guarantee: An item new to the user that they will consume is left out" in done.out
+    assert "Thing" in done.out
+    done = run("recommend", "model", "--user", "9", "--confidence", "0.7", "--show", "3")
+    assert "at most 30% is left out on average over users" in done.out
+    assert "p-value" not in done.out
+    assert "in above" in done.out
 
 
-def test_json_is_json_and_says_what_python_says(run, folder):
-    answer = json.loads(
-        run("recommend", "model", "--user", "7", "--significance", "0.2", "--format", "json").out
-    )
-    picks = sr.load(folder / "model", "icrs3").recommend(7, significance=0.2)
-    assert answer == picks.to_dict()
-    assert [row["item_id"] for row in answer["items"]] == picks.items
-    assert answer["confidence"] == 0.8
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("--user", "7", "--significance", "0.2"), {"user": 7, "significance": 0.2}),
+        (("--user", "7", "--k", "10"), {"user": 7, "k": 10}),
+        (("--history", "1,2,3,4"), {"history": [1, 2, 3, 4]}),
+        (
+            [word for item in "1234" for word in ("--history", item)],
+            {"history": [1, 2, 3, 4]},
+        ),
+        (
+            ("--history", "4,3,2", "--times", "2020-03-03,2020-03-02,2020-03-01"),
+            {"history": [2, 3, 4], "at": "2020-03-03"},
+        ),
+        (("--history", "1,2", "--at", "2020-03-03"), {"history": [1, 2], "at": "2020-03-03"}),
+        (("--user", "7", "--exclude", "1", "--exclude", "2"), {"user": 7, "exclude": [1, 2]}),
+        (("--user", "7", "--min-probability", "0.1"), {"user": 7, "min_probability": 0.1}),
+    ],
+)
+@pytest.mark.parametrize("name", ["model", "hit", "icrs3"])
+def test_json_is_what_python_answers(answer, shop, name, words, asked):
+    if name == "icrs3" and "min_probability" in asked:
+        return
+    found = answer("recommend", name, *words)
+    expected = sr.load(shop.at / name).recommend(**asked).to_dict()
+    assert found == json.loads(json.dumps(expected))
 
 
-def test_precedence_mining_answers_without_p_values(run):
-    done = run("recommend", "model", "--user", "7", "--recommender", "precedence-mining",
-               "--k", "3", "--format", "json")  # fmt: skip
-    answer = json.loads(done.out)
-    assert len(answer["items"]) == 3
-    assert "p_value" not in answer["items"][0]
+def test_a_short_list_has_its_probability_of_a_hit(run):
+    shown = run("recommend", "model", "--user", "9", "--k", "10").out
+    assert "10 of " in shown
+    assert "that at least 1 of these 10 items new to the user is consumed" in shown
 
 
-def test_histories_are_ids_with_commas_or_repeated(run):
-    asked = ("recommend", "model", "--confidence", "0.5", "--format", "csv")
-    once = run(*asked, "--history", "1,2,3,4")
-    again = run(*asked, *(word for item in "1234" for word in ("--history", item)))
-    assert once.out == again.out
-    assert once.out.startswith("item_id,rank,score,p_value,entry_confidence")
+def test_precedence_mining_answers_without_p_values(answer):
+    found = answer("recommend", "mining", "--user", "7", "--k", "3")
+    assert len(found["items"]) == 3
+    assert "p_value" not in found["items"][0]
 
 
 def test_unseen_items_of_a_history_are_named_on_stderr(run):
-    done = run("recommend", "model", "--history", "1,2,900", "--confidence", "0.4")
+    done = run("recommend", "icrs3", "--history", "1,2,900", "--confidence", "0.4")
     assert done.code == 0
     assert "Nobody in the data took 900: ignored." in done.err
 
 
-def test_recommend_all_streams_to_a_file_that_equals_recommend_many(run, folder):
-    expected = sr.load(folder / "model").recommend_many(confidence=0.7, k=5)
+def test_precision_and_probabilities(run, answer):
+    asked = ("recommend", "precise", "--user", "14")
+    done = run(*asked, "--precision", "0.2")
+    assert "at precision 0.2 with confidence 0.9" in done.out
+    assert "Of what is shown, at least 20%" in done.out
+    assert re.search(r"Probability .*\n.* \d+\.\d% \[\d+–\d+\] ", done.out)
+    assert "in above" not in done.out
+    assert answer(*asked, "--precision", "0.2")["precision"] == 0.2
+    assert "--precision 0.5" in run(*asked).err
+
+
+def test_explain_says_the_counts_in_words(run, answer, shop):
+    for name, said in (("icrs3", "in the set at every"), ("model", "users: in the set at every")):
+        item = answer("recommend", name, "--user", "7")["items"][0]["item_id"]
+        done = run("explain", name, "--user", "7", "--item", item)
+        assert re.search(rf"later took (Thing )?{item}", done.out)
+        assert said in done.out
+    why = answer("explain", "model", "--history", "1,2", "--item", item, "--at", "2020-03-03")
+    expected = sr.load(shop.at / "model").explain(history=[1, 2], item=item, at="2020-03-03")
+    assert why["score"] == pytest.approx(expected.score)
+
+
+def test_what_was_fitted_last_answers_and_every_answer_says_who(run, answer):
+    for name in ("icrs12", "icrs4"):
+        assert run("fit", "then.csv", "again", "--recommender", name, "--overwrite").code == 0
+    asked = ("recommend", "again", "--user", "7", "--confidence", "0.7")
+    assert "by icrs4" in run(*asked).out
+    assert answer(*asked)["recommender"] == "icrs4"
+    assert "Answered by icrs4." in run(*asked, "--format", "csv").err
+    item = str(answer(*asked)["items"][0]["item_id"])
+    why = ("explain", "again", "--user", "7", "--item", item)
+    assert ", by icrs4" in run(*why).out
+    assert answer(*why)["recommender"] == "icrs4"
+    written = run("recommend", "again", "--all", "--k", "1", "--output", "again.csv")
+    assert "recommendations by icrs4 to again.csv" in written.err
+    assert answer(*asked, "--recommender", "icrs12")["recommender"] == "icrs12"
+
+
+# Many users.
+
+
+def test_all_users_are_streamed_to_a_file_that_equals_recommend_many(run, shop):
+    expected = sr.load(shop.at / "model").recommend_many(confidence=0.7, k=5, hits=True)
     for name, read in (("all.parquet", pl.read_parquet), ("all.csv", pl.read_csv)):
-        done = run(
-            "recommend", "model", "--all", "--confidence", "0.7", "--k", "5", "--output", name
-        )
-        assert done.code == 0
-        assert done.out == ""
-        assert read(folder / name).equals(expected)
-    assert not list(folder.glob(".all*"))
+        done = run(*MANY, "--confidence", "0.7", "--k", "5", "--hits", "--output", name)
+        assert (done.code, done.out) == (0, "")
+        assert read(shop.at / name).equals(expected)
+    assert {title is None for title in expected["title"]} == {True, False}
+    assert not list(shop.at.glob(".all*"))
 
 
-def test_recommend_all_ends_with_how_many_and_what_holds(run, folder):
-    done = run("recommend", "model", "--all", "--confidence", "0.7", "--output", "sum.parquet")
-    rows = pl.read_parquet(folder / "sum.parquet").group_by("user_id").len()
-    taken = sr.load(folder / "model").statistics_.interactions
-    own = {user: len(taken.profile(user)) for user in rows["user_id"]}
-    whole = sum(n == taken.n_items - own[user] for user, n in rows.iter_rows())
+def test_many_users_end_with_how_many_and_what_holds(run, shop):
+    done = run("recommend", "icrs3", "--all", "--confidence", "0.7", "--output", "sum.parquet")
+    frame = pl.read_parquet(shop.at / "sum.parquet")
+    rows = frame.group_by("user_id").len()
+    then = shop.then
+    own = {user: len(then.profile(user)) for user in rows["user_id"]}
+    whole = sum(n == then.n_items - own[user] for user, n in rows.iter_rows())
     said = " ".join(done.err.split())
-    assert 0 < whole < 80
-    assert f"{len(rows)} of 80 people have recommendations" in said
+    assert 0 < whole < len(rows)
+    assert f"{len(rows)} of {then.n_users} people have recommendations" in said
     assert f"everything qualified for {whole}" in said
-    assert "Guarantee: An item new to the user that they will consume is left out" in said
-    covered = pl.read_parquet(folder / "sum.parquet").filter("covered")["user_id"].n_unique()
+    covered = frame.filter("covered")["user_id"].n_unique()
     assert 0 < covered < len(rows)
     assert f"The guarantee covers {covered} of these {len(rows)}; the column covered" in said
-    about = pl.read_parquet_metadata(folder / "sum.parquet")
-    assert about["surerec.recommender"] == sr.load(folder / "model").name_
+    about = pl.read_parquet_metadata(shop.at / "sum.parquet")
+    assert about["surerec.recommender"] == "icrs3"
     assert f"Guarantee: {about['surerec.guarantee']}" in said
-    assert not re.search(r"user \d|this person", said)
-    few = run(
-        "recommend", "model", "--all", "--confidence", "0.1", "--k", "2", "--output", "few.csv"
-    )
-    n = pl.read_csv(folder / "few.csv")["user_id"].n_unique()
+    few = run("recommend", "icrs3", "--all", "--confidence", "0.1", "--k", "2", "--output", "f.csv")
+    n = pl.read_csv(shop.at / "f.csv")["user_id"].n_unique()
     said = " ".join(few.err.split())
-    assert f"{n} of 80 people have recommendations; nothing qualified for {80 - n}." in said
+    assert f"{n} of {then.n_users} people have recommendations" in said
     assert "No guarantee: the set was truncated to 2 items. The full set has:" in said
 
 
-def test_recommend_all_for_some_users(run, folder):
-    (folder / "some.txt").write_text("7\n\n9\n")
+def test_some_users(run, shop):
+    (shop.at / "some.txt").write_text("7\n\n9\n")
     run("recommend", "model", "--users", "some.txt", "--output", "some.parquet", "--k", "1")
-    assert pl.read_parquet(folder / "some.parquet")["user_id"].to_list() == [7, 9]
+    assert pl.read_parquet(shop.at / "some.parquet")["user_id"].to_list() == [7, 9]
 
 
-def test_explain_says_the_counts_in_words(run):
-    item = json.loads(run("recommend", "model", "--user", "7", "--format", "json").out)["items"][0]
-    done = run("explain", "model", "--user", "7", "--item", item["item_id"])
-    assert f"later took {item['item_id']}" in done.out
-    assert "in the set at every confidence above" in done.out
+def test_histories_of_a_file(run, shop):
+    items = shop.then.items.ids[:6].to_list()
+    rows = [f"{who},{item},2020-0{who}-01" for who in (1, 2) for item in items]
+    (shop.at / "people.csv").write_text("\n".join(["who,item,day", *rows, "3,900,2020-01-01"]))
+    many = ("recommend", "model", "--histories", "people.csv", "--user-column", "who")
+    model = sr.load(shop.at / "model")
+    for words, moments in (
+        (("--time-column", "day"), ("2020-01-01", "2020-02-01")),
+        (("--time-column", "", "--at", "2020-03-01"), ("2020-03-01",) * 2),
+    ):
+        done = run(*many, *words, "--k", "3", "--output", "picks.csv")
+        assert done.code == 0, done.err
+        assert "1 person is left out" in done.err
+        assert "took the items of 1 row: ignored" in done.err
+        picks = pl.read_csv(shop.at / "picks.csv")
+        for who, at in zip((1, 2), moments, strict=True):
+            alone = model.recommend(history=items, at=at, k=3)
+            assert picks.filter(user_id=who)["item_id"].to_list() == alone.items
 
 
-def test_all_17_measures_stand_beside_their_formulas(run):
-    lines = run("measures").out.splitlines()
-    assert sum(line.startswith(("CM", "NCM")) for line in lines) == 17
-    assert any(line.startswith("learned ") for line in lines)
-    assert any(line.startswith("als ") for line in lines)
-    said = json.loads(run("measures", "--format", "json").out)
-    assert len(said["measures"]) == 17
-    assert [each["name"] for each in said["trained"]] == ["learned", "als"]
+def test_files_of_users_without_a_guarantee_have_empty_probabilities(run, shop):
+    (shop.at / "short.csv").write_text("user,item\nx,1\nx,2\ny,3\n")
+    asked = ("recommend", "model", "--histories", "short.csv", "--k", "4", "--hits")
+    for name in ("short.parquet", "picks-short.csv"):
+        assert run(*asked, "--output", name).code == 0
+    picks = pl.read_parquet(shop.at / "short.parquet")
+    assert len(picks) == 8
+    assert not len(picks.filter(pl.col("probability") > 0.3))
+    assert "nan" not in (shop.at / "picks-short.csv").read_text().lower()
+
+
+def test_cells_that_look_like_formulas_are_not_altered(cli, shop, tmp_path):
+    titles = {one: f"={one}+1" for one in shop.then.items.ids}
+    data = sr.read_interactions(shop.at / "then.csv", titles=titles)
+    sr.InductiveConformal("CM12").fit(data).save(tmp_path / "model")
+    cli("recommend", tmp_path / "model", "--all", "--k", "3", "--output", tmp_path / "out.csv")
+    rows = pl.read_csv(tmp_path / "out.csv")
+    assert all(title == titles[one] for one, title in rows.select("item_id", "title").iter_rows())
+
+
+# Lists of items.
+
+
+@pytest.mark.parametrize("unknown", [3, 40])
+def test_unknown_ids_of_a_file_are_skipped_and_named(run, shop, unknown):
+    new = "".join(f"new-{n}\n" for n in range(unknown))
+    (shop.at / "more.txt").write_text((shop.at / "ids.txt").read_text() + new)
+    (shop.at / "users.txt").write_text("".join(f"{user}\n" for user in shop.users[:3]) + new)
+    n = len(shop.items)
+    skip = [] if unknown < n else ["--unknown", "skip"]
+    said = f"more.txt: {unknown} of {n + unknown} items are unknown and were skipped: "
+    precise = ("recommend", "precise", "--precision", "0.1", "--items", "more.txt")
+    for asked in (
+        ("allow", "precise", "more", "more.txt"),
+        (*precise, "--user", "9"),
+        (*precise, "--users", "users.txt", "--output", "picks.csv"),
+    ):
+        done = run(*asked, *skip)
+        assert done.code == 0, done.err
+        assert said + "'new-0', 'new-1'" in done.err
+        refused = run(*asked)
+        assert (refused.code, ".txt: 40 of " in refused.err) == ((2, True) if skip else (0, False))
+    assert f"users.txt: {unknown} of {3 + unknown} users are unknown and were" in done.err
+    assert "of 3 people have recommendations" in done.err
+
+
+def test_a_list_is_allowed_and_chosen_from(run, answer, shop):
+    done = run("allow", "precise", "tonight", "ids.txt")
+    assert (done.code, done.out) == (0, "")
+    said = f"Calibrated the list tonight for precision-cm12 ({len(shop.items)} items)"
+    assert said in done.err
+    precise = ("recommend", "precise", "--precision", "0.1", "--item-list", "tonight")
+    found = answer(*precise, "--user", "9")
+    assert {row["item_id"] for row in found["items"]} <= set(shop.items)
+    assert "items of the list" in found["guarantee"]["sentence"]
+    found = answer("recommend", "model", "--user", "9", "--items", "ids.txt")
+    assert {row["item_id"] for row in found["items"]} <= set(shop.items)
+    assert found["guarantee"]["reason"].startswith("only the given items")
+    assert run(*precise, "--all", "--output", "all.parquet").code == 0
+    assert set(pl.read_parquet(shop.at / "all.parquet")["item_id"]) <= set(shop.items)
+    assert "no such file" in run("allow", "precise", "tonight", "none.txt").err.lower()
+
+
+# Groups.
+
+
+def test_several_users_are_a_group(run, answer, shop):
+    model, pair = sr.load(shop.at / "model"), shop.users[:2]
+    words = ("--user", pair[0], "--user", pair[1])
+    done = run(*TOGETHER, *words)
+    assert "Of items new to every member that any member takes next" in done.out
+    picks = model.recommend(group=pair, confidence=0.8)
+    assert f"least served is {picks.least_served}" in done.out
+    expected = model.recommend(group=pair, confidence=0.8, together="all")
+    assert answer(*TOGETHER, *words, "--together", "all") == expected.to_dict()
+    merged = run("recommend", "icrs3", *words, "--together", "bonferroni", "--confidence", "0.6")
+    assert "p-value" in merged.out
+    item = str(picks.items[0])
+    why = ("explain", "model", *words, "--item", item)
+    assert "for the group" in run(*why).out
+    assert answer(*why) == model.explain_group(pair, item=item).to_dict(8)
+    assert run(*why, "--format", "csv").code == 2
+
+
+def test_histories_are_members_with_their_times(run, answer, shop):
+    model, day = sr.load(shop.at / "model"), "2020-03-01"
+    asked = (*TOGETHER, "--history", "1,2,3,4,5", "--history", "6,7,8", "--together", "worst")
+    found = answer(*asked, "--user", shop.users[0])
+    assert [each["member"] for each in found["members"]] == [shop.users[0], "member 2", "member 3"]
+    times = ("--times", ",".join([day] * 5), "--times", ",".join([day] * 3))
+    group = [[(item, day) for item in (1, 2, 3, 4, 5)], [(item, day) for item in (6, 7, 8)]]
+    expected = model.recommend(group=group, confidence=0.8, together="worst").items
+    assert [row["item_id"] for row in answer(*asked, *times)["items"]] == expected
+    for wrong, says in (
+        (times[:2], "There are 2 --history and 1 --times"),
+        (("--times", day, "--times", day), "has 1 values for a history of 5 items"),
+    ):
+        done = run(*asked, *wrong)
+        assert done.code == 2
+        assert says in done.err
+
+
+def test_files_of_groups_say_who_is_covered_and_what_is_guaranteed(run, answer, shop):
+    model, asked = sr.load(shop.at / "model"), (*TOGETHER, "--group-file", "groups.csv")
+    done = run(*asked, "--output", "groups.parquet")
+    assert done.code == 0, done.err
+    frame = pl.read_parquet(shop.at / "groups.parquet")
+    assert frame.equals(model.recommend_groups(shop.at / "groups.csv", confidence=0.8))
+    guarantee = pl.read_parquet_metadata(shop.at / "groups.parquet")["surerec.guarantee"]
+    said = model.guarantee_to_groups(shop.at / "groups.csv", model.options(confidence=0.8))
+    assert guarantee == str(said)
+    assert "Answered 2 groups" in done.err
+    assert "The guarantee covers 2 of these 2; the column covered says which." in done.err
+    assert guarantee in done.err
+    assert answer(*asked)["guarantee"]["sentence"] == guarantee
+    assert pl.read_csv(run(*asked).out.encode())["item_id"].to_list() == frame["item_id"].to_list()
+
+
+def test_sizes_of_groups_have_guarantees_of_their_own(shop):
+    model, ids = sr.load(shop.at / "model"), [int(user) for user in shop.users]
+    shortest = int(np.argmin(np.diff(shop.then.offsets)))
+    groups = {"a": ids[:2], "b": [*ids[2:4], shop.then.users[shortest]]}
+    frame = model.recommend_groups(groups, confidence=0.8, k=3)
+    assert dict(frame.select("group", "covered").iter_rows()) == {"a": True, "b": False}
+    said = model.guarantee_to_groups(groups, model.options(confidence=0.8, k=3))
+    assert (said.holds, said.full.holds) == (False, True)
+    assert said.covers == "groups of 2 formed at random and groups of 3 formed at random"
+
+
+def test_calibrating_on_groups_is_saved(run, shop, tmp_path):
+    sr.load(shop.at / "model").save(tmp_path / "other")
+    done = run("calibrate-groups", tmp_path / "other", "--size", "2", "--formed", "similar",
+               "--aggregation", "least-misery")  # fmt: skip
+    assert "groups of 2 formed of similar users" in done.err
+    assert sr.load(tmp_path / "other").group_sizes_ == (2,)
+    given = run("calibrate-groups", tmp_path / "other", "--group-file", "groups.csv")
+    assert "2 groups such as those given, of up to 3" in given.err
+
+
+# What is refused.
+
+ONE, TO_FILE = ("recommend", "model", "--user", "7"), ("recommend", "model", "--output", "x.csv")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("words", "says"),
     [
-        (["recommend", "model", "--user", "7", "--confidence", "90"], "did you mean 0.9?"),
-        (["recommend", "model", "--user", "7", "--confidence", "0.9", "--significance", "0.1"],
-         "not both"),
-        (["recommend", "model"], "--user"),
-        (["recommend", "model", "--user", "nobody"], "There is no user 'nobody'"),
-        (["recommend", "model", "--history", "900"], "Nobody in the data took any item"),
-        (["recommend", "model", "--user", "7", "--recommender", "icrs9"], "it has icrs3"),
-        (["recommend", "elsewhere", "--user", "7"], "elsewhere"),
-        (["recommend", ".", "--user", "7"], "holds no surerec model"),
-        (["explain", "model", "--user", "7", "--item", "900"], "There is no item '900'"),
-        (["fit", "log.csv", "other", "--recommender", "icrs18"], "no recommender 'icrs18'"),
-        (["fit", "log.csv", "model", "--ties", "strict"], "overwrite"),
-        (["recommend", "model", "--all", "--output", "picks.txt"], "must end in .parquet or .csv"),
-        (["recommend", "model", "--all", "--output", "no/such/folder.csv"], "cannot be written"),
-        (["recommend", "model", "--users", "none.txt", "--output", "x.csv"], "none.txt"),
+        ((*ONE, "--confidence", "90"), "did you mean 0.9?"),
+        ((*ONE, "--confidence", "0.9", "--significance", "0.1"), "not both"),
+        (("recommend", "model"), "--user"),
+        (("recommend", "model", "--user", "nobody"), "There is no user 'nobody'"),
+        (("recommend", "model", "--history", "900"), "Nobody in the data took any item"),
+        ((*ONE, "--recommender", "icrs9"), "it has population-cm12"),
+        (("recommend", "elsewhere", "--user", "7"), "elsewhere"),
+        (("recommend", ".", "--user", "7"), "holds no surerec model"),
+        (("explain", "model", "--user", "7", "--item", "900"), "There is no item '900'"),
+        ((*MANY, "--output", "picks.txt"), "must end in .parquet or .csv"),
+        ((*MANY, "--output", "no/such/folder.csv"), "cannot be written"),
+        (MANY, "add --output"),
+        ((*ONE, "--hits"), "are for many users"),
+        ((*MANY, "--output", "x.csv", "--table", "picks"), "are for databases"),
+        ((*TO_FILE, "--users", "none.txt"), "none.txt"),
+        ((*TO_FILE, "--all", "--user-column", "who"), "give that too"),
+        ((*TO_FILE, "--all", "--leave-out"), "about --histories"),
+        ((*TO_FILE, "--all", "--at", "5"), "about --histories"),
+        ((*TO_FILE, "--all", "--user", "7"), "has the users"),
+        ((*TO_FILE, "--histories", "none.csv"), "no such file"),
+        ((*TO_FILE, "--histories", "a", "--users", "b"), "do not go together"),
+        (("recommend", "model", "--group-file", "groups.csv", "--user", "1"), "has the users"),
+        (("recommend", "model", "--history", "1,2", "--times", "5"), "times has 1 values and"),
+        (("recommend", "model", "--history", "1,2", "--times", "5,soon"), "is 'soon'; it must be"),
+        (("recommend", "model", "--history", "1", "--at", "soon"), "at is 'soon'; it must be"),
+        ((*ONE, "--at", "5"), "--at on the command line"),
+        ((*ONE, "--together", "any"), "A group of one is a person"),
+        (("calibrate-groups", "icrs3"), "not calibrated over users"),
     ],
-)  # fmt: skip
-def test_a_users_error_is_a_sentence_and_exit_code_2(run, arguments, says):
-    done = run(*arguments)
-    assert done.code == 2
-    assert says in done.err
-    assert done.out == ""
-
-
-def test_what_was_fitted_last_answers_and_every_answer_says_who(run, folder):
-    for name in ("icrs12", "icrs4"):
-        assert run("fit", "log.csv", "again", "--recommender", name, "--overwrite").code == 0
-    asked = ("recommend", "again", "--user", "7", "--confidence", "0.7")
-    assert "by icrs4" in run(*asked).out
-    assert json.loads(run(*asked, "--format", "json").out)["recommender"] == "icrs4"
-    assert "Answered by icrs4." in run(*asked, "--format", "csv").err
-    assert sr.load(folder / "again").recommend(7, confidence=0.7).recommender == "icrs4"
-    item = str(sr.load(folder / "again").recommend(7, confidence=0.9).items[0])
-    why = ("explain", "again", "--user", "7", "--item", item)
-    assert ", by icrs4" in run(*why).out
-    assert json.loads(run(*why, "--format", "json").out)["recommender"] == "icrs4"
-    written = run("recommend", "again", "--all", "--k", "1", "--output", "again.csv")
-    assert "recommendations by icrs4 to again.csv" in written.err
-    older = sr.load(folder / "again", "icrs12")
-    assert older.recommend(7, confidence=0.7).recommender == "icrs12"
+)
+def test_a_users_error_is_a_sentence_and_exit_code_2(run, words, says):
+    done = run(*words)
+    assert (done.code, done.out) == (2, "")
+    assert says in " ".join(done.err.split())

@@ -12,15 +12,30 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def groups_file(folder):
-    """Write a file of two groups of users, as the page on groups has it."""
-    path = folder / "groups.csv"
-    path.write_text("user_id,group\n196,a\n22,a\n7,b\n9,b\n")
-    return path
+def write_files(folder, taken, log):
+    """Write the files that the documents and help texts name; `log` has a log's columns."""
+    frame = taken.to_frame()
+    frame.write_csv(folder / "ratings.csv")
+    frame.rename(dict(zip(frame.columns, log, strict=True))).write_csv(folder / "log.csv")
+    early = pl.col("datetime") < frame["datetime"].sort()[len(frame) * 2 // 3]
+    frame.filter(early).write_csv(folder / "before.csv")
+    frame.filter(~early).write_csv(folder / "later.csv")
+    users, items = frame["user_id"].unique().sort(), frame["item_id"].unique().sort()
+    lands = ["AT" if number % 2 else "DE" for number in range(len(users))]
+    of_users = pl.DataFrame({"user_id": users, "country": lands})
+    of_users.write_csv(folder / "users.csv")
+    frame.join(of_users, on="user_id").write_csv(folder / "orders.csv")
+    for name in ("stock.txt", "ids.txt"):
+        (folder / name).write_text("\n".join(map(str, items[:200])) + "\n")
+    best = users.to_frame().join(items.head(100).to_frame(), how="cross")
+    best.with_columns(score=pl.int_range(pl.len()) % 97).write_parquet(folder / "top100.parquet")
+    people = pl.DataFrame({"user": ["x"] * 5, "item": items[:5], "time": range(5)})
+    people.write_csv(folder / "people.csv")
 
 
-def shop_orders(folder, taken):
-    """Write the interactions as the file of the page on a shop's CSV."""
+def write_shop(folder, taken):
+    """Write the groups, the orders and the database that the pages name."""
+    (folder / "groups.csv").write_text("user_id,group\n196,a\n22,a\n7,b\n9,b\n")
     frame = taken.to_frame().with_columns(
         user_id=pl.format("c{}", pl.col("user_id") + 1000),
         item_id=pl.format("p{}", pl.col("item_id")),
@@ -30,10 +45,6 @@ def shop_orders(folder, taken):
     frame.rename(columns).write_csv(folder / "orders.csv")
     products = frame.select(product="item_id", name="product_name").unique(maintain_order=True)
     products.write_csv(folder / "products.csv")
-
-
-def shop_database(folder, taken):
-    """Write the interactions into the database that the page on data reads."""
     with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:
         connection.execute("CREATE TABLE orders (customer, sku, bought_at)")
         rows = taken.to_frame().with_columns(pl.col("datetime").dt.epoch("s")).iter_rows()

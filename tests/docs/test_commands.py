@@ -4,14 +4,11 @@ What serves or runs on a cluster is parsed here, and run by other tests; what ta
 `make test-full`.
 """
 
-import polars as pl
 import pytest
-from typer.main import get_command
 
 import surerec as sr
 from checks.site import commands as all_commands
-from surerec.cli import app
-from tests.docs.pages import PAGES, ROOT, commands, groups_file, shop_database, shop_orders
+from tests.docs.pages import PAGES, commands, write_files, write_shop
 
 COMMANDS = [(page.name, words) for page in PAGES for words in commands(page)]
 PARSED_ONLY = {
@@ -45,27 +42,8 @@ def folder(tmp_path_factory):
     """Everything that the documents' commands find when they are run: files and models."""
     at = tmp_path_factory.mktemp("docs")
     taken = sr.datasets.synthetic(n_users=260, n_items=320, n_rows=9_000, seed=1)
-    frame = taken.to_frame()
-    frame.write_csv(at / "ratings.csv")
-    frame.rename({"user_id": "who", "item_id": "what", "datetime": "seen"}).write_csv(
-        at / "log.csv"
-    )
-    middle = frame["datetime"].sort()[len(frame) * 2 // 3]
-    frame.filter(pl.col("datetime") < middle).write_csv(at / "before.csv")
-    frame.filter(pl.col("datetime") >= middle).write_csv(at / "later.csv")
-    users = frame["user_id"].unique().sort()
-    lands = ["AT" if number % 2 else "DE" for number in range(len(users))]
-    pl.DataFrame({"user_id": users, "country": lands}).write_csv(at / "users.csv")
-    items = frame["item_id"].unique().sort()
-    (at / "stock.txt").write_text("\n".join(map(str, items[:200])) + "\n")
-    best = users.to_frame().join(items.head(100).to_frame(), how="cross")
-    best.with_columns(score=pl.int_range(pl.len()) % 97).write_parquet(at / "top100.parquet")
-    pl.DataFrame({"user": ["x"] * 5, "item": items[:5], "time": range(5)}).write_csv(
-        at / "people.csv"
-    )
-    groups_file(at)
-    shop_database(at, taken)
-    shop_orders(at, taken)
+    write_files(at, taken, ("who", "what", "seen"))
+    write_shop(at, taken)
     counts = sr.count_precedence(sr.read_interactions(at / "ratings.csv"))
     for name in ("films", "shop"):
         sr.InductiveConformal("CM12").fit(counts).save(at / name)
@@ -124,10 +102,3 @@ def test_those_that_take_minutes_are_run_too(folder, cli, monkeypatch, tmp_path,
     if "out of reach" in done.err:
         pytest.skip(done.err)
     assert done.code == 0, done.err
-
-
-def test_no_command_is_undocumented():
-    reference = {" ".join(words) for words, _ in all_commands()}
-    assert {"fit", "recommend", "audit", "serve", "keys create", "datasets fetch"} <= reference
-    assert get_command(app).commands.keys() >= {words.split()[0] for words in reference}
-    assert (ROOT / "docs").is_dir()

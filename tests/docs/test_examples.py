@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import surerec as sr
-from tests.docs.pages import PAGES, ROOT, blocks, groups_file, shop_database, shop_orders
+from tests.docs.pages import PAGES, ROOT, blocks, write_shop
 
 # Their libraries have environments of their own (tests/adapters), or it is a sketch of a file.
 ELSEWHERE = {"wrapping-lenskit.md", "wrapping-rectools.md", "wrapping.md", "spark.md"}
@@ -17,9 +17,7 @@ RUN = [page for page in PAGES if blocks(page, "python") and page.name not in ELS
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     films = sr.datasets.synthetic(n_users=360, n_items=320, n_rows=9_000, seed=1)
     films.to_frame().write_csv(tmp_path / "ratings.csv")
-    groups_file(tmp_path)
-    shop_database(tmp_path, films)
-    shop_orders(tmp_path, films)
+    write_shop(tmp_path, films)
     monkeypatch.setattr(sr, "load_dataset", lambda *_: films)
     monkeypatch.chdir(tmp_path)
     names = {"sr": sr, "films": films, "interactions": films, "i": 3, "u": 7}

@@ -19,6 +19,7 @@ import pytest
 import surerec as sr
 from checks.site import commands as all_commands
 from surerec.datasets import CATALOGUE
+from tests.docs.pages import write_files
 
 # Examples that others continue, and the path that shows that they were run.
 FIRST = {
@@ -32,12 +33,7 @@ PARSED_ONLY = {
     "postgresql://": "needs a PostgreSQL server: see tests/interactions/test_database.py",
     "demo --serve": "opens a browser: see tests/serving/test_serve_command.py",
 }
-MINUTES = (
-    "surerec reproduce",
-    "surerec warm-up",
-    "--measure learned",
-    "--table new-users",
-)
+MINUTES = ("surerec reproduce", "surerec warm-up")
 
 
 def examples():
@@ -60,18 +56,20 @@ SHORT = [each for each in RUN if each not in SERVED + LONG]
 
 def cached(folder, name, frame):
     """Put small data into the cache under a name of the catalogue."""
+
+    def text(rows, separator, header=()):
+        return "".join(separator.join(map(str, row)) + "\n" for row in [*header, *rows])
+
     seconds = frame["datetime"].dt.epoch("s")
     rows = list(zip(frame["user_id"], frame["item_id"], [5] * len(frame), seconds, strict=True))
-    items = frame["item_id"].unique().sort()
+    films = [(item, f"Film {item} (1999)", "Drama") for item in frame["item_id"].unique().sort()]
     files = {
-        "ratings.dat": "".join("::".join(map(str, row)) + "\n" for row in rows),
-        "movies.dat": "".join(f"{item}::Film {item} (1999)::Drama\n" for item in items),
-        "u.data": "".join("\t".join(map(str, row)) + "\n" for row in rows),
-        "u.item": "".join(f"{item}|Film {item} (1999)|||\n" for item in items),
-        "ratings.csv": "userId,movieId,rating,timestamp\n"
-        + "".join(",".join(map(str, row)) + "\n" for row in rows),
-        "movies.csv": "movieId,title,genres\n"
-        + "".join(f"{item},Film {item} (1999),Drama\n" for item in items),
+        "ratings.dat": text(rows, "::"),
+        "movies.dat": text(films, "::"),
+        "u.data": text(rows, "\t"),
+        "u.item": text(films, "|"),
+        "ratings.csv": text(rows, ",", [("userId", "movieId", "rating", "timestamp")]),
+        "movies.csv": text(films, ",", [("movieId", "title", "genres")]),
     }
     source = CATALOGUE[name].sources[0]
     here = folder / "datasets" / name
@@ -85,35 +83,14 @@ def cached(folder, name, frame):
     return files
 
 
-def write_files(folder, frame):
-    """Write the files that the examples name."""
-    frame.write_csv(folder / "ratings.csv")
-    days = frame["datetime"].sort()
-    early = pl.col("datetime") < days[len(days) * 2 // 3]
-    frame.filter(early).write_csv(folder / "before.csv")
-    frame.filter(~early).write_csv(folder / "later.csv")
-    log = frame.rename({"user_id": "visitor", "item_id": "page", "datetime": "seen"})
-    log.write_csv(folder / "log.csv")
-    users, items = frame["user_id"].unique().sort(), frame["item_id"].unique().sort()
-    lands = ["AT" if number % 2 else "DE" for number in range(len(users))]
-    of_users = pl.DataFrame({"user_id": users, "country": lands})
-    of_users.write_csv(folder / "users.csv")
-    frame.join(of_users, on="user_id").write_csv(folder / "orders.csv")
-    (folder / "ids.txt").write_text("\n".join(map(str, items[:200])) + "\n")
-    best = users.to_frame().join(items.head(100).to_frame(), how="cross")
-    best.with_columns(score=pl.int_range(pl.len()) % 97).write_parquet(folder / "top100.parquet")
-    people = pl.DataFrame({"user": ["x"] * 5, "item": items[:5], "time": range(5)})
-    people.write_csv(folder / "people.csv")
-
-
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
     """Files, data sets in a cache, and the model that `surerec fit ml-1m films` makes."""
     at = tmp_path_factory.mktemp("help")
     (at / "here").mkdir()
-    taken = sr.datasets.synthetic(n_users=220, n_items=310, n_rows=6_000, seed=1).to_frame()
-    write_files(at / "here", taken)
-    long_ago = taken.with_columns(pl.col("datetime") - timedelta(days=365 * 20 + 5))
+    taken = sr.datasets.synthetic(n_users=220, n_items=310, n_rows=6_000, seed=1)
+    write_files(at / "here", taken, ("visitor", "page", "seen"))
+    long_ago = taken.to_frame().with_columns(pl.col("datetime") - timedelta(days=365 * 20 + 5))
     for name in ("ml-1m", "ml-100k", "ml-latest-small-2016"):
         files = cached(at / "cache", name, long_ago)
     later = pl.col("datetime") + timedelta(days=800)
@@ -163,7 +140,7 @@ def shell(prepared, monkeypatch, cli):
 def test_every_command_but_the_plainest_has_an_example():
     without = {words for words, command in all_commands() if "surerec" not in (command.help or "")}
     assert {words[0] for words in without} <= {"measures", "live", "keys", "datasets"}
-    assert len(EXAMPLES) >= 40
+    assert len(EXAMPLES) >= 38
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

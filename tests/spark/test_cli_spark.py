@@ -33,12 +33,12 @@ def test_fit_and_recommend_to_all(cli, data, tmp_path):
     users = tmp_path / "users.txt"
     users.write_text("7\n3\n")
     wanted = ("--users", users, "--engine", "spark", "--confidence", "0.7")
-    assert cli("recommend", model, "--all", "--output", picks, *wanted).code == 0
+    assert cli("recommend", model, "--output", picks, *wanted).code == 0
     found = pl.concat(pl.read_parquet(path) for path in sorted(picks.glob("*.parquet")))
     expected = sr.load(model).recommend_many([7, 3], confidence=0.7)
     assert found.equals(expected.with_columns(pl.selectors.integer().cast(pl.Int64)))
     assert sr.load(model).statistics_.interactions.n_rows == pl.read_parquet(data).height
-    again = cli("recommend", model, "--all", "--output", picks, *wanted)
+    again = cli("recommend", model, "--output", picks, *wanted)
     assert again.code == 2
     assert "is there already" in again.err
 

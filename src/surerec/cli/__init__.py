@@ -87,13 +87,7 @@ def _root(
     ] = False,
     verbose: Annotated[
         int,
-        typer.Option(
-            "--verbose",
-            "-v",
-            count=True,
-            help="Print each stage with its time, before the command: surerec -v fit …; -vv prints "
-            "more.",
-        ),
+        typer.Option("--verbose", "-v", count=True, help="Print each stage; -vv prints more."),
     ] = 0,
 ) -> None:
     context.with_resource(printed(verbose))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path  # noqa: TC003  # typer reads it at run time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -25,17 +25,22 @@ _READING: Final = {
     if name not in ("columns", "min_profile_length", "skip_bad", "query")
 }
 _WRAPPING: Final = {
-    "fallback": Option(
-        str, "Complete lists by the past: popularity, or one of `surerec measures`."
-    ),
-    "promise": Option(
-        Literal["miss-rate", "hit"],
-        "The share of items new to the user that is left out, or no hit at all.",
-        "miss-rate",
-    ),
+    "fallback": Option(str, "Complete lists by popularity, or by one of `surerec measures`."),
+    "promise": Option(Literal["miss-rate", "hit"], "What is guaranteed.", "miss-rate"),
     "horizon": Option(float, "Of the futures so many items (5); all of them if not given."),
     "groups": Option(int, "Separate thresholds by the number of known items.", 1),
     "min_known": Option(int, "Users with fewer known items are guaranteed nothing.", 5),
+}
+
+_WHICH: Final = Option(str, "For which recommender; all over users by default.")
+_GROUPS: Final = {
+    "recommender": _WHICH,
+    "size": Option(list[int], "How many members, 2 to 8; may be repeated; 2, 3 and 4 by default."),
+    "formed": Option(Literal["random", "similar"], "As the groups to be served will be."),
+    "aggregation": Option(
+        str, "average (default), least-misery, most-pleasure, approval or joint-profile."
+    ),
+    "group_file": Option(Path, "Your own groups: a table with columns user_id and group."),
 }
 
 
@@ -45,19 +50,14 @@ def calibrate(
     *,
     scores: Annotated[
         Path,
-        typer.Option(
-            help="What the other system said: a file of user_id, item_id and score, complete or "
-            "with the best items of each user; without scores, best first."
-        ),
+        typer.Option(help="The lists: user_id, item_id and score, or best first."),
     ],
-    past: Annotated[
-        Path, typer.Option(help="What was known when it said so: a ratings file, as for `fit`.")
-    ],
+    past: Annotated[Path, typer.Option(help="The ratings file that the other system knew.")],
     futures: Annotated[Path, typer.Option(help="What the same users consumed afterwards.")],
     wrapping: Any,
     repeats: Annotated[
         Literal["error", "drop"],
-        typer.Option(help="Futures that repeat items of a user's past: stop, or drop those rows."),
+        typer.Option(help="Futures that repeat the past: stop, or drop."),
     ] = "error",
     reading: Any,
     score: Annotated[str | None, typer.Option(help="The column of scores.")] = None,
@@ -134,15 +134,13 @@ def recalibrate(
     messages().print(f"Recalibrated {', '.join(fitted)} and saved in {plain(str(output))}.")
 
 
+@opt.takes(more={"recommender": _WHICH, "unknown": opt.REQUEST["unknown"]})
 def allow(
     model: opt.Model,
     name: Annotated[str, typer.Argument(help="What the list is called, such as in-stock.")],
     items: Annotated[Path, typer.Argument(help="A file with one item id a line.")],
     *,
-    recommender: opt.ForRecommender = None,
-    unknown: Annotated[
-        Literal["check", "skip"], typer.Option(help=opt.REQUEST["unknown"].help)
-    ] = "check",
+    more: Any,
 ) -> None:
     """Name a list of items that may be shown, and calibrate on it.
 
@@ -151,8 +149,8 @@ def allow(
 
     [bold]Example:[/bold] surerec allow films in-stock ids.txt
     """
-    every, chosen = _choose_over_users(model, recommender)
-    ids = opt.read_known(items, next(iter(chosen.values())).items_, unknown)
+    every, chosen = _choose_over_users(model, more.get("recommender"))
+    ids = opt.read_known(items, next(iter(chosen.values())).items_, more.get("unknown", "check"))
     for fitted in chosen.values():
         fitted.allow(name, ids or [])
     save_all(model, every)  # all of them, so that the first stays the first
@@ -162,30 +160,8 @@ def allow(
     messages().print(f"Calibrated the list {plain(name)} for {sizes}.")
 
 
-def calibrate_groups(
-    model: opt.Model,
-    *,
-    size: Annotated[
-        list[int] | None,
-        typer.Option(help="How many members, 2 to 8; may be repeated; 2, 3 and 4 if not given."),
-    ] = None,
-    formed: Annotated[
-        Literal["random", "similar"],
-        typer.Option(help="As the groups to be served will be: random, or of similar users."),
-    ] = "random",
-    aggregation: Annotated[
-        str,
-        typer.Option(
-            help="How one ranking is made of the members': average, least-misery, most-pleasure, "
-            "approval, joint-profile."
-        ),
-    ] = "average",
-    group_file: Annotated[
-        Path | None,
-        typer.Option(help="Groups of your own instead: a table with columns user_id and group."),
-    ] = None,
-    recommender: opt.ForRecommender = None,
-) -> None:
+@opt.takes(groups=_GROUPS)
+def calibrate_groups(model: opt.Model, *, groups: Any) -> None:
     """Calibrate a model on groups of its users, so that groups have guarantees.
 
     A size that was not calibrated is calibrated when a group of it is asked for, each time anew on
@@ -197,10 +173,10 @@ def calibrate_groups(
 
     surerec calibrate-groups films --size 2 --formed similar --aggregation least-misery
     """
-    every, chosen = _choose_over_users(model, recommender)
+    every, chosen = _choose_over_users(model, groups.pop("recommender", None))
+    sizes, given = groups.pop("size", (2, 3, 4)), groups.pop("group_file", None)
     for fitted in chosen.values():
-        sizes = size or (2, 3, 4)
-        fitted.calibrate_groups(sizes, formed=formed, aggregation=aggregation, groups=group_file)
+        fitted.calibrate_groups(sizes, groups=given, **groups)
     save_all(model, every)
     for name, fitted in chosen.items():
         told = ", ".join(

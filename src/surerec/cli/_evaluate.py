@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 _AUDIT: Final = {
     "users": Option(int, "How many users to look at, at most.", 1000),
     "window": Option(float, "Days in a window of the calendar; chosen by the data by default."),
-    "as_of": Option(
-        bool,
-        "Measure guarantees over users also with counts up to the start of each user's block of "
-        "the calendar (at most 12).",
-        default=False,
-    ),
+    "as_of": Option(bool, "Measure guarantees over users also point-in-time.", default=False),
     "segments": Option(str, "Report nominal and observed for each segment of this column."),
     "segments_file": Option(Path, "A table of users with that column; DATA itself by default."),
     "seed": Option(int, "Of everything that is drawn.", 0),
@@ -46,11 +41,18 @@ _PLAYING: Final = {
     "window": Option(float, "Days of events that calibrate.", 30.0),
     "step": Option(float, "How far one error moves a threshold.", 0.01),
     "min_known": Option(int, "Judge only events of users with so many known items.", 5),
-    "ties": Option(
-        Literal["order", "strict"],
-        "Do items of one instant precede each other in the file's order?",
-        "order",
-    ),
+    "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
+}
+_PLAYED: Final = {
+    "epsilon": "{:g}",
+    "model": "{}",
+    "outside": "{:.4f}",
+    "outside_events": "{:.4f}",
+    "worst_window": "± {:.4f}",
+    "size": "{:.1f}",
+    "size_ratio": "{:.3f}",
+    "all_or_nothing": "{:.2%}",
+    "first_alarm": "{}",
 }
 _STUDY: Final = {
     "users": Option(int, "Users evaluated in each data set.", 500),
@@ -66,18 +68,12 @@ def audit(
     data: opt.Data,
     *,
     reading: Any,
-    measure: Annotated[
-        str | None,
-        typer.Option(help="Which of `surerec measures`; CM12 if not given. Not for model folders."),
-    ] = None,
+    measure: Annotated[str | None, typer.Option(help="Which of `surerec measures`; CM12.")] = None,
     recommender: Annotated[
-        str | None,
-        typer.Option(help="Which of a model folder's recommenders; all if not given."),
+        str | None, typer.Option(help="Which of a model folder's recommenders; all if not given.")
     ] = None,
     settings: Any,
-    output: Annotated[
-        Path | None, typer.Option(help="A folder for report.html, the figure and the tables.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="A folder for the report.")] = None,
     overwrite: opt.Overwrite = False,
     ties: opt.Ties = "order",
 ) -> None:
@@ -183,17 +179,7 @@ def replay(
     played = live.replay(opt.read(data, **reading), first, measure, playing=how)
     live.write_replay(played, output)
     rows = [
-        (
-            f"{row['epsilon']:g}",
-            row["model"],
-            f"{row['outside']:.4f}",
-            f"{row['outside_events']:.4f}",
-            "–" if row["worst_window"] is None else f"± {row['worst_window']:.4f}",
-            f"{row['size']:.1f}",
-            f"{row['size_ratio']:.3f}",
-            f"{row['all_or_nothing']:.2%}",
-            row["first_alarm"] or "–",
-        )
+        ["–" if row[name] is None else form.format(row[name]) for name, form in _PLAYED.items()]
         for row in live.summary_of(played).to_dicts()
     ]
     headings = ("ε", "Model", "Outside", "Of all events", "Worst window", "Size",
@@ -209,16 +195,12 @@ def replay(
 def reproduce_paper(
     *,
     datasets: Annotated[
-        str,
-        typer.Option(
-            help="Names of `surerec datasets`, NAME=PATH, or ratings files, with commas between."
-        ),
+        str, typer.Option(help="Names of `surerec datasets`, NAME=PATH, or files, with commas.")
     ] = "ml-100k,ml-latest-small-2016,ml-1m",
     output: Annotated[Path, typer.Option(help="The folder for report, figures and numbers.")],
     study: Any,
     extra: Annotated[
-        list[str] | None,
-        typer.Option(help="A trained measure outside the paper's ranks: als or learned."),
+        list[str] | None, typer.Option(help="A trained measure beside the paper's: als or learned.")
     ] = None,
     reading: Any,
     resume: Annotated[

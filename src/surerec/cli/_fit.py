@@ -26,18 +26,25 @@ if TYPE_CHECKING:
     from surerec.recommenders import Recommender
 
 _OVER_USERS: Final = {
-    "horizon": Option(
-        float, "Over users: the future as a share of the profile (0.4), or as next items (5)."
-    ),
-    "cut": Option(
-        Literal["rank", "score"], "Over users: sets of one size, or of a size adapted to the user."
-    ),
+    "horizon": Option(float, "Over users: the future, as a share (0.4) or as next items (5)."),
+    "cut": Option(Literal["rank", "score"], "Over users: sets of one size, or adapted ones."),
     "groups": Option(
         str,
-        "Over users: separate thresholds by the number of known items (3), by a column of "
-        "--groups-file (country), or both (country,3).",
+        "Over users: thresholds by the number of known items (3), by a column of --groups-file "
+        "(country), or both (country,3).",
     ),
     "window": Option(float, "Over users: calibrate on the last so many days of the calendar."),
+}
+_SEGMENTS: Final = {
+    "groups_file": Option(Path, "A table of users with the column that --groups names."),
+    "pool_below": Option(int, "Pool segments of --groups-file with fewer users into 'other'."),
+}
+_COUNTING: Final = {
+    "ties": Option(Literal["order", "strict"], opt.TIES, "order"),
+    "strategy": Option(
+        Literal["auto", "dense", "bounded", "on-demand"], "How counts are held.", "auto"
+    ),
+    "memory": Option(str, "For counts, such as 2GB; half of the free memory by default."),
 }
 _ENGINE: Final = {
     **opt.ENGINE,
@@ -45,10 +52,17 @@ _ENGINE: Final = {
     "task_memory": Option(str, "On Spark: for the counts of one task; 256MB by default."),
 }
 _SMALLER = "population-learned"
+_NEEDED = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1  # calibration users, to leave anything out
 _THOUSANDS = 500  # users with whom a measure is worth to be trained: tried with 943
 
 
-@opt.takes(reading=opt.READING, over_users=_OVER_USERS, engine=_ENGINE)
+@opt.takes(
+    reading=opt.READING,
+    over_users=_OVER_USERS,
+    segments=_SEGMENTS,
+    counting=_COUNTING,
+    engine=_ENGINE,
+)
 def fit(
     data: opt.Data,
     model: opt.NewModel,
@@ -56,28 +70,11 @@ def fit(
     reading: Any,
     recommender: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Which to put in the folder, by the names below; may be repeated. By default "
-            "population-cm12, and icrs12 beside it; on Spark icrs12 alone."
-        ),
+        typer.Option(help="By the names below, repeated; population-cm12 and icrs12 by default."),
     ] = None,
     over_users: Any,
-    groups_file: Annotated[
-        Path | None, typer.Option(help="A table of users with the column that --groups names.")
-    ] = None,
-    pool_below: Annotated[
-        int | None,
-        typer.Option(help="Pool segments of --groups-file with fewer users into 'other'."),
-    ] = None,
-    ties: opt.Ties = "order",
-    strategy: Annotated[
-        Literal["auto", "dense", "bounded", "on-demand"],
-        typer.Option(help="Hold all counts in memory, or count rows when they are asked for."),
-    ] = "auto",
-    memory: Annotated[
-        str | None,
-        typer.Option(help="For counts, such as 2GB; half of the free memory if not given."),
-    ] = None,
+    segments: Any,
+    counting: Any,
     overwrite: opt.Overwrite = False,
     engine: Any,
 ) -> None:
@@ -117,11 +114,11 @@ def fit(
     on_spark, session = opt.check_engine(engine)
     standard = DEFAULT_NAMES[1:] if on_spark else DEFAULT_NAMES
     made = {name.lower(): make_recommender(name) for name in recommender or standard}
-    segments = _set_over_users(made, over_users, groups_file, pool_below)
-    counting: dict[str, Any] = {"ties": ties, "strategy": strategy}
-    counting["memory"] = None if memory is None else from_words(memory)
+    user_groups = _set_over_users(made, over_users, **segments)
+    if "memory" in counting:
+        counting["memory"] = from_words(counting["memory"])
     if on_spark:
-        more = {"overwrite": overwrite, "user_groups": segments}
+        more = {"overwrite": overwrite, "user_groups": user_groups}
         _fit_on_spark(data, reading, model, made, counting, session, more)
         return
     interactions = opt.read(data, **reading)
@@ -130,12 +127,12 @@ def fit(
         statistics = count_precedence(interactions, **counting)
         for name, each in made.items():
             try:
-                given = {"user_groups": segments} if "groups" in each.get_params() else {}
+                given = {"user_groups": user_groups} if "groups" in each.get_params() else {}
                 each.fit(statistics, **given)
                 if recommender is None and "period" in each.model_.features:
-                    _check_supported(each)
+                    _check_supported(len(each.calibration_))
             except InputError as error:
-                if recommender or groups_file or name == DEFAULT_NAMES[-1]:
+                if recommender or segments or name == DEFAULT_NAMES[-1]:
                     raise
                 skipped[name] = str(error)
     saved = {name: each for name, each in made.items() if name not in skipped}
@@ -154,21 +151,20 @@ def fit(
     )
 
 
-def _check_supported(fitted: Recommender) -> None:
+def _check_supported(n: int) -> None:
     """Refuse a default that has too few calibration users to leave anything out."""
-    needed, found = round(1 / (1 - DEFAULT_CONFIDENCE)) - 1, len(fitted.calibration_)
-    if found < needed:
+    if n < _NEEDED:
         raise InputError(
-            f"A confidence of {DEFAULT_CONFIDENCE:g} needs at least {needed} calibration users, "
-            f"with 5 known items and a future; here {'is' if found == 1 else 'are'} {found}."
+            f"A confidence of {DEFAULT_CONFIDENCE:g} needs at least {_NEEDED} calibration users, "
+            f"with 5 known items and a future; here {'is' if n == 1 else 'are'} {n}."
         )
 
 
 def _set_over_users(
     made: dict[str, Recommender],
     given: opt.Options,
-    groups_file: Path | None,
-    pool_below: int | None,
+    groups_file: Path | None = None,
+    pool_below: int | None = None,
 ) -> Any:
     """Set the options of what is calibrated over users; return the segments of users."""
     settings = dict(given)
@@ -235,23 +231,18 @@ def _fit_on_spark(
             "Spark reads titles from a file only: write item ids and titles into one and pass "
             "--titles FILE, or leave --engine spark away."
         )
-    from surerec.spark import (  # noqa: PLC0415  # an extra
-        Counting,
-        fit_spark,
-        read_frame,
-        spark_session,
-    )
+    from surerec import spark  # noqa: PLC0415  # an extra
 
     sequence, task_memory = session.pop("sequence", None), session.pop("task_memory", None)
     if task_memory is not None:
         counting["task_memory"] = from_words(task_memory)
-    how = Counting(**{name: value for name, value in counting.items() if value is not None})
+    how = spark.Counting(**counting)
     how.check(has_sequence=sequence is not None)
     read = opt.chosen(reading)
     begin = perf_counter()
-    frame = read_frame(spark_session(**session), data, read.pop("columns", None))
+    frame = spark.read_frame(spark.spark_session(**session), data, read.pop("columns", None))
     name = Path(data).name
-    fit_spark(frame, model, made, counting=how, sequence=sequence, name=name, **more, **read)
+    spark.fit_spark(frame, model, made, counting=how, sequence=sequence, name=name, **more, **read)
     counts = read_card(model)["counts"]
     messages().print(
         f"Counted {counts['rows']:,} interactions of {counts['users']:,} users and "

@@ -131,16 +131,14 @@ def status(
     if as_json:
         write_json(dict(vars(found)) | ({} if users is None else {"heaviest_users": users}))
         return
+    share = "{:.4f}" if found.n_judged else "–"
+    columns = (found.promised, found.observed_by_user_day, found.within, found.delivered)
     rows = [
-        (
-            f"{promised:g}",
-            f"{observed:.4f}" if found.n_judged else "–",
-            f"± {within:.2g}",
-            f"{delivered:.4f}" if found.n_judged else "–",
-        )
-        for promised, observed, within, delivered in zip(
-            found.promised, found.observed_by_user_day, found.within, found.delivered, strict=True
-        )
+        [
+            form.format(value)
+            for form, value in zip(("{:g}", share, "± {:.2g}", share), row, strict=True)
+        ]
+        for row in zip(*columns, strict=True)
     ]
     console = stdout()
     headings = ("Promised", "Observed by users' days", "Within", "Of all events")
@@ -153,8 +151,8 @@ def status(
         f"Counted {found.counted[:16]}; {found.n_since:,} events since then are in the counts."
     )
     if found.heaviest_share is not None:
-        share = f"{found.heaviest_share:.0%}"
-        console.print(f"The heaviest 1% of users sent {share} of today's judged events.")
+        heavy = f"{found.heaviest_share:.0%}"
+        console.print(f"The heaviest 1% of users sent {heavy} of today's judged events.")
     for row in users or ():
         name, judged = plain(row["user_id"]), row["judged"]
         console.print(f"  {name}: {judged:,} judged today, {row['share']:.0%}")

@@ -55,10 +55,8 @@ Model = Annotated[Path, typer.Argument(help="A model folder that `surerec fit` m
 NewModel = Annotated[Path, typer.Argument(help="The model folder to write.")]
 Output = Annotated[Path | None, typer.Option(help="Write to this file, complete or not at all.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
-Ties = Annotated[
-    Literal["order", "strict"],
-    typer.Option(help="Do items of one instant precede each other in the file's order?"),
-]
+TIES: Final = "Do items of one instant precede each other in the file's order?"
+Ties = Annotated[Literal["order", "strict"], typer.Option(help=TIES)]
 Format = Annotated[
     Literal["table", "json", "csv", "parquet"],
     typer.Option(help="A table for people; json, csv or parquet for programs."),
@@ -70,10 +68,6 @@ RecommenderName = Annotated[
         help="Which of the folder's recommenders; the first of those fitted last if not given.",
         autocompletion=lambda: recommender_names(),  # noqa: PLW0108  # as late as may be
     ),
-]
-ForRecommender = Annotated[
-    str | None,
-    typer.Option("--recommender", help="For which recommender; all over users if not given."),
 ]
 
 READING: Final = {
@@ -102,43 +96,25 @@ HISTORIES: Final = {
 
 WHOM: Final = {
     "user": Option(list[str], "A user of the data; again for each member of a group."),
-    "history": Option(
-        list[str], "Items in the order consumed: ids with commas, or the option again for each."
-    ),
+    "history": Option(list[str], "Items in the order consumed, with commas or repeated."),
     "times": Option(list[str], "When each item of --history was consumed; sorts the history."),
     "at": Option(str, "The moment of the question, for a history without times."),
     "segment": Option(str, "The segment of a new user, with thresholds by segment."),
-    "together": Option(
-        str,
-        "Guarantee for a group: any, most, all, worst, hit-any, hit-all, or how p-values are "
-        "merged (mean, …). Every --history is then a member's.",
-    ),
+    "together": Option(str, "A group: any, most, all, worst, hit-any, hit-all, or mean, …"),
 }
 """About whom a question is."""
 
 REQUEST: Final = {
-    "confidence": Option(
-        float, "Confidence level between 0 and 1; 0.9 if neither it nor --k is given."
-    ),
+    "confidence": Option(float, "Confidence level between 0 and 1; 0.9 without --k."),
     "significance": Option(float, "ε, instead of the confidence."),
-    "k": Option(
-        int,
-        "The k best items, with the probability of a hit; with --confidence, the k best of the "
-        "set. Such a list has no guarantee.",
-    ),
+    "k": Option(int, "The k best items, with the probability of a hit and no guarantee."),
     "exclude": Option(list[str], "An item to leave out; may be repeated."),
-    "precision": Option(
-        float, "For precision-…: the share of what is shown that must be consumed, such as 0.3."
-    ),
-    "min_probability": Option(
-        float, "Over users: only items consumed at least so probably; voids the guarantee."
-    ),
+    "precision": Option(float, "For precision-…: the share of what is shown that is consumed."),
+    "min_probability": Option(float, "Only items consumed so probably; voids the guarantee."),
     "items": Option(Path, "A file with one item id a line: only these; voids the guarantee."),
     "item_list": Option(str, "Only the items of this list of `surerec allow`, with a guarantee."),
     "unknown": Option(
-        Literal["check", "skip"],
-        "Unknown ids of a list are skipped; check refuses a list of which most are unknown.",
-        "check",
+        Literal["check", "skip"], "Unknown ids of a list are skipped; check refuses most.", "check"
     ),
 }
 """The request options, by the names that `recommend` has for them."""

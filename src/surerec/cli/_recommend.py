@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -45,19 +45,9 @@ if TYPE_CHECKING:
 _MANY: Final = {
     "all": Option(bool, "Recommend to all users of the data.", default=False),
     "users": Option(Path, "Recommend to the users of a file with one id a line."),
-    "histories": Option(
-        Path,
-        "Recommend to new users, whatever their ids: a file of user, item and perhaps time.",
-    ),
-    "group_file": Option(
-        Path, "Recommend to every group of a table with columns user_id and group."
-    ),
-    "leave_out": Option(
-        bool,
-        "Users of --histories with ids of the data are these users, and left out of all that "
-        "scores them.",
-        default=False,
-    ),
+    "histories": Option(Path, "Recommend to new users: a file of user, item and perhaps time."),
+    "group_file": Option(Path, "Recommend to groups: a table with columns user_id and group."),
+    "leave_out": Option(bool, "Users of --histories are the data's own users.", default=False),
     "hits": Option(bool, "With --k: each list's probabilities of 1, 2 and 3 hits.", default=False),
     "table": Option(str, "For --output with the address of a database: the table to write."),
     "overwrite": Option(bool, "Replace a table of that name.", default=False),
@@ -80,11 +70,7 @@ def recommend(
     show: Annotated[int, typer.Option(min=1, help="How many rows of the table to show.")] = 10,
     format: opt.Format = "table",  # noqa: A002  # the option's name
     output: Annotated[
-        str | None,
-        typer.Option(
-            help="Write to this file, complete or not at all; for many users also the address of "
-            "a database, or on Spark a folder of Parquet."
-        ),
+        str | None, typer.Option(help="A file to write; for many users also a database's address.")
     ] = None,
     many: Any,
     reading: Any,
@@ -113,70 +99,74 @@ def recommend(
 
     surerec recommend /shared/films --all --output /shared/picks --engine spark --master yarn
     """
-    _check(whom, many, reading, engine, output)
-    path = None if output is None else Path(output)
+    asked = _Asked(model, whom, options, many, reading, engine, recommender, format, output)
+    _check(asked)
     if any(name in many for name in _WHOM[:3]):
-        reading = {name.removesuffix("_column"): value for name, value in reading.items()}
-        asked = {**options, "hits": "hits" in many}
-        if engine.get("engine") == "spark":
-            _on_spark(model, Path(output or ""), many, asked, engine, recommender)
+        if asked.engine.get("engine") == "spark":
+            _on_spark(asked)
         else:
-            fitted, at = load(model, recommender), whom.get("at")
-            _to_many(fitted, output or "", many, asked, reading, at, format)
+            _to_many(asked)
         return
-    format = format_of(format, path)  # type: ignore[assignment]  # noqa: A001
+    path = None if output is None else Path(output)
+    kind = format_of(format, path)
     fitted = load(model, recommender)
     request = opt.read_options(fitted, options)
     if "group_file" in many:
-        _to_groups(fitted, many["group_file"], format, path, whom.get("together"), request)
+        _to_groups(fitted, many["group_file"], kind, path, whom.get("together"), request)
         return
     picks = fitted.recommend(**_person(fitted, whom), **request)
     if picks.ignored:
         named = ", ".join(str(item) for item in picks.ignored)
         messages().print(plain(f"Nobody in the data took {named}: ignored."))
-    if format != "table":
-        write_result(picks, format, path)
+    if kind != "table":
+        write_result(picks, kind, path)
         return
     _show.recommendations(stdout(), picks, show)
     if not isinstance(picks, GroupSet) and "user" in whom and len(picks):
         about = {**whom, "item": str(picks.items[0])}
-        if recommender is not None:
-            about["recommender"] = recommender
+        about |= {} if recommender is None else {"recommender": recommender}
         next_steps({("surerec", "explain", str(model), *opt.as_words(about)): "why?"})
 
 
-def _check(
-    whom: opt.Options,
-    many: opt.Options,
-    reading: opt.Options,
-    engine: opt.Options,
-    output: str | None,
-) -> None:
+class _Asked(NamedTuple):
+    """What was typed, table by table."""
+
+    model: Path
+    whom: opt.Options
+    options: opt.Options
+    many: opt.Options
+    reading: opt.Options
+    engine: opt.Options
+    recommender: str | None
+    format: str
+    output: str | None
+
+
+def _check(asked: _Asked) -> None:
     """Refuse options that do not go together."""
-    on_spark, _ = opt.check_engine(engine)
+    on_spark, _ = opt.check_engine(asked.engine)
+    whom, many, output = asked.whom, asked.many, asked.output
     named = [name for name in _WHOM if name in many]
     if len(named) > 1 or (on_spark and "histories" in many):
         raise InputError(
             f"{' and '.join(map(opt.flag, named))} do not go together: say once for whom, and "
             "histories are read in memory only."
         )
-    of_histories = [*reading, *(["leave_out"] if "leave_out" in many else [])]
-    if named and "at" in whom:
-        of_histories.append("at")
+    of_histories = [*asked.reading, *(name for name in ("leave_out",) if name in many)]
+    of_histories += ["at"] if named and "at" in whom else []
     if of_histories and "histories" not in many:
         raise InputError(f"{opt.flag(of_histories[0])} is about --histories: give that too.")
-    others = set(whom) - ({"together"} if "group_file" in many else {"at"})
+    others = set(whom) - {"together" if "group_file" in many else "at"}
     if named and others:
-        raise InputError(
-            f"{opt.flag(named[0])} has the users: leave {opt.flag(min(others))} out; only request "
-            "options go with it."
-        )
+        flags = opt.flag(named[0]), opt.flag(min(others))
+        raise InputError("{} has the users, so {} and its like are not needed.".format(*flags))
     into = output is not None and is_address(output)
     if ("table" in many or "overwrite" in many) and not into:
         raise InputError("--table and --overwrite are for databases: give the address as --output.")
-    if (on_spark or into or "hits" in many) and not set(named) - {"group_file"}:
+    is_many = bool(set(named) - {"group_file"})
+    if (on_spark or into or "hits" in many) and not is_many:
         raise InputError("Spark, databases and --hits are for many users: add --all or --users.")
-    if named and named != ["group_file"] and output is None:
+    if is_many and output is None:
         raise InputError("Recommendations to many users are written to a file: add --output.")
 
 
@@ -247,61 +237,52 @@ def _to_groups(
     messages().print(plain(said.labelled))
 
 
-def _to_many(
-    fitted: Recommender,
-    output: str,
-    many: opt.Options,
-    options: opt.Options,
-    reading: opt.Options,
-    at: str | None,
-    kind: str,
-) -> None:
+def _to_many(asked: _Asked) -> None:
+    output, many = asked.output or "", asked.many
     into, path = is_address(output), Path(output)
     refuse_unknown_address(output)
+    kind = asked.format
     if kind == "table":
         kind = path.suffix.lstrip(".").lower() or ("csv" if is_stream(path) else "")
     if kind not in ("csv", "parquet") and not into:
         raise InputError(f"{output}: the name must end in .parquet or .csv.")
+    fitted = load(asked.model, asked.recommender)
     profiles = fitted.statistics_.interactions
     ids = None if profiles is None else profiles.users
-    wanted = opt.read_known(many.get("users"), ids, options.get("unknown", "check"))
-    request = opt.read_options(fitted, options)
+    wanted = opt.read_known(many.get("users"), ids, asked.options.get("unknown", "check"))
+    request = opt.read_options(fitted, {**asked.options, "hits": "hits" in many})
     begin = perf_counter()
-    people = None
-    if "histories" in many:
-        how = {"leave_out": "leave_out" in many, "at": at, **opt.chosen(reading)}
-        people = _read_histories(fitted, many["histories"], **how)
-    frames = fitted.iter_recommendations(wanted, histories=people, **request)
+    people = _read_histories(fitted, asked) if "histories" in many else None
     checked = fitted.options(**request)
     said = fitted.guarantee_to_all(checked).assuming("" if people is None else people.assumes)
     about = about_output(fitted.name_, said)
-    rows: list[pl.DataFrame] = []
+    kept: list[pl.DataFrame] = []
+    frames = _keeping(fitted.iter_recommendations(wanted, histories=people, **request), kept)
     if into:
         table, overwrite = many.get("table"), "overwrite" in many
-        n_rows = write_table(
-            _keeping(frames, rows), output, table, overwrite=overwrite, about=about
-        )
+        n_rows = write_table(frames, output, table, overwrite=overwrite, about=about)
+        output = f"the table {table} of {without_password(output)}"
     else:
-        n_rows = write_frames(_keeping(frames, rows), kind, path, about)
-    target = f"the table {many.get('table')} of {without_password(output)}" if into else output
+        n_rows = write_frames(frames, kind, path, about)
     messages().print(
-        f"Wrote {n_rows:,} recommendations by {fitted.name_} to {plain(target)} "
+        f"Wrote {n_rows:,} recommendations by {fitted.name_} to {plain(output)} "
         f"in {perf_counter() - begin:.1f} s."
     )
-    asked = people if people is not None else wanted
-    n_asked = profiles.n_users if asked is None else len(asked)
+    chosen = people if people is not None else wanted
+    n_asked = profiles.n_users if chosen is None else len(chosen)
     is_whole = checked.k is None and people is None
-    for sentence in (*_tally(fitted, rows, n_asked, is_whole=is_whole), said.labelled):
+    for sentence in (*_tally(fitted, kept, n_asked, is_whole=is_whole), said.labelled):
         messages().print(plain(sentence))
 
 
-def _read_histories(fitted: Recommender, path: Path, **how: Any) -> Histories:
+def _read_histories(fitted: Recommender, asked: _Asked) -> Histories:
     """Read histories, and print what is not used of them."""
-    people = fitted.histories(path, **how)
+    reading = {name.removesuffix("_column"): value for name, value in asked.reading.items()}
+    how: opt.Options = {"leave_out": "leave_out" in asked.many, "at": asked.whom.get("at")}
+    people = fitted.histories(asked.many["histories"], **how, **opt.chosen(reading))
     said = people.warnings()
     if n := len(people.ignored):
-        rows = "1 row" if n == 1 else f"{n:,} rows"
-        said.append(f"Nobody in the data took the items of {rows}: ignored.")
+        said.append(f"Nobody in the data took the items of {counted(n, 'rows')}: ignored.")
     for sentence in said:
         messages().print(plain(sentence))
     return people
@@ -335,26 +316,21 @@ def _tally(
     return [f"{said}.", f"The guarantee covers {covered:,} of these {len(rows):,}; {column}."]
 
 
-def _on_spark(
-    model: Path,
-    output: Path,
-    many: opt.Options,
-    options: opt.Options,
-    engine: opt.Options,
-    recommender: str | None,
-) -> None:
+def _on_spark(asked: _Asked) -> None:
     from surerec.spark import recommend_spark, spark_session  # noqa: PLC0415  # an extra
 
-    wanted = {**options, "items": opt.read_ids(options.get("items"), "items")}
-    users = opt.read_ids(many.get("users"), "users")
-    fitted = load(model, recommender, verify=False)
+    items = opt.read_ids(asked.options.get("items"), "items")
+    wanted = {**asked.options, "hits": "hits" in asked.many, "items": items}
+    users, output = opt.read_ids(asked.many.get("users"), "users"), asked.output or ""
+    fitted = load(asked.model, asked.recommender, verify=False)
     said = fitted.guarantee_to_all(fitted.options(**wanted))
     begin = perf_counter()
-    spark = spark_session(**opt.check_engine(engine)[1])
-    name = recommender or next(iter(read_card(model)["recommenders"]), "")
-    n_rows = recommend_spark(spark, model, output, users, recommender=recommender, **wanted)
+    spark = spark_session(**opt.check_engine(asked.engine)[1])
+    name = asked.recommender or next(iter(read_card(asked.model)["recommenders"]), "")
+    wanted["recommender"] = asked.recommender
+    n_rows = recommend_spark(spark, asked.model, output, users, **wanted)
     messages().print(
-        f"Wrote {n_rows:,} recommendations by {name} to {plain(str(output))} on Spark "
+        f"Wrote {n_rows:,} recommendations by {name} to {plain(output)} on Spark "
         f"in {perf_counter() - begin:.1f} s."
     )
     messages().print(plain(f"Guarantee, to users with covered = true: {said}"))

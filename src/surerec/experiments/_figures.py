@@ -69,8 +69,7 @@ _FAMILIES: Final = {
 }
 _HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo")
 _VARIABLES = {"m": "m, training items", "l": "l, calibration items", "n_c": "n_c, candidates"}
-_WIDE = 1000  # more decades than that leave no room for more numbers
-_WIDTH = 0.82  # of the bars of one algorithm
+_WIDE, _WIDTH = 1000, 0.82  # decades with room for more numbers; width of an algorithm's bars
 _STEP, _ROW, _MARGIN = 0.55, 0.8, 0.6  # between group bars, between labels, beside the axis
 
 

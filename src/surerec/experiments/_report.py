@@ -361,9 +361,9 @@ def _levels(
 
 
 def _error(row: dict[str, Any]) -> tuple[str, ...]:
-    error = row["standard_error"] or 0.0
-    text = _mean(row["validity_error"], error)
-    return (Strong(text) if row["validity_error"] - row["epsilon"] > 2 * error else text,)
+    found, error = row["validity_error"], row["standard_error"] or 0.0
+    text = _mean(found, error)
+    return (Strong(text) if found - row["epsilon"] > 2 * error else text,)
 
 
 def _let_in(row: dict[str, Any]) -> tuple[str, ...]:
