@@ -15,7 +15,7 @@ from surerec._arguments import check_flag, check_number, check_optional_text, ch
 from surerec._calendar import DAY
 from surerec._checks import check_whole
 from surerec._progress import stage
-from surerec._shown import declared_name, shown
+from surerec._shown import counted, declared_name, shown
 from surerec.audit._groups import (
     OF_SEGMENTS,
     Grouping,
@@ -91,10 +91,6 @@ _KNEW_LATER: Final = (
     "User-level guarantees by profile: scores also used what other users did later, which makes "
     "sets smaller than anybody would have had at the time; as_of (--as-of) counts only what "
     "had happened by then."
-)
-_NOT_SMALL: Final = (
-    "Probabilities of items, groups who choose together and models of several ages over the "
-    f"calendar: each is measured on at least {FEWEST_USERS} users."
 )
 _ITEM_LEVEL, _USER_LEVEL = "item-level p-values", "user-level guarantees"
 _PROMISES: Final = tuple(promise for promise in PROMISES.values() if promise.monotone)
@@ -182,10 +178,7 @@ def audit(
         audited = choose_audited(subject, statistics, n_users, seed)
     except TooFewUsersError as lacking:
         return _small_audit(subject, profiles, lacking, seed)
-    by = None
-    if groups is not None:
-        sampled = len(audited.users) >= n_users
-        by = Segments(groups, audited.users, subject.segments, sampled)
+    by = None if groups is None else Segments(groups, audited.users, subject.segments)
     days = window or subject.window
     run = _Run(subject, statistics, audited, n_users, seed, as_of, days, by)
     run.measure()
@@ -358,10 +351,8 @@ class _Run:
         if len(audited.learned_from):
             seen = self.observed(horizon, audited.learned_from)
         for cut in cuts:
-            kind, name = (
-                f"{promise.kind}-{cut}",
-                f"User-level {subject.title(promise)}, cut by {cut}",
-            )
+            kind = f"{promise.kind}-{cut}"
+            name = f"User-level {subject.title(promise)}, cut by {cut}"
             measured = partial(measure_sets, outcomes, cut, promise, seed=self.seed)
             common = measured()
             self.rows["coverage"] += coverage_rows(kind, name, common)
@@ -614,37 +605,24 @@ def _small_audit(
     subject: AuditSubject, interactions: Interactions, lacking: TooFewUsersError, seed: int
 ) -> Audit:
     """Return what is known of data with too few users, and which guarantees can be given."""
-    skipped = []
-    if subject.item_level:
-        median = int(np.median(np.diff(interactions.offsets)))
-        n_calibration = median - int(median * subject.train_share)
-        skipped.append(
-            "Item-level p-values compare users with themselves, and need no others to be given: a "
-            f"profile of {median} items supports a confidence of "
-            f"{percent(n_calibration / (n_calibration + 1), 1)} at most. Whether they hold as "
-            "taste drifts was not tested."
-        )
+    skipped, known = [], subject.min_known
     for promise in _PROMISES:
-        horizon, known = subject.horizon(promise), subject.min_known
         try:
-            n = len(profile_cases(interactions, horizon, min_known=known))
+            n = len(profile_cases(interactions, subject.horizon(promise), min_known=known))
         except InputError:
             n = 0
-        title = f"User-level {subject.title(promise)}"
-        have = f"{n} {'user has' if n == 1 else 'users have'} {known} known items and such a future"
-        lack = f", and {FEWEST_USERS - n} are lacking" if n < FEWEST_USERS else ""
+        given = "cannot be given"
+        if n > 1:  # another user must calibrate
+            given = f"can be given up to a confidence of {percent((n - 1) / n, 1)}"
         skipped.append(
-            f"{title}, of items new to the user, can be given up to a confidence of "
-            f"{percent((n - 1) / n, 1)}, as {have}; it was not tested (a test needs "
-            f"{FEWEST_USERS}{lack})."
-            if n > 1  # another user must calibrate
-            else f"{title} cannot be given: {have}."
+            f"User-level {subject.title(promise)} {given}, as {counted(n, 'users')} with {known} "
+            f"known items can calibrate it; a test needs {FEWEST_USERS}."
         )
     return Audit(
         data=interactions.name or "data without a name",
         subject=subject.name,
         overall=f"Whether guarantees hold cannot be tested here yet: {lacking.why}.",
-        skipped=[*skipped, _NOT_SMALL],
+        skipped=skipped,
         settings={"n_users": lacking.found, "n_lacking": lacking.lacking, "seed": seed},
         known=known_of(interactions),
         findings=[each.sentence for each in profile_findings(interactions, seed)],
