@@ -33,8 +33,8 @@ from surerec.evaluation import (
     CHECKED_EPSILONS,
     Calendar,
     backtest,
-    coverage,
     coverage_over_splits,
+    cut_sets,
     risk_curve,
 )
 from surerec.futures import observe, profile_cases
@@ -102,10 +102,10 @@ def newcomers(model: Any, films: sr.Interactions, n_splits: int) -> tuple[pl.Dat
         whole = risk_curve(outcomes, "rank")
         curves = whole.of_owners(calibrates), whole.of_owners(~calibrates)
         tested = np.flatnonzero(~calibrates)
-        for epsilon in CHECKED_EPSILONS:
-            found = coverage(*curves, outcomes, tested, "rank", epsilon)
-            row = {"epsilon": epsilon, "loss": found.losses.mean(), "size": found.sizes.mean()}
-            row["floor"] = found.floor
+        found = cut_sets(*curves, outcomes, tested, "rank", CHECKED_EPSILONS)
+        for epsilon, losses, sizes in zip(CHECKED_EPSILONS, *found[1:], strict=True):
+            row = {"epsilon": epsilon, "loss": losses.mean(), "size": sizes.mean()}
+            row["floor"] = curves[0].lowest_level()
             rows.append(row)
         precision.append(_precision(outcomes))
     means = pl.DataFrame(rows).group_by("epsilon", maintain_order=True).mean()

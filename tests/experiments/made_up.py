@@ -2,8 +2,7 @@
 
 import polars as pl
 
-from surerec.evaluation import EPSILONS
-from surerec.evaluation import METRICS
+from surerec.evaluation import EPSILONS, METRICS
 from surerec.experiments import ALGORITHMS, DataSource, Results, Settings
 from surerec.experiments._algorithms import EXTRA
 from surerec.experiments._names import family
