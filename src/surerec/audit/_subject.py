@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surerec._shown import counted
+from surerec._shown import counted, declared_name, shown
 from surerec.audit._verdicts import FEWEST_USERS
 from surerec.calibration import false_declaration
 from surerec.errors import InputError
 from surerec.evaluation import Shares, choose_users
+from surerec.interactions import Interactions
 from surerec.measures import OwnRecipe, Query, Scorer, as_recipe
+from surerec.precedence import PrecedenceStatistics, count_precedence
+from surerec.recommenders import Recommender
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +25,9 @@ if TYPE_CHECKING:
 
     from surerec.calibration import Promise
     from surerec.futures import Horizon
-    from surerec.interactions import Interactions, UserGroups
+    from surerec.interactions import UserGroups
     from surerec.measures import Recipe, RecipeLike
-    from surerec.precedence import PrecedenceStatistics
-    from surerec.recommenders import FittedModel, Recommender
+    from surerec.recommenders import FittedModel
 
 _KNOWN = 0.6
 """The share of a profile that is known under the paper's protocol."""
@@ -167,6 +169,30 @@ def of_recommender(name: str, model: Recommender) -> AuditSubject:
         judge=fitted if has_levels else None,
         comparable=False,
     )
+
+
+def subject_of(
+    data: Interactions | PrecedenceStatistics | Recommender,
+    measure: RecipeLike,
+    make_scorer: RecipeLike | None,
+    name: str | None,
+) -> tuple[PrecedenceStatistics, AuditSubject]:
+    """Return what is audited, and the counts of its data; see :func:`surerec.audit.audit`."""
+    if isinstance(data, Recommender):
+        data.require_fit()  # its counts are audited
+        return data.statistics_, of_recommender(name or data.default_name(), data)
+    if make_scorer is None:
+        subject = of_recipe(measure, name)
+    else:
+        subject = of_recipe(make_scorer, name or declared_name(make_scorer) or "this scorer")
+    if isinstance(data, Interactions):
+        data = count_precedence(data)
+    if not isinstance(data, PrecedenceStatistics):
+        raise InputError(
+            f"audit takes Interactions (see read_interactions), counts or a fitted recommender, "
+            f"not {shown(data)}."
+        )
+    return data, subject
 
 
 class _RanksOf(Scorer):
